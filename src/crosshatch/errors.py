@@ -1,0 +1,34 @@
+"""The error tree: every mistake a user can make is one of these, said in one line.
+
+A message names the rule, the value, the place and the remedy. The command line prints it and exits with code 2.
+"""
+
+from __future__ import annotations
+
+
+class CrosshatchError(Exception):
+    """Anything Crosshatch refuses or gives up on; the root of the tree."""
+
+
+class ConfigError(CrosshatchError):
+    """A setting is unknown, has the wrong type or contradicts another one."""
+
+
+class DataError(CrosshatchError):
+    """A data set is absent, malformed or unfit for training."""
+
+
+class PartitionError(CrosshatchError):
+    """Columns or samples cannot be divided among silos and clients as asked."""
+
+
+class ModelError(CrosshatchError):
+    """A block, the fusion or the loss do not fit each other or the data."""
+
+
+class TrainingError(CrosshatchError):
+    """Training went wrong while running, for example a loss that is no longer finite."""
+
+
+class RunError(CrosshatchError):
+    """A run directory cannot be written, read or resumed."""
