@@ -1,0 +1,122 @@
+"""Step sizes over the rounds: constant, one over the square root, or halved every so many rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+from crosshatch.errors import ConfigError
+
+
+@final
+@dataclass(frozen=True)
+class Constant:
+    """The same step size in every round."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self.value)
+
+    def __call__(self, round: int) -> float:  # noqa: A002, ARG002 - the same call for every schedule
+        return self.value
+
+
+@final
+@dataclass(frozen=True)
+class InverseSqrt:
+    """`value / sqrt(round + 1)`, the decreasing step size of the convex convergence theorems; rounds count from 0."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self.value)
+
+    def __call__(self, round: int) -> float:  # noqa: A002
+        return self.value / math.sqrt(round + 1)
+
+
+@final
+@dataclass(frozen=True)
+class Halving:
+    """`value * 0.5 ** (round // every)`: half the step size after every `every` rounds (the papers' T0)."""
+
+    value: float
+    every: int
+
+    def __post_init__(self) -> None:
+        _require_positive(self.value)
+        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
+            raise ConfigError(f"a halving schedule needs every >= 1 (whole rounds), got {self.every!r}")
+
+    def __call__(self, round: int) -> float:  # noqa: A002
+        return self.value * 0.5 ** (round // self.every)
+
+
+Schedule: TypeAlias = Constant | InverseSqrt | Halving
+
+_KINDS = ("constant", "inverse_sqrt", "halving")
+
+
+def parse_schedule(given: object, *, place: str = "algorithm.step_size") -> Schedule:
+    """A schedule from a config value: a number, or a table with `kind`, `value` and, for halving, `every`.
+
+    >>> parse_schedule({"kind": "halving", "value": 0.1, "every": 20})(40)
+    0.025
+    """
+    try:
+        return _parse(given)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def to_table(schedule: Schedule) -> dict[str, str | float | int]:
+    """The config table of a schedule: `parse_schedule(to_table(s)) == s`.
+
+    >>> to_table(Constant(0.1))
+    {'kind': 'constant', 'value': 0.1}
+    """
+    match schedule:
+        case Constant(value):
+            return {"kind": "constant", "value": value}
+        case InverseSqrt(value):
+            return {"kind": "inverse_sqrt", "value": value}
+        case Halving(value, every):
+            return {"kind": "halving", "value": value, "every": every}
+
+
+def _parse(given: object) -> Schedule:
+    if not isinstance(given, Mapping):
+        return Constant(_number(given))
+    unknown = sorted(str(key) for key in given if key not in ("kind", "value", "every"))
+    if unknown:
+        raise ConfigError(f"unknown key {unknown[0]!r} in a schedule: allowed are kind, value and every")
+    kind = given.get("kind", "constant")
+    if kind not in _KINDS:
+        raise ConfigError(f"unknown schedule kind {kind!r}: choose one of {', '.join(_KINDS)}")
+    if "value" not in given:
+        raise ConfigError(f"a schedule of kind {kind!r} needs a value: add value = 0.1, for example")
+    value = _number(given["value"])
+    if kind == "halving":
+        if "every" not in given:
+            raise ConfigError("a halving schedule needs every: say after how many rounds the step size is halved")
+        return Halving(value, given["every"])
+    if "every" in given:
+        raise ConfigError(f"every = {given['every']!r} belongs to kind 'halving' only: remove it or change the kind")
+    return Constant(value) if kind == "constant" else InverseSqrt(value)
+
+
+def _number(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise ConfigError(f"a step size is a number or a schedule table, got {given!r}")
+    try:
+        return float(given)
+    except OverflowError:
+        raise ConfigError("a step size must be positive and finite: this integer is too large") from None
+
+
+def _require_positive(value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise ConfigError(f"a step size must be positive and finite, got {value!r}")

@@ -1,0 +1,112 @@
+"""Losses with their derivatives by hand: one value a sample, any leading dimensions (clients, buckets) in front.
+
+Shapes: scores (..., n, c), labels y (..., n), values (..., n), derivatives (..., n, c). The derivative is that of each
+sample's own loss with respect to its own scores; whoever averages over a batch divides by its size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias, final
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from crosshatch.errors import ModelError
+
+
+@final
+@dataclass(frozen=True)
+class Squared:
+    """Half the squared residual, `(score - y)^2 / 2`, for one real score a sample (c = 1)."""
+
+    name: ClassVar[str] = "squared"
+    target: ClassVar[str] = "regression"
+
+    def scores(self, classes: int) -> int:  # noqa: ARG002 - the same question to every loss
+        """How many scores a sample needs: one."""
+        return 1
+
+    def value(self, scores: Tensor, y: Tensor) -> Tensor:
+        """Loss of each sample, (..., n)."""
+        return 0.5 * (_single(scores) - y).square()
+
+    def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
+        """`score - y`, (..., n, 1)."""
+        return scores - y.unsqueeze(-1)
+
+    def predict(self, scores: Tensor) -> Tensor:
+        """The predicted values, (..., n)."""
+        return _single(scores)
+
+
+@final
+@dataclass(frozen=True)
+class Logistic:
+    """Negative log-likelihood of labels in {0, 1} under `sigmoid(score)`, one score a sample (c = 1).
+
+    With the margin m = (2y - 1) score the loss is `log(1 + exp(-m))`, without cancellation at either end.
+    """
+
+    name: ClassVar[str] = "logistic"
+    target: ClassVar[str] = "binary"
+
+    def scores(self, classes: int) -> int:  # noqa: ARG002
+        """How many scores a sample needs: one."""
+        return 1
+
+    def value(self, scores: Tensor, y: Tensor) -> Tensor:
+        """Loss of each sample, (..., n)."""
+        return -functional.logsigmoid(_single(scores) * (2 * y - 1))
+
+    def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
+        """`sigmoid(score) - y`, (..., n, 1)."""
+        return torch.sigmoid(scores) - y.unsqueeze(-1)
+
+    def predict(self, scores: Tensor) -> Tensor:
+        """The probabilities of the positive class, (..., n)."""
+        return torch.sigmoid(_single(scores))
+
+
+@final
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Negative log-likelihood of int64 class labels under `softmax(scores)`, one score a class."""
+
+    name: ClassVar[str] = "cross_entropy"
+    target: ClassVar[str] = "multiclass"
+
+    def scores(self, classes: int) -> int:
+        """How many scores a sample needs: one a class."""
+        if classes < 2:
+            raise ModelError(f"loss 'cross_entropy' needs at least 2 classes, the data has {classes}: use another loss")
+        return classes
+
+    def value(self, scores: Tensor, y: Tensor) -> Tensor:
+        """Loss of each sample, (..., n)."""
+        return -torch.log_softmax(scores, dim=-1).gather(-1, y.unsqueeze(-1)).squeeze(-1)
+
+    def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
+        """`softmax(scores) - onehot(y)`, (..., n, c)."""
+        chosen = y.unsqueeze(-1)
+        return torch.softmax(scores, dim=-1).scatter_add(-1, chosen, torch.full_like(chosen, -1, dtype=scores.dtype))
+
+    def predict(self, scores: Tensor) -> Tensor:
+        """The class probabilities, (..., n, c)."""
+        return torch.softmax(scores, dim=-1)
+
+
+Loss: TypeAlias = Squared | Logistic | CrossEntropy
+
+
+def require_target(loss: Loss, target: str) -> None:
+    """Refuse a loss whose labels are of another kind than the data's ("binary", "multiclass" or "regression")."""
+    if loss.target != target:
+        fitting = next(kind.name for kind in (Squared, Logistic, CrossEntropy) if kind.target == target)
+        raise ModelError(f"loss {loss.name!r} is for {loss.target} labels, the data has {target} ones: use {fitting!r}")
+
+
+def _single(scores: Tensor) -> Tensor:
+    assert scores.shape[-1] == 1, f"one score a sample expected, got {tuple(scores.shape)}"
+    return scores.squeeze(-1)

@@ -1,0 +1,118 @@
+"""Losses against torch's own, derivatives against autograd."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional
+
+from crosshatch.errors import ModelError
+from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared, require_target
+
+LOSSES: list[Loss] = [Squared(), Logistic(), CrossEntropy()]
+leading = st.lists(st.integers(1, 3), max_size=2)
+
+
+def draw(loss: Loss, shape: list[int], classes: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Random scores (*shape, c) in float64 and labels (*shape,) that fit the loss."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = 3 * torch.randn(*shape, loss.scores(classes), generator=generator, dtype=torch.float64)
+    if isinstance(loss, CrossEntropy):
+        return scores, torch.randint(classes, shape, generator=generator)
+    if isinstance(loss, Logistic):
+        return scores, torch.randint(2, shape, generator=generator).double()
+    return scores, torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def reference(loss: Loss, scores: Tensor, y: Tensor) -> Tensor:
+    """Per-sample values by torch's functional losses, (n,)."""
+    if isinstance(loss, CrossEntropy):
+        return functional.cross_entropy(scores, y, reduction="none")
+    if isinstance(loss, Logistic):
+        return functional.binary_cross_entropy_with_logits(scores[:, 0], y, reduction="none")
+    return functional.mse_loss(scores[:, 0], y, reduction="none") / 2
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@settings(deadline=None)  # the first autograd call loads libraries
+@given(front=leading, n=st.integers(1, 6), classes=st.integers(2, 5), seed=st.integers(0, 999))
+def test_derivative_equals_autograd(loss: Loss, front: list[int], n: int, classes: int, seed: int) -> None:
+    scores, y = draw(loss, [*front, n], classes, seed)
+    scores.requires_grad_(True)
+    values = loss.value(scores, y)
+    (expected,) = torch.autograd.grad(values.sum(), scores)
+    assert values.shape == y.shape
+    torch.testing.assert_close(loss.derivative(scores.detach(), y), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@settings(deadline=None)  # the first autograd call loads libraries
+@given(front=leading, n=st.integers(1, 6), classes=st.integers(2, 5), seed=st.integers(0, 999))
+def test_value_equals_torch(loss: Loss, front: list[int], n: int, classes: int, seed: int) -> None:
+    scores, y = draw(loss, [*front, n], classes, seed)
+    expected = reference(loss, scores.reshape(-1, scores.shape[-1]), y.reshape(-1)).reshape(y.shape)
+    torch.testing.assert_close(loss.value(scores, y), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_logistic_is_stable_far_out() -> None:
+    scores = torch.tensor([[1000.0], [-1000.0], [1000.0], [-1000.0], [30.0]])
+    y = torch.tensor([1.0, 0.0, 0.0, 1.0, 1.0])
+    values = Logistic().value(scores, y)
+    torch.testing.assert_close(values[:4], torch.tensor([0.0, 0.0, 1000.0, 1000.0]))
+    assert values[4].item() == pytest.approx(math.exp(-30), rel=1e-5)  # not rounded to zero in float32
+    torch.testing.assert_close(Logistic().derivative(scores, y)[:4, 0], torch.tensor([0.0, 0.0, 1.0, -1.0]))
+
+
+def test_autograd_at_a_zero_score_agrees_with_the_derivative() -> None:
+    scores = torch.zeros(2, 1, requires_grad=True)
+    y = torch.tensor([0.0, 1.0])
+    (gradient,) = torch.autograd.grad(Logistic().value(scores, y).sum(), scores)
+    torch.testing.assert_close(gradient, torch.tensor([[0.5], [-0.5]]))
+
+
+def test_cross_entropy_is_stable_far_out() -> None:
+    scores = torch.tensor([[1000.0, -1000.0, 0.0]]).repeat(2, 1)
+    y = torch.tensor([0, 1])
+    torch.testing.assert_close(CrossEntropy().value(scores, y), torch.tensor([0.0, 2000.0]))
+    expected = torch.tensor([[0.0, 0.0, 0.0], [1.0, -1.0, 0.0]])
+    torch.testing.assert_close(CrossEntropy().derivative(scores, y), expected)
+
+
+def test_two_class_softmax_is_logistic_of_the_difference() -> None:
+    scores, y = draw(CrossEntropy(), [50], 2, 3)
+    margin = scores[:, 1:] - scores[:, :1]
+    torch.testing.assert_close(CrossEntropy().value(scores, y), Logistic().value(margin, y.double()))
+    torch.testing.assert_close(CrossEntropy().predict(scores)[:, 1], Logistic().predict(margin))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_the_derivative_leaves_scores_alone_and_keeps_their_precision(loss: Loss) -> None:
+    scores, y = draw(loss, [4], 3, 1)
+    before = scores.clone()
+    assert loss.derivative(scores, y).dtype == torch.float64
+    assert torch.equal(scores, before)
+    single = loss.derivative(scores.float(), y if isinstance(loss, CrossEntropy) else y.float())
+    assert single.dtype == torch.float32
+
+
+def test_predictions() -> None:
+    torch.testing.assert_close(Squared().predict(torch.tensor([[2.5]])), torch.tensor([2.5]))
+    torch.testing.assert_close(Logistic().predict(torch.tensor([[0.0], [math.log(3)]])), torch.tensor([0.5, 0.75]))
+    torch.testing.assert_close(CrossEntropy().predict(torch.zeros(2, 4)), torch.full((2, 4), 0.25))
+
+
+def test_scores_per_sample() -> None:
+    assert [loss.scores(7) for loss in LOSSES] == [1, 1, 7]
+    with pytest.raises(ModelError, match="at least 2 classes"):
+        CrossEntropy().scores(1)
+
+
+def test_a_loss_for_other_labels_is_refused() -> None:
+    require_target(Logistic(), "binary")
+    with pytest.raises(ModelError, match="use 'cross_entropy'"):
+        require_target(Logistic(), "multiclass")
