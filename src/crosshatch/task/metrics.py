@@ -1,0 +1,195 @@
+"""Metrics of scores (n, c) on held-out samples with labels y (n,), given the loss the model was trained with.
+
+The loss says what the scores mean. Two classes are "binary": precision, recall, F1 and AUC speak of class 1. With more
+classes they are macro averages: one class against the rest, every class counting the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.metrics import f1_score, precision_score, r2_score, recall_score
+from torch import Tensor
+
+from crosshatch.errors import ModelError, TrainingError
+from crosshatch.task.losses import Loss
+
+Metric = Callable[[Tensor, Tensor, Loss], float]
+
+HIGHER_IS_BETTER = MappingProxyType(
+    {
+        "loss": False,
+        "accuracy": True,
+        "top5": True,
+        "auc": True,
+        "f1": True,
+        "precision": True,
+        "recall": True,
+        "rmse": False,
+        "r2": True,
+    }
+)
+_REGRESSION_ONLY = ("rmse", "r2")
+
+
+def default_metrics(target: str) -> tuple[str, ...]:
+    """What is reported when the config names no metrics; target is "binary", "multiclass" or "regression".
+
+    >>> default_metrics("binary")
+    ('loss', 'accuracy', 'auc')
+    """
+    return {
+        "binary": ("loss", "accuracy", "auc"),
+        "multiclass": ("loss", "accuracy"),
+        "regression": ("loss", "rmse", "r2"),
+    }[target]
+
+
+def require_fitting(names: Sequence[str], target: str, classes: int) -> None:
+    """Refuse unknown metrics and those which make no sense for the target, before anything is trained."""
+    for name in names:
+        if name not in HIGHER_IS_BETTER:
+            raise ModelError(f"unknown metric {name!r} in evaluate.metrics: choose among {', '.join(HIGHER_IS_BETTER)}")
+        fits = name == "loss" or (name in _REGRESSION_ONLY) == (target == "regression")
+        if not fits:
+            remedy = ", ".join(default_metrics(target))
+            raise ModelError(f"metric {name!r} does not fit a {target} target: use {remedy} in evaluate.metrics")
+        if name == "top5" and classes < 6:
+            raise ModelError(f"metric 'top5' needs at least 6 classes, the data has {classes}: use accuracy instead")
+
+
+def evaluate(names: Sequence[str], scores: Tensor, y: Tensor, loss: Loss) -> dict[str, float]:
+    """Each named metric of scores (n, c) against labels (n,).
+
+    >>> from crosshatch.task.losses import Logistic
+    >>> evaluate(["accuracy", "auc"], torch.tensor([[2.0], [-1.0], [1.0]]), torch.tensor([1.0, 0.0, 0.0]), Logistic())
+    {'accuracy': 0.6666666666666666, 'auc': 1.0}
+    """
+    assert scores.dim() == 2, f"scores are (n, c), got {tuple(scores.shape)}"
+    assert y.shape == scores.shape[:1], f"{tuple(y.shape)} labels for {tuple(scores.shape)} scores"
+    require_fitting(names, loss.target, scores.shape[1] if loss.target == "multiclass" else 2)
+    if not len(y):
+        raise ModelError("metrics need at least one sample, the test set is empty: give the data a test part")
+    bad = int((~torch.isfinite(scores)).sum())
+    if bad:
+        raise TrainingError(
+            f"{bad} of {scores.numel()} scores on the test set are NaN or infinite: lower algorithm.step_size"
+        )
+    return {name: _METRICS[name](scores, y, loss) for name in names}
+
+
+def mean_loss(scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Mean of the per-sample losses, without the regulariser."""
+    labels = y if loss.target == "multiclass" else y.double()
+    return float(loss.value(scores.detach().double(), labels).mean())
+
+
+def accuracy(scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Share of samples whose predicted class is the label; of equal scores the lower class is predicted."""
+    return float(np.mean(_predicted(scores, loss) == _labels(y)))
+
+
+def top5(scores: Tensor, y: Tensor, loss: Loss) -> float:  # noqa: ARG001 - one signature for all metrics
+    """Share of samples whose label is among the five highest scores; of equal scores the lower class comes first."""
+    values, labels = _numpy(scores), _labels(y)[:, None]
+    own = np.take_along_axis(values, labels, axis=1)
+    ahead = (values > own) | ((values == own) & (np.arange(values.shape[1]) < labels))
+    return float(np.mean(ahead.sum(axis=1) < 5))
+
+
+def auc(scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Area under the ROC curve; for several classes the mean over the classes which occur among the labels."""
+    labels = _labels(y)
+    present = np.unique(labels)
+    if len(present) < 2:
+        raise ModelError(
+            f"metric 'auc' needs two classes in the test labels, all {len(labels)} are class {present[0]}: "
+            "use a larger or shuffled test part, or leave auc out of evaluate.metrics"
+        )
+    if loss.target == "binary":
+        # The score orders samples as its sigmoid does, and never saturates.
+        return _binary_auc(_numpy(scores)[:, 0], labels == 1)
+    # Softmax matters here: one class against the rest compares probabilities across samples, not raw scores.
+    probabilities = _numpy(loss.predict(scores.detach().double()))
+    if scores.shape[1] == 2:
+        return _binary_auc(probabilities[:, 1], labels == 1)
+    return float(np.mean([_binary_auc(probabilities[:, k], labels == k) for k in present]))
+
+
+def f1(scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Harmonic mean of precision and recall; 0 where both are 0."""
+    return float(f1_score(_labels(y), _predicted(scores, loss), average=_average(scores), zero_division=0))
+
+
+def precision(scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Share of the predicted positives that are positive; 0 where none is predicted."""
+    return float(precision_score(_labels(y), _predicted(scores, loss), average=_average(scores), zero_division=0))
+
+
+def recall(scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Share of the positives that are predicted; 0 where there are none."""
+    return float(recall_score(_labels(y), _predicted(scores, loss), average=_average(scores), zero_division=0))
+
+
+def rmse(scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Root of the mean squared residual, in the label's unit."""
+    return float(np.sqrt(np.mean((_numpy(loss.predict(scores)) - _numpy(y)) ** 2)))
+
+
+def r2(scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Share of the labels' variance that is explained; 1 is perfect, 0 is predicting the mean."""
+    if len(y) < 2:
+        raise ModelError("metric 'r2' needs at least two test samples, there is one: use rmse instead")
+    return float(r2_score(_numpy(y), _numpy(loss.predict(scores))))
+
+
+_METRICS: dict[str, Metric] = {
+    "loss": mean_loss,
+    "accuracy": accuracy,
+    "top5": top5,
+    "auc": auc,
+    "f1": f1,
+    "precision": precision,
+    "recall": recall,
+    "rmse": rmse,
+    "r2": r2,
+}
+
+
+def _binary_auc(scores: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_]) -> float:
+    """Mann-Whitney: the chance that a positive sample outranks a negative one, equal scores counting half.
+
+    Equal to scikit-learn's roc_auc_score, which takes seven times as long on 60,000 samples and ten classes.
+    """
+    order = np.argsort(scores)
+    ordered = scores[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    ties = np.diff(np.append(starts, len(ordered)))
+    ranks = np.repeat(starts + (ties + 1) / 2, ties)  # from 1; equal scores share their mean rank
+    positives = int(positive.sum())
+    negatives = len(ordered) - positives
+    return float((ranks[positive[order]].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def _predicted(scores: Tensor, loss: Loss) -> npt.NDArray[np.int64]:
+    """Predicted classes (n,); a binary score predicts class 1 from probability one half upwards, exclusively."""
+    values = _numpy(scores)
+    return (values[:, 0] > 0).astype(np.int64) if loss.target == "binary" else np.argmax(values, axis=1)
+
+
+def _average(scores: Tensor) -> str:
+    return "binary" if scores.shape[1] <= 2 else "macro"
+
+
+def _labels(y: Tensor) -> npt.NDArray[np.int64]:
+    return _numpy(y).astype(np.int64)
+
+
+def _numpy(values: Tensor) -> npt.NDArray[np.float64]:
+    array: npt.NDArray[Any] = values.detach().cpu().numpy()
+    return array.astype(np.float64)

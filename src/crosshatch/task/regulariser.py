@@ -1,0 +1,44 @@
+"""The regulariser: a smooth L2 term, and an L1 term taken through its proximal operator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+from torch import Tensor
+from torch.nn import functional
+
+from crosshatch.errors import ModelError
+
+
+@final
+@dataclass(frozen=True)
+class Regulariser:
+    """`l2 / 2 |theta|^2 + l1 |theta|_1` on a block's flat parameters theta (..., p); both weights default to none.
+
+    The L2 term enters the gradient. The L1 term has no gradient at zero, so a step of size s on everything else is
+    followed by `proximal(theta, s)`, which sets small parameters to exactly zero.
+    """
+
+    l2: float = 0.0
+    l1: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, weight in (("l2", self.l2), ("l1", self.l1)):
+            if not (math.isfinite(weight) and weight >= 0):
+                raise ModelError(f"regulariser weight {name} = {weight!r} is not a finite number >= 0: change model.{name}")
+
+    def penalty(self, flat: Tensor) -> Tensor:
+        """Both terms together, (...)."""
+        return 0.5 * self.l2 * flat.square().sum(-1) + self.l1 * flat.abs().sum(-1)
+
+    def gradient(self, flat: Tensor) -> Tensor:
+        """Gradient of the smooth term alone, `l2 * theta` (..., p)."""
+        return self.l2 * flat
+
+    def proximal(self, flat: Tensor, step: float) -> Tensor:
+        """`argmin_z |z - theta|^2 / 2 + step * l1 * |z|_1`: every parameter moves towards zero by `step * l1`."""
+        if self.l1 == 0:
+            return flat
+        return functional.softshrink(flat, step * self.l1)
