@@ -68,7 +68,8 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_blocks_share_names_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(
-        "<!-- file: sub/a.toml -->\n```toml\nx = 2\n```\ntext\n```python\nfrom pathlib import Path\ny = Path('sub/a.toml').read_text()\n```\n"
+        "<!-- file: sub/a.toml -->\n```toml\nx = 2\n```\ntext\n"
+        "```python\nfrom pathlib import Path\ny = Path('sub/a.toml').read_text()\n```\n"
         "- item\n  ```python\n  assert y == 'x = 2\\n'\n  Path('done').touch()\n  ```\n",
         "page.md",
     )
