@@ -20,7 +20,7 @@ class Constant:
     def __post_init__(self) -> None:
         _require_positive(self.value)
 
-    def __call__(self, round: int) -> float:  # noqa: A002, ARG002 - the same call for every schedule
+    def __call__(self, round: int) -> float:  # noqa: ARG002 - the same call for every schedule
         return self.value
 
 
@@ -34,7 +34,7 @@ class InverseSqrt:
     def __post_init__(self) -> None:
         _require_positive(self.value)
 
-    def __call__(self, round: int) -> float:  # noqa: A002
+    def __call__(self, round: int) -> float:
         return self.value / math.sqrt(round + 1)
 
 
@@ -51,7 +51,7 @@ class Halving:
         if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
             raise ConfigError(f"a halving schedule needs every >= 1 (whole rounds), got {self.every!r}")
 
-    def __call__(self, round: int) -> float:  # noqa: A002
+    def __call__(self, round: int) -> float:
         return self.value * 0.5 ** (round // self.every)
 
 

@@ -27,7 +27,9 @@ class Regulariser:
     def __post_init__(self) -> None:
         for name, weight in (("l2", self.l2), ("l1", self.l1)):
             if not (math.isfinite(weight) and weight >= 0):
-                raise ModelError(f"regulariser weight {name} = {weight!r} is not a finite number >= 0: change model.{name}")
+                raise ModelError(
+                    f"regulariser weight {name} = {weight!r} is not a finite number >= 0: change model.{name}"
+                )
 
     def penalty(self, flat: Tensor) -> Tensor:
         """Both terms together, (...)."""

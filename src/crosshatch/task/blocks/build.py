@@ -1,0 +1,108 @@
+"""From a silo's sample shape and settings to its module."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from crosshatch.errors import ModelError
+from crosshatch.task.blocks.cnn import CNN
+from crosshatch.task.blocks.linear import Linear
+from crosshatch.task.blocks.lstm import LSTM
+from crosshatch.task.blocks.mlp import MLP
+from crosshatch.task.blocks.resnet import ResNet18
+from crosshatch.task.blocks.settings import BlockSettings
+from crosshatch.task.blocks.user import load_block
+
+BLOCK_NAMES = ("linear", "mlp", "cnn", "lstm", "resnet18")
+
+_KINDS = {1: "table rows (features,)", 2: "sequences (steps, features)", 3: "images (channels, height, width)"}
+
+
+def build_block(
+    silo: str,
+    input_shape: tuple[int, ...],
+    outputs: int,
+    settings: BlockSettings,
+    *,
+    seed: int | None = None,
+    folder: Path | None = None,
+) -> nn.Module:
+    """The block of a silo with samples of `input_shape`: (d,) for tables, (t, d) for sequences, (c, h, w) for images.
+
+    `seed` is a torch seed for the initial weights, leaving torch's own generator untouched (None: use that one).
+    A user's file is looked for in `folder`, by default the current one.
+
+    >>> block = build_block("bank", (23,), 1, BlockSettings("mlp", hidden=(8,)), seed=7)
+    >>> block(torch.zeros(5, 23)).shape
+    torch.Size([5, 1])
+    """
+    if outputs < 1:
+        raise ModelError(f"block of silo '{silo}' must have at least 1 output, got {outputs}: set model.outputs")
+    if math.prod(input_shape) < 1:
+        raise ModelError(f"silo '{silo}' has samples of shape {input_shape}, nothing to learn from: give it columns")
+    with _seeded(seed):
+        if ":" in settings.block:
+            return _build_users(silo, input_shape, outputs, settings, folder or Path())
+        block = _build(silo, input_shape, outputs, settings)
+    if settings.zero_init if settings.zero_init is not None else settings.block == "linear":
+        # Every built-in block ends in a linear layer; with that at zero the first outputs are zero.
+        last = [module for module in block.modules() if isinstance(module, nn.Linear)][-1]
+        for parameter in last.parameters():
+            nn.init.zeros_(parameter)
+    return block
+
+
+def _build(silo: str, shape: tuple[int, ...], outputs: int, settings: BlockSettings) -> nn.Module:
+    match settings.block, shape:
+        case "linear", _:
+            return Linear(shape, outputs, bias=settings.bias)
+        case "mlp", _:
+            hidden = settings.hidden or (64,)
+            return MLP(shape, outputs, hidden=hidden, activation=settings.activation, bias=settings.bias)
+        case "cnn", (channels, height, width):
+            return CNN((channels, height, width), outputs, channels=settings.channels, dense=settings.dense)
+        case "lstm", (steps, features):
+            hidden = settings.hidden or (16,)
+            if len(hidden) != 1:
+                raise ModelError(
+                    f"silo '{silo}': an LSTM has one layer, model.hidden lists {len(hidden)}: give one size"
+                )
+            return LSTM((steps, features), outputs, hidden=hidden[0])
+        case "resnet18", (channels, height, width):
+            return ResNet18((channels, height, width), outputs, channels=settings.channels, norm=settings.norm)
+        case ("cnn" | "resnet18" | "lstm") as name, _:
+            wanted = _KINDS[2 if name == "lstm" else 3]
+            raise ModelError(
+                f"silo '{silo}': block {name!r} needs {wanted}, the samples are {_KINDS.get(len(shape), 'of shape')} "
+                f"{shape}: use linear or mlp"
+            )
+    raise ModelError(
+        f"silo '{silo}': unknown block {settings.block!r}: choose among {', '.join(BLOCK_NAMES)}, "
+        "or name your own class as path/to/file.py:ClassName"
+    )
+
+
+def _build_users(silo: str, shape: tuple[int, ...], outputs: int, settings: BlockSettings, folder: Path) -> nn.Module:
+    if settings.zero_init:
+        raise ModelError(f"silo '{silo}': zero_init is for built-in blocks: initialise {settings.block!r} in its class")
+    try:
+        return load_block(settings.block, shape, outputs, settings.arguments, folder=folder)
+    except ModelError as error:
+        raise ModelError(f"silo '{silo}': {error}") from error
+
+
+@contextlib.contextmanager
+def _seeded(seed: int | None) -> Iterator[None]:
+    """Torch's CPU generator at `seed` for a while, and as it was before afterwards."""
+    if seed is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,41 @@
+"""The two-convolution network of the FedBCD and TDCD image experiments."""
+
+from __future__ import annotations
+
+from typing import final
+
+from torch import Tensor, nn
+
+
+@final
+class CNN(nn.Module):
+    """Image parts (n, c, h, w) of any size to outputs (n, outputs).
+
+    Two 3x3 convolutions with `channels` filters, each followed by ReLU and 2x2 max-pooling, then a layer of `dense`
+    units and the outputs. The papers give the layers, not the borders: convolutions keep the size here and pooling
+    rounds up, so even a part one pixel wide passes; ceil(h / 4) x ceil(w / 4) pixels a filter reach the dense units.
+    """
+
+    def __init__(
+        self, input_shape: tuple[int, int, int], outputs: int, *, channels: int = 64, dense: int = 256
+    ) -> None:
+        super().__init__()
+        inputs, height, width = input_shape
+        pixels = -(-height // 4) * -(-width // 4)
+        self.layers = nn.Sequential(
+            nn.Conv2d(inputs, channels, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2, ceil_mode=True),
+            nn.Conv2d(channels, channels, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2, ceil_mode=True),
+            nn.Flatten(),
+            nn.Linear(channels * pixels, dense),
+            nn.ReLU(),
+            nn.Linear(dense, outputs),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (n, outputs)."""
+        out: Tensor = self.layers(x)
+        return out

@@ -1,0 +1,33 @@
+"""The linear block: a silo's part of a linear, logistic or ridge regression."""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+from torch import Tensor, nn
+
+
+@final
+class Linear(nn.Module):
+    """Samples (n, *input_shape), flattened, to outputs (n, outputs) by one matrix.
+
+    `zero_init` starts at zero, as convex problems do: the first scores are then the same for every partition.
+    `layers` is a plain chain, so that engines may stack the clients' copies and differentiate it by hand.
+    """
+
+    def __init__(
+        self, input_shape: tuple[int, ...], outputs: int, *, bias: bool = True, zero_init: bool = False
+    ) -> None:
+        super().__init__()
+        flatten = [nn.Flatten()] if len(input_shape) > 1 else []
+        linear = nn.Linear(math.prod(input_shape), outputs, bias=bias)
+        if zero_init:
+            for parameter in linear.parameters():
+                nn.init.zeros_(parameter)
+        self.layers = nn.Sequential(*flatten, linear)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (n, outputs)."""
+        out: Tensor = self.layers(x)
+        return out

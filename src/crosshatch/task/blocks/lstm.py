@@ -1,0 +1,23 @@
+"""The recurrent block for time series."""
+
+from __future__ import annotations
+
+from typing import final
+
+from torch import Tensor, nn
+
+
+@final
+class LSTM(nn.Module):
+    """Sequences (n, t, d) through one LSTM layer; its last hidden state, through a linear layer, is (n, outputs)."""
+
+    def __init__(self, input_shape: tuple[int, int], outputs: int, *, hidden: int = 16) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(input_shape[1], hidden, batch_first=True)
+        self.output = nn.Linear(hidden, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (n, outputs)."""
+        states, _ = self.lstm(x)
+        out: Tensor = self.output(states[:, -1])
+        return out
