@@ -38,8 +38,9 @@ format: $(VENV)/.dev ## rewrite the code in the house format
 bench: $(VENV)/.dev ## race the local steps against central training and the naive loop
 	$(BIN)/python -m benchmarks $(BENCH_FLAGS)
 
+# A page that was built with a warning would not warn again: after a failure start afresh.
 docs: $(VENV)/.docs ## build the documentation into docs/_build/html
-	$(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html || { rm -rf docs/_build; exit 1; }
 	@echo "docs/_build/html/index.html"
 
 clean: ## remove .venv and everything else made here
