@@ -1,0 +1,148 @@
+"""Sets in a data folder: `NAME.npz` with `x_train, y_train, x_test, y_test` or `x, y`, never pickled objects."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from crosshatch.data.assemble import Raw
+from crosshatch.data.samples import Array, Kind, Samples
+from crosshatch.errors import DataError
+
+
+class Archive(Mapping[str, Array]):
+    """The arrays of an npz file, read when asked for; anything wrong with the file is a `DataError`."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise DataError(f"no file {path}: see `crosshatch datasets` for how to get it, or check --data")
+        self.path = path
+        try:
+            self._file = np.load(path, allow_pickle=False)
+            self._names = tuple(self._file.files)
+        except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+            raise DataError(f"{path} is not a readable npz archive: {_one_line(error)}; get the file again") from error
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._names:
+            raise KeyError(name)
+        try:
+            array: Array = self._file[name]
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(
+                f"{self.path}: array '{name}' is unreadable: {_one_line(error)}; get the file again"
+            ) from error
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | None = None) -> Raw:
+    """Any archive laid out like the known ones; a dimension more or less says what it holds.
+
+    `x` of 2 dimensions is a table, 3 dimensions of integers or 4 are images, 3 dimensions of floats a sequence.
+    """
+    arrays = Archive(path)
+    suffix = "_train" if "x_train" in arrays or "jpeg_train" in arrays else ""
+    x = _pixels_or_numbers(arrays, suffix, path)
+    kind = _kind(x, path)
+    columns = _names(arrays, "feature_names", x.shape[-1], path) if kind != "image" else ()
+    groups = tuple(arrays["feature_group"].astype(str).tolist()) if "feature_group" in arrays and columns else ()
+    if groups and len(groups) != len(columns):
+        raise DataError(f"{path}: feature_group names {len(groups)} columns of {len(columns)}: one each is needed")
+    train = _samples(arrays, suffix, x, kind, columns, path)
+    test = None
+    if suffix and ("x_test" in arrays or "jpeg_test" in arrays):
+        x_test = _pixels_or_numbers(arrays, "_test", path)
+        if x_test.shape[1:] != x.shape[1:]:
+            raise DataError(f"{path}: x_train is {x.shape} but x_test {x_test.shape}: all but the first must agree")
+        test = _samples(arrays, "_test", x_test, kind, columns, path)
+    left = len(arrays["y_val"]) if "y_val" in arrays else 0
+    notes = (f"{left} validation samples of {path.stem} are not used",) if left else ()
+    return Raw(path.stem, kind, train, test, columns, groups, notes=notes, train_rows=train_rows, split_by=split_by)
+
+
+def _samples(arrays: Archive, suffix: str, x: Array, kind: Kind, columns: tuple[str, ...], path: Path) -> Samples:
+    if f"y{suffix}" not in arrays:
+        raise DataError(f"{path} has no labels: expected an array 'y{suffix}'")
+    y = arrays[f"y{suffix}"]
+    if y.shape != (len(x),):
+        raise DataError(f"{path}: y{suffix} is {y.shape} for {len(x)} samples: one label a sample is needed")
+    extra: dict[str, Array | pl.DataFrame] = {}
+    if f"static{suffix}" in arrays:
+        static = arrays[f"static{suffix}"]
+        names = _names(arrays, "static_names", static.shape[-1], path)
+        extra["static"] = _frame(static, names)
+    # One value a sample, for example the recording it was cut from: good for splitting, not a feature.
+    known = {f"{stem}{suffix}" for stem in ("x", "y", "static", "id", "jpeg", "offset")}
+    for name in arrays:
+        stem = name.removesuffix(suffix)
+        if name not in known and name.endswith(suffix) and not name.endswith(("_names", "_group", "_val")):
+            values = arrays[name]
+            if values.shape == (len(x),):
+                extra[stem] = values
+    return Samples(
+        x=_frame(x, columns) if kind == "table" else x,
+        y=y,
+        ids=arrays.get(f"id{suffix}"),
+        extra=extra,
+    )
+
+
+def _pixels_or_numbers(arrays: Archive, suffix: str, path: Path) -> Array:
+    if f"x{suffix}" in arrays:
+        return arrays[f"x{suffix}"]
+    if f"jpeg{suffix}" in arrays and f"offset{suffix}" in arrays:
+        return _decode(arrays[f"jpeg{suffix}"], arrays[f"offset{suffix}"], path)
+    raise DataError(f"{path} has no features: expected an array 'x_train' or 'x'")
+
+
+def _decode(data: Array, offsets: Array, path: Path) -> Array:
+    """JPEG images laid end to end, image i in bytes offsets[i]..offsets[i+1]; all of one size (n, h, w, c)."""
+    try:
+        image = importlib.import_module("PIL.Image")
+    except ImportError as error:
+        raise DataError(f"{path} holds JPEG images and Pillow is not installed: run `pip install pillow`") from error
+    pieces = (data[a:b].tobytes() for a, b in pairwise(offsets.tolist()))
+    return np.stack([np.asarray(image.open(io.BytesIO(piece))) for piece in pieces])
+
+
+def _kind(x: Array, path: Path) -> Kind:
+    if x.dtype.kind not in "biuf":
+        raise DataError(f"{path}: x is of type {x.dtype}: numbers are needed (use a CSV or Parquet file for text)")
+    if x.ndim == 2:
+        return "table"
+    if x.ndim == 4 or (x.ndim == 3 and x.dtype.kind in "iu"):
+        return "image"
+    if x.ndim == 3:
+        return "sequence"
+    raise DataError(f"{path}: x has {x.ndim} dimensions: 2 (table), 3 (images, sequences) or 4 (images) are known")
+
+
+def _names(arrays: Archive, key: str, count: int, path: Path) -> tuple[str, ...]:
+    if key not in arrays:
+        return tuple(f"x{i}" for i in range(count))
+    names = tuple(arrays[key].astype(str).tolist())
+    if len(names) != count or len(set(names)) != count:
+        raise DataError(f"{path}: {key} has {len(set(names))} different names for {count} columns: one each is needed")
+    return names
+
+
+def _frame(x: Array, columns: tuple[str, ...]) -> pl.DataFrame:
+    return pl.DataFrame({name: np.ascontiguousarray(x[:, i]) for i, name in enumerate(columns)})
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

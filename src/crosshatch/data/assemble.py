@@ -1,0 +1,135 @@
+"""From raw samples to a data set: encode the labels, put test rows aside, limit the training rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from crosshatch.data.labels import encode_labels, require_two_classes
+from crosshatch.data.samples import Array, Dataset, Kind, Samples
+from crosshatch.data.settings import DataSettings
+from crosshatch.data.split import limit_rows, split_rows
+from crosshatch.errors import DataError
+from crosshatch.partition.features import unknown
+
+
+@dataclass(frozen=True)
+class Raw:
+    """What a source delivers: labels as they were written, `test` None where no test part is known.
+
+    `train_rows` is the official training part (the first so many rows) and `split_by` the column that must not
+    straddle training and test rows, where the source knows of them.
+    """
+
+    name: str
+    kind: Kind
+    train: Samples
+    test: Samples | None
+    columns: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    licence: str = ""
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    train_rows: int | None = None
+    split_by: str | None = None
+
+
+def assemble(raw: Raw, settings: DataSettings) -> Dataset:
+    """The data set that `settings` ask for."""
+    place = f"data '{raw.name}'"
+    labels = encode_labels(
+        raw.train.y,
+        None if raw.test is None else raw.test.y,
+        place=place,
+        target=settings.target,
+        positive=settings.positive,
+    )
+    everything = replace(raw.train, y=labels.train)
+    if raw.test is not None:
+        assert labels.test is not None
+        train, test = everything, replace(raw.test, y=labels.test)
+    else:
+        split_by = settings.split_by or raw.split_by
+        if raw.train_rows is not None and settings.split_by is None:
+            rows = np.arange(raw.train_rows), np.arange(raw.train_rows, len(everything))
+        else:
+            rows = split_rows(
+                everything.y,
+                settings.test_fraction,
+                seed=settings.split_seed,
+                stratify=labels.target != "regression",
+                together=None if split_by is None else column_values(everything, split_by, "data.split_by"),
+            )
+        train, test = everything.take(rows[0]), everything.take(rows[1])
+    if settings.limit is not None:
+        train = train.take(limit_rows(len(train), settings.limit, seed=settings.split_seed))
+    if labels.target != "regression":
+        require_two_classes(train.y, place)
+    return _leave_out(
+        Dataset(
+            name=raw.name,
+            kind=raw.kind,
+            train=train,
+            test=test,
+            target=labels.target,
+            classes=labels.classes,
+            columns=raw.columns,
+            groups=raw.groups,
+            licence=raw.licence,
+            source=raw.source,
+            notes=raw.notes,
+        ),
+        settings.leave_out,
+    )
+
+
+def column_values(samples: Samples, name: str, place: str) -> Array:
+    """One value a sample (n,), from what accompanies the samples or from a column of a table."""
+    extra = samples.extra.get(name)
+    if isinstance(extra, np.ndarray):
+        return extra
+    if isinstance(samples.x, pl.DataFrame) and name in samples.x.columns:
+        return plain_array(samples.x[name], f"{place}: column '{name}'")
+    known = [key for key, value in samples.extra.items() if isinstance(value, np.ndarray)]
+    known += samples.x.columns if isinstance(samples.x, pl.DataFrame) else []
+    raise unknown("column", name, known, place)
+
+
+def plain_array(series: pl.Series, place: str) -> Array:
+    """A column without missing values as an array of numbers or text (n,), not of objects."""
+    if series.null_count():
+        row = int(series.is_null().arg_true()[0])
+        raise DataError(f"{place} has no value in row {row}: fill it in or take the row out")
+    if series.dtype.is_numeric() or series.dtype == pl.Boolean:
+        return np.asarray(series.to_numpy())
+    return np.asarray(series.cast(pl.String).to_list(), dtype=np.str_)
+
+
+def _leave_out(dataset: Dataset, names: tuple[str, ...]) -> Dataset:
+    if not names:
+        return dataset
+    for name in names:
+        if name not in dataset.columns or dataset.kind == "image":
+            raise unknown("column", name, dataset.columns, "data.leave_out")
+    keep = [position for position, name in enumerate(dataset.columns) if name not in names]
+
+    def cut(samples: Samples) -> Samples:
+        if isinstance(samples.x, pl.DataFrame):
+            # What is left out as a feature may still say which client a sample belongs to.
+            extra = {
+                name: plain_array(samples.x[name], f"column '{name}'")
+                for name in names
+                if not samples.x[name].null_count()
+            }
+            return replace(samples, x=samples.x.drop(names), extra={**samples.extra, **extra})
+        return replace(samples, x=samples.x[..., keep])
+
+    return replace(
+        dataset,
+        train=cut(dataset.train),
+        test=cut(dataset.test),
+        columns=tuple(dataset.columns[position] for position in keep),
+        groups=tuple(dataset.groups[position] for position in keep) if dataset.groups else (),
+    )

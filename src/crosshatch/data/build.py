@@ -1,0 +1,122 @@
+"""The entry points: load what [data] names, divide it as [federation] says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from crosshatch.data.archive import read_archive
+from crosshatch.data.assemble import Raw, assemble
+from crosshatch.data.builtin import BUILTIN, load_builtin
+from crosshatch.data.catalogue import KNOWN, known_names, read_known
+from crosshatch.data.divide_features import divide_features, silo_settings
+from crosshatch.data.divide_samples import divide_samples
+from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.data.prepare import prepare
+from crosshatch.data.samples import Array, Dataset
+from crosshatch.data.settings import DataSettings, FederationSettings, Preparation
+from crosshatch.data.tables import read_file_per_silo, read_one_file
+from crosshatch.errors import ConfigError, DataError, PartitionError
+from crosshatch.partition.features import unknown
+
+
+def load_dataset(
+    data: str | DataSettings,
+    folder: Path | None = None,
+    *,
+    federation: FederationSettings | None = None,
+    base: Path | None = None,
+) -> Dataset:
+    """A built-in set, a set of the data `folder`, or people's own files (paths relative to `base`).
+
+    `federation` is needed only where silos have files of their own.
+
+    >>> load_dataset("wine").classes
+    3
+    """
+    settings = DataSettings(name=data) if isinstance(data, str) else data
+    silos = federation.silos if federation is not None and isinstance(federation.silos, tuple) else ()
+    base = Path() if base is None else base
+    if any(silo.path is not None for silo in silos):
+        assert federation is not None
+        if settings.name is not None:
+            raise ConfigError(f"data.name = '{settings.name}', but silos have files of their own: leave one out")
+        label_silo = None if federation.labels == "shared" else federation.labels
+        return assemble(read_file_per_silo(settings, silos, base, label_silo=label_silo), settings)
+    if (settings.name is None) == (settings.path is None):
+        raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of an own file")
+    raw = read_one_file(settings, base) if settings.path is not None else _named(str(settings.name), folder)
+    return assemble(raw, settings)
+
+
+def federate(
+    dataset: Dataset, federation: FederationSettings, preparation: Preparation | None = None, *, seed: int
+) -> FederatedData:
+    """Divide columns among silos and samples among their clients; each silo prepares its own columns."""
+    preparation = Preparation() if preparation is None else preparation
+    silos = silo_settings(federation)
+    if federation.labels != "shared" and federation.labels not in [silo.name for silo in silos]:
+        raise PartitionError(
+            f"federation.labels = '{federation.labels}' is no silo: use 'shared' or one of "
+            f"{', '.join(silo.name for silo in silos)}"
+        )
+    _require_known_categories(dataset, preparation)
+    parts, notes = divide_features(dataset, silos, federation)
+    divided = divide_samples(dataset.train, dataset.target, silos, federation, seed=seed)
+    held = []
+    for silo, part in zip(silos, parts, strict=True):
+        prepared = prepare(part, preparation)
+        owners, clients = divided.owners[silo.name]
+        held.append(SiloData(silo.name, prepared.train, prepared.test, prepared.features, owners, clients))
+    return FederatedData(
+        silos=tuple(held),
+        y_train=_labels(dataset.train.y, dataset),
+        y_test=_labels(dataset.test.y, dataset),
+        target=dataset.target,
+        classes=dataset.classes,
+        label_silo=None if federation.labels == "shared" else federation.labels,
+        groups=divided.groups,
+        notes=dataset.notes + notes,
+    )
+
+
+def build(
+    data: DataSettings,
+    federation: FederationSettings,
+    folder: Path | None = None,
+    *,
+    base: Path | None = None,
+    seed: int,
+) -> FederatedData:
+    """Both steps for a config's sections [data] and [federation]."""
+    return federate(
+        load_dataset(data, folder, federation=federation, base=base), federation, data.preparation, seed=seed
+    )
+
+
+def _named(name: str, folder: Path | None) -> Raw:
+    if name in BUILTIN:
+        return load_builtin(name)
+    path = None if folder is None else folder / f"{name}.npz"
+    if path is not None and path.is_file():
+        return read_known(name, path) if name in KNOWN else read_archive(path)
+    if name in KNOWN:
+        if folder is None:
+            raise DataError(f"data '{name}' is read from a data folder: give it by --data or CROSSHATCH_DATA")
+        raise DataError(f"no file {path}: {KNOWN[name].get}; or choose another folder by --data or CROSSHATCH_DATA")
+    where = "data.name" if folder is None else f"data.name, folder {folder}"
+    raise DataError(str(unknown("data set", name, known_names(folder), where)) + " (see `crosshatch datasets`)")
+
+
+def _require_known_categories(dataset: Dataset, preparation: Preparation) -> None:
+    static = dataset.train.extra.get("static")
+    known = dataset.columns + (() if static is None or isinstance(static, np.ndarray) else tuple(static.columns))
+    for name in preparation.categorical:
+        if name not in known:
+            raise DataError(str(unknown("column", name, known, "data.categorical")))
+
+
+def _labels(y: Array, dataset: Dataset) -> torch.Tensor:
+    return torch.from_numpy(y.astype(np.int64 if dataset.target == "multiclass" else np.float32))

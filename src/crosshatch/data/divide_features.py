@@ -1,0 +1,151 @@
+"""From settings to columns: the silos in full, and the raw part of the data each of them holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from crosshatch.data.prepare import Part
+from crosshatch.data.samples import Dataset
+from crosshatch.data.settings import FederationSettings, SiloSettings
+from crosshatch.errors import PartitionError
+from crosshatch.partition.features import Claim, Columns, claim_columns, even_columns
+from crosshatch.partition.windows import Window, claim_windows, grid, name_windows
+
+
+def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
+    """The silos in full: named by the user, or left and right for halves, otherwise numbered."""
+    if isinstance(federation.silos, tuple):
+        names = [silo.name for silo in federation.silos]
+        for name in names:
+            if not name or name == "shared" or names.count(name) > 1:
+                raise PartitionError(f"silo name '{name}': names must be unique, not empty and not 'shared'")
+        if not names:
+            raise PartitionError("federation.silos is empty: name at least one silo")
+        return federation.silos
+    if federation.split == "patches":
+        rows, columns = federation.patches
+        names = [f"patch{row}-{column}" for row in range(rows) for column in range(columns)]
+    elif federation.split == "halves":
+        names = ["left", "right"]
+    else:
+        names = [f"silo{i + 1}" for i in range(2 if federation.silos is None else federation.silos)]
+        if not names:
+            raise PartitionError(f"federation.silos = {federation.silos}: at least 1 is needed")
+    if isinstance(federation.silos, int) and federation.silos != len(names):
+        raise PartitionError(
+            f"federation.silos = {federation.silos}, but split = '{federation.split}' makes {len(names)}: "
+            "leave silos out"
+        )
+    return tuple(SiloSettings(name) for name in names)
+
+
+def divide_features(
+    dataset: Dataset, silos: Sequence[SiloSettings], federation: FederationSettings
+) -> tuple[list[Part], tuple[str, ...]]:
+    """Each silo's part in the order of `silos`, and notes on what nobody holds."""
+    if dataset.kind == "image":
+        return _image_parts(dataset, silos, federation)
+    if federation.split != "columns":
+        raise PartitionError(
+            f"split = '{federation.split}' is for images and data '{dataset.name}' is a {dataset.kind}: "
+            "use split = 'columns'"
+        )
+    if windowed := [silo.name for silo in silos if silo.window is not None]:
+        raise PartitionError(f"silo '{windowed[0]}' has a window, but data '{dataset.name}' has no images: use columns")
+    held = {silo.name for silo in silos if _holds_static(silo, dataset)}
+    others = [silo for silo in silos if silo.name not in held]
+    columns = _table_columns(dataset, others)
+    notes: tuple[str, ...] = ()
+    if columns.unclaimed:
+        some = ", ".join(columns.unclaimed[:10]) + (", ..." if len(columns.unclaimed) > 10 else "")
+        notes = (f"{len(columns.unclaimed)} columns are in no silo: {some}",)
+    parts = []
+    for silo in silos:
+        if silo.name in held:
+            parts.append(_static_part(dataset, silo.name))
+            continue
+        positions = list(columns.silos[silo.name])
+        names = tuple(dataset.columns[position] for position in positions)
+        train, test = dataset.train.x, dataset.test.x
+        if isinstance(train, pl.DataFrame) and isinstance(test, pl.DataFrame):
+            parts.append(Part(silo.name, "table", train.select(names), test.select(names), names))
+        else:
+            assert isinstance(train, np.ndarray)
+            assert isinstance(test, np.ndarray)
+            parts.append(Part(silo.name, "sequence", train[..., positions], test[..., positions], names))
+    return parts, notes
+
+
+def _table_columns(dataset: Dataset, silos: Sequence[SiloSettings]) -> Columns:
+    claims = {silo.name: _claim(silo, dataset) for silo in silos}
+    if silos and all(claim == Claim() for claim in claims.values()):
+        return even_columns(dataset.columns, list(claims))
+    return claim_columns(dataset.columns, dataset.groups, claims)
+
+
+def _claim(silo: SiloSettings, dataset: Dataset) -> Claim:
+    if silo.path is None:
+        return Claim(silo.columns, silo.groups, silo.span)
+    if not silo.columns:
+        return Claim(groups=(silo.name,))  # all columns of its file: their group is the silo
+    # A name that is in several files was told apart as silo.column.
+    own = tuple(f"{silo.name}.{name}" if f"{silo.name}.{name}" in dataset.columns else name for name in silo.columns)
+    return Claim(columns=own)
+
+
+def _holds_static(silo: SiloSettings, dataset: Dataset) -> bool:
+    if "static" not in silo.groups or not isinstance(dataset.train.extra.get("static"), pl.DataFrame):
+        return False
+    if silo.groups != ("static",) or silo.columns or silo.span is not None:
+        raise PartitionError(
+            f"silo '{silo.name}' holds 'static' and more: static columns are a table and the others change with time, "
+            "so give 'static' a silo of its own"
+        )
+    return True
+
+
+def _static_part(dataset: Dataset, silo: str) -> Part:
+    train, test = dataset.train.extra["static"], dataset.test.extra["static"]
+    assert isinstance(train, pl.DataFrame)
+    return Part(silo, "table", train, test, tuple(train.columns))
+
+
+def _image_parts(
+    dataset: Dataset, silos: Sequence[SiloSettings], federation: FederationSettings
+) -> tuple[list[Part], tuple[str, ...]]:
+    train, test = dataset.train.x, dataset.test.x
+    assert isinstance(train, np.ndarray)
+    assert isinstance(test, np.ndarray)
+    height, width = train.shape[1:3]
+    if odd := [silo.name for silo in silos if silo.columns or silo.groups or silo.span is not None]:
+        raise PartitionError(
+            f"silo '{odd[0]}' asks for columns, but data '{dataset.name}' has images: use window, split = 'halves' or "
+            "'patches'"
+        )
+    given = {silo.name: Window(*silo.window) for silo in silos if silo.window is not None}
+    if given:
+        if absent := [silo.name for silo in silos if silo.window is None]:
+            raise PartitionError(f"silo '{absent[0]}' has no window but others have: give every silo one, or none")
+        windows, unclaimed = given, claim_windows(height, width, given)
+    else:
+        names = [silo.name for silo in silos]
+        shape = {"columns": (1, len(names)), "halves": (1, 2), "patches": federation.patches}[federation.split]
+        windows, unclaimed = name_windows(grid(height, width, *shape), names), 0
+    parts = []
+    for name, window in windows.items():
+        rows, columns = slice(window.top, window.bottom), slice(window.left, window.right)
+        parts.append(Part(name, "image", train[:, rows, columns], test[:, rows, columns], _pixels(window, train.shape)))
+    return parts, (f"{unclaimed} of {height * width} pixels are in no silo",) if unclaimed else ()
+
+
+def _pixels(window: Window, shape: tuple[int, ...]) -> tuple[str, ...]:
+    channels = [""] if len(shape) == 3 else [f".{k}" for k in range(shape[3])]
+    return tuple(
+        f"r{row}c{column}{channel}"
+        for channel in channels
+        for row in range(window.top, window.bottom)
+        for column in range(window.left, window.right)
+    )

@@ -1,0 +1,100 @@
+"""From settings to owners: which client of a silo holds which sample, group by group where there are groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from crosshatch.data.assemble import column_values
+from crosshatch.data.samples import Indices, Samples, Target
+from crosshatch.data.settings import Clients, FederationSettings, SampleSplit, SiloSettings
+from crosshatch.errors import PartitionError
+from crosshatch.partition.samples import (
+    Owners,
+    by_dirichlet,
+    by_main_labels,
+    by_permutation,
+    by_value,
+    within_groups,
+)
+from crosshatch.seeds import generator
+
+
+@dataclass(frozen=True)
+class Division:
+    """Owners (n,) and number of clients for each silo; groups (n,) where there is an outer horizontal tier."""
+
+    owners: Mapping[str, tuple[Owners, int]]
+    groups: Owners | None
+
+
+def divide_samples(
+    train: Samples, target: Target, silos: Sequence[SiloSettings], federation: FederationSettings, *, seed: int
+) -> Division:
+    """Owners for every silo, each with randomness of its own unless the federation is aligned."""
+    everything = np.arange(len(train))
+    groups: Owners | None = None
+    if federation.groups != 1 or federation.group_samples.kind == "column":
+        random = generator(seed, "samples/groups")
+        groups, count = _divide(
+            train, target, federation.groups, federation.group_samples, random, "federation.groups", everything
+        )
+        if count == 1:
+            groups = None
+    owners = {}
+    for silo in silos:
+        split = silo.samples or federation.samples
+        if silo.sizes is not None:
+            split = replace(split, sizes=silo.sizes)
+        clients = federation.clients if silo.clients is None else silo.clients
+        if silo.clients is None and split.sizes is not None and (silo.sizes is not None or clients == 1):
+            clients = len(split.sizes)
+        random = generator(seed, "samples/all silos" if federation.aligned else f"samples/silo/{silo.name}")
+        divide = partial(_divide, train, target, clients, split, random, f"silo '{silo.name}'")
+        owners[silo.name] = divide(everything) if groups is None else within_groups(groups, divide)
+    return Division(owners, groups)
+
+
+def _divide(
+    train: Samples,
+    target: Target,
+    clients: Clients,
+    split: SampleSplit,
+    random: np.random.Generator,
+    place: str,
+    rows: Indices,
+) -> tuple[Owners, int]:
+    """Owners (len(rows),) among the samples at `rows`, and the number of clients."""
+    try:
+        return _by_kind(train, target, clients, split, random, rows)
+    except PartitionError as error:
+        raise PartitionError(f"{place}: {error}") from None
+
+
+def _by_kind(
+    train: Samples, target: Target, clients: Clients, split: SampleSplit, random: np.random.Generator, rows: Indices
+) -> tuple[Owners, int]:
+    if split.sizes is not None and split.kind not in ("permutation", "main_labels"):
+        raise PartitionError(f"samples.sizes cannot be given for kind = '{split.kind}': leave them out")
+    if split.kind == "column":
+        if split.column is None:
+            raise PartitionError("samples.kind = 'column' needs samples.column, the column whose values are clients")
+        owners, values = by_value(column_values(train, split.column, "samples.column")[rows])
+        if clients not in (1, len(values)):
+            raise PartitionError(
+                f"column '{split.column}' has {len(values)} values, not {clients}: leave the number out, it follows"
+            )
+        return owners, len(values)
+    count = len(rows) if clients == "each" else clients
+    if split.kind == "permutation":
+        return by_permutation(len(rows), count, random=random, sizes=split.sizes), count
+    if target == "regression":
+        raise PartitionError(f"samples.kind = '{split.kind}' needs classes and this is regression: use 'permutation'")
+    y = train.y[rows]
+    if split.kind == "dirichlet":
+        return by_dirichlet(y, count, random=random, alpha=split.alpha), count
+    owners = by_main_labels(y, count, random=random, main=split.main, share=split.main_share, sizes=split.sizes)
+    return owners, count

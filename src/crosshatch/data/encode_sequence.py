@@ -1,0 +1,93 @@
+"""A silo's measurements over time as a float32 array, every number fitted on its training samples alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosshatch.data.encode_table import infinite_values, missing_values, replacement, spread
+from crosshatch.data.samples import Array
+from crosshatch.data.settings import Preparation
+from crosshatch.errors import DataError
+
+
+@dataclass(frozen=True)
+class SequenceEncoder:
+    """Fitted numbers (d,) for each variable; `fill` is None where missing cells are an error."""
+
+    names: tuple[str, ...]
+    fill: Array | None
+    low: Array
+    high: Array
+    centre: Array
+    scale: Array
+    indicators: bool
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return self.names + (tuple(f"{name} missing" for name in self.names) if self.indicators else ())
+
+    def apply(self, x: Array, place: str) -> Array:
+        """(n, t, d) with NaN for missing cells to (n, t, features) float32: values, then 0/1 for missing cells."""
+        missing = _missing(x, self.names, place)
+        if self.fill is None and missing.any():
+            raise _missing_cells(self.names, missing, place)
+        out = np.empty((*x.shape[:2], len(self.features)), dtype=np.float32)
+        d = len(self.names)
+        for k in range(d):  # by variable: the float64 work space stays (n, t)
+            values = x[:, :, k].astype(np.float64)
+            if self.fill is not None:
+                values = forward_fill(values)
+                values[np.isnan(values)] = self.fill[k]
+            out[:, :, k] = (np.clip(values, self.low[k], self.high[k]) - self.centre[k]) / self.scale[k]
+        if self.indicators:
+            out[:, :, d:] = missing
+        return out
+
+
+def fit_sequence(x: Array, names: tuple[str, ...], preparation: Preparation, place: str) -> SequenceEncoder:
+    """Fit on training samples (n, t, d); the mean and deviation of a variable are over its measured cells."""
+    for name in names:
+        if name in preparation.categorical:
+            raise DataError(
+                f"{place}: '{name}' changes with time and cannot be categorical: take it out of data.categorical"
+            )
+    missing = _missing(x, names, place)
+    if preparation.impute == "none" and missing.any():
+        raise _missing_cells(names, missing, place)
+    measured = [x[:, :, k][~missing[:, :, k]].astype(np.float64) for k in range(len(names))]
+    fills = [replacement(values, preparation.impute) for values in measured]
+    mean, deviation = np.array([spread(values) for values in measured], dtype=np.float64).reshape(-1, 2).T
+    reach = np.inf if preparation.clip is None else preparation.clip * deviation
+    return SequenceEncoder(
+        names=names,
+        fill=None if preparation.impute == "none" else np.array(fills, dtype=np.float64),
+        low=mean - reach,
+        high=mean + reach,
+        centre=mean if preparation.standardise else np.zeros_like(mean),
+        scale=deviation if preparation.standardise else np.ones_like(mean),
+        indicators=preparation.indicators and preparation.impute != "none",
+    )
+
+
+def forward_fill(x: Array) -> Array:
+    """(n, t) with each NaN replaced by the latest earlier value of its row; NaN before the first value stays."""
+    steps = np.arange(x.shape[1])
+    latest = np.maximum.accumulate(np.where(np.isnan(x), 0, steps), axis=1)
+    return np.take_along_axis(x, latest, axis=1)
+
+
+def _missing(x: Array, names: tuple[str, ...], place: str) -> Array:
+    infinite = np.isinf(x).sum(axis=(0, 1))
+    if infinite.any():
+        first = int(np.flatnonzero(infinite)[0])
+        raise infinite_values(names[first], int(infinite[first]), place)
+    missing: Array = np.isnan(x)
+    return missing
+
+
+def _missing_cells(names: tuple[str, ...], missing: Array, place: str) -> DataError:
+    counts = missing.sum(axis=(0, 1))
+    first = int(np.flatnonzero(counts)[0])
+    return missing_values(names[first], int(counts[first]), place)

@@ -1,0 +1,203 @@
+"""A silo's table as a float32 matrix: impute, clip, standardise, one-hot; fitted on its training rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from crosshatch.data.samples import Array
+from crosshatch.data.settings import Impute, Preparation
+from crosshatch.errors import DataError
+
+MOST_CATEGORIES = 1000
+
+
+@dataclass(frozen=True)
+class NumericColumn:
+    """Fitted numbers of one column: what replaces a missing value, the limits, and the standardising."""
+
+    name: str
+    fill: float | None  # None: missing values are an error
+    low: float
+    high: float
+    centre: float
+    scale: float
+    indicator: bool
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.name, f"{self.name} missing") if self.indicator else (self.name,)
+
+    def apply(self, column: pl.Series, place: str) -> list[Array]:
+        values = numbers(column, place)
+        missing = np.isnan(values)
+        if missing.any():
+            if self.fill is None:
+                raise missing_values(self.name, int(missing.sum()), place)
+            values = np.where(missing, self.fill, values)
+        scaled = (np.clip(values, self.low, self.high) - self.centre) / self.scale
+        return [scaled, missing] if self.indicator else [scaled]
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """The categories seen in training; any other value is all zeros, a missing one also sets the indicator."""
+
+    name: str
+    categories: tuple[str, ...]
+    allow_missing: bool
+    indicator: bool
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        named = tuple(f"{self.name}={category}" for category in self.categories)
+        return (*named, f"{self.name} missing") if self.indicator else named
+
+    def apply(self, column: pl.Series, place: str) -> list[Array]:
+        texts = as_text(column, place)
+        missing = texts.is_null()
+        if missing.any() and not self.allow_missing:
+            raise missing_values(self.name, int(missing.sum()), place)
+        one_hot = [(texts == category).fill_null(False).to_numpy() for category in self.categories]
+        return [*one_hot, missing.to_numpy()] if self.indicator else one_hot
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """Columns in order, each with its fitted numbers."""
+
+    columns: tuple[NumericColumn | CategoricalColumn, ...]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    def apply(self, frame: pl.DataFrame, place: str) -> Array:
+        """The rows of a frame as (n, features) float32."""
+        out = np.empty((frame.height, len(self.features)), dtype=np.float32)
+        at = 0
+        for column in self.columns:
+            for values in column.apply(frame[column.name], place):
+                out[:, at] = values
+                at += 1
+        return out
+
+
+def fit_table(frame: pl.DataFrame, preparation: Preparation, place: str) -> TableEncoder:
+    """Fit an encoder on training rows. `place` names the silo in errors."""
+    columns: list[NumericColumn | CategoricalColumn] = []
+    for series in frame:
+        if series.name in preparation.categorical or not is_numeric(series, place):
+            if not preparation.one_hot:
+                raise DataError(
+                    f"{place}: column '{series.name}' holds categories: set data.one_hot = true or leave the column out"
+                )
+            columns.append(_fit_categorical(series, preparation, place))
+        else:
+            columns.append(_fit_numeric(series, preparation, place))
+    return TableEncoder(tuple(columns))
+
+
+def is_numeric(series: pl.Series, place: str) -> bool:
+    """Whether a column holds numbers; text is categories, and other types are refused."""
+    if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
+        return True
+    if series.dtype in (pl.String, pl.Categorical, pl.Enum):
+        return False
+    raise DataError(
+        f"{place}: column '{series.name}' is of type {series.dtype}: turn it into numbers or text, or leave it out"
+    )
+
+
+def numbers(series: pl.Series, place: str) -> Array:
+    """A numeric column as float64 with NaN for missing values; infinity is an error."""
+    if not is_numeric(series, place):
+        raise DataError(f"{place}: column '{series.name}' is text here and numbers elsewhere: make the files agree")
+    values = np.asarray(series.cast(pl.Float64).to_numpy())  # null becomes NaN
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise infinite_values(series.name, infinite, place)
+    return values
+
+
+def as_text(series: pl.Series, place: str) -> pl.Series:
+    """Categories as text, null where missing; whole numbers without a decimal point, so that 1 and 1.0 agree."""
+    if not series.dtype.is_float():
+        return series.cast(pl.String)
+    numbers(series, place)  # refuses infinity
+    values = series.fill_nan(None)
+    whole = pl.when(values == values.round()).then(values.cast(pl.Int64, strict=False).cast(pl.String))
+    return pl.select(whole.otherwise(values.cast(pl.String)).alias(series.name)).to_series()
+
+
+def replacement(measured: Array, impute: Impute) -> float | None:
+    """What stands for a missing value; 0 where a column was never measured in training."""
+    if impute == "none":
+        return None
+    if impute == "zero" or not len(measured):
+        return 0.0
+    return float(np.mean(measured) if impute == "mean" else np.median(measured))
+
+
+def spread(values: Array) -> tuple[float, float]:
+    """Mean and standard deviation; a constant column has deviation 1, so that it becomes 0 and not NaN."""
+    if not len(values):
+        return 0.0, 1.0
+    mean, deviation = float(np.mean(values)), float(np.std(values))
+    # Rounding may leave a constant column with a deviation of some ulps instead of 0.
+    constant = deviation <= 10 * np.finfo(np.float64).eps * abs(mean)
+    return mean, 1.0 if constant else deviation
+
+
+def missing_values(name: str, count: int, place: str) -> DataError:
+    """The error for values that are missing where imputation is off."""
+    return DataError(
+        f"{place}: column '{name}' has {count} missing values (NaN or empty): set data.impute to mean, median or zero, "
+        "or take those rows out"
+    )
+
+
+def infinite_values(name: str, count: int, place: str) -> DataError:
+    """The error for values that no preparation can mend."""
+    return DataError(
+        f"{place}: column '{name}' has {count} infinite values: correct them or leave the column out (data.leave_out)"
+    )
+
+
+def _fit_numeric(series: pl.Series, preparation: Preparation, place: str) -> NumericColumn:
+    values = numbers(series, place)
+    missing = np.isnan(values)
+    fill = replacement(values[~missing], preparation.impute)
+    if missing.any():
+        if fill is None:
+            raise missing_values(series.name, int(missing.sum()), place)
+        values = np.where(missing, fill, values)
+    mean, deviation = spread(values)
+    reach = np.inf if preparation.clip is None else preparation.clip * deviation
+    centre, scale = (mean, deviation) if preparation.standardise else (0.0, 1.0)
+    indicator = preparation.indicators and bool(missing.any())
+    return NumericColumn(series.name, fill, mean - reach, mean + reach, centre, scale, indicator)
+
+
+def _fit_categorical(series: pl.Series, preparation: Preparation, place: str) -> CategoricalColumn:
+    texts = as_text(series, place)
+    categories = texts.drop_nulls().unique().to_list()
+    if len(categories) > MOST_CATEGORIES:
+        raise DataError(
+            f"{place}: column '{series.name}' has {len(categories)} categories (at most {MOST_CATEGORIES}): leave it "
+            "out, or name it as data.id if it identifies rows"
+        )
+    allow_missing = preparation.impute != "none"
+    if texts.null_count() and not allow_missing:
+        raise missing_values(series.name, texts.null_count(), place)
+    indicator = preparation.indicators and texts.null_count() > 0
+    return CategoricalColumn(series.name, tuple(_in_order(categories)), allow_missing, indicator)
+
+
+def _in_order(categories: list[str]) -> list[str]:
+    try:
+        return sorted(categories, key=float)
+    except ValueError:
+        return sorted(categories)

@@ -1,0 +1,53 @@
+"""A data set after it was divided both ways: what every silo holds, and which of its clients holds which sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from crosshatch.data.samples import Target
+
+
+@dataclass(frozen=True)
+class SiloData:
+    """One silo's columns of all samples, prepared for its block.
+
+    `train` (n_train, ...) and `test` (n_test, ...) are float32 and contiguous; rows are the same samples in every
+    silo. `owners` (n_train,) is the client of this silo that holds each training sample, 0..clients-1; a client may
+    hold none.
+    """
+
+    name: str
+    train: torch.Tensor
+    test: torch.Tensor
+    features: tuple[str, ...]
+    owners: npt.NDArray[np.int64]
+    clients: int
+
+
+@dataclass(frozen=True)
+class FederatedData:
+    """All silos with the labels of their common samples.
+
+    `y_train`, `y_test` are float32 for binary labels {0, 1} and regression, int64 for several classes. `label_silo`
+    is None where every client has the labels of its samples. `groups` (n_train,) is the group of each sample where
+    whole vertical federations are members of an outer horizontal tier. Clients of a silo never straddle groups.
+    """
+
+    silos: tuple[SiloData, ...]
+    y_train: torch.Tensor
+    y_test: torch.Tensor
+    target: Target
+    classes: int
+    label_silo: str | None = None
+    groups: npt.NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for silo in self.silos:
+            assert len(silo.train) == len(silo.owners) == len(self.y_train)
+            assert len(silo.test) == len(self.y_test)
+        assert self.label_silo is None or self.label_silo in {silo.name for silo in self.silos}

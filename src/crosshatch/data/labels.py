@@ -1,0 +1,97 @@
+"""Labels as the losses want them: 0..classes-1, or numbers for regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from crosshatch.data.samples import Array, Target
+from crosshatch.errors import DataError
+
+# Whole numbers with more distinct values than this are taken for a quantity unless data.target says otherwise.
+MOST_CLASSES = 50
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Encoded labels of training rows and of test rows (None where they are still to be put aside)."""
+
+    train: Array
+    test: Array | None
+    target: Target
+    classes: int
+
+
+def encode_labels(
+    train: Array,
+    test: Array | None,
+    *,
+    place: str,
+    target: Literal["auto", "classes", "regression"] = "auto",
+    positive: int | str | None = None,
+) -> Labels:
+    """Relabel to 0..classes-1 in sorted order, or to `label == positive`; regression keeps the numbers.
+
+    `place` names the file or set in errors. Text is always classes; numbers are classes if they are whole and have at
+    most 50 distinct values, unless `target` says.
+    """
+    for part in (train, test):
+        if part is not None:
+            _require_present(part, place)
+    both = train if test is None else np.concatenate([train, test])
+    if positive is None and (target == "regression" or (target == "auto" and not _look_like_classes(both))):
+        if both.dtype.kind not in "biuf":
+            raise DataError(f"{place}: the labels are text, for example '{both[0]}': regression needs numbers")
+        return Labels(train.astype(np.float64), None if test is None else test.astype(np.float64), "regression", 0)
+    if positive is not None:
+        both = _is_positive(both, positive, place).astype(np.int64)
+    values, coded = np.unique(both, return_inverse=True)
+    coded = coded.reshape(-1).astype(np.int64)
+    if len(values) < 2:
+        raise DataError(
+            f"{place}: all {len(both)} labels are '{values[0]}', one class only: training needs at least two"
+        )
+    split_train = coded[: len(train)]
+    absent = np.setdiff1d(np.arange(len(values)), split_train)
+    if len(absent):
+        raise DataError(
+            f"{place}: label '{values[absent[0]]}' is in the test rows but not in the training rows: "
+            "add such rows to the training part or take them out"
+        )
+    kind: Target = "binary" if len(values) == 2 else "multiclass"
+    return Labels(split_train, None if test is None else coded[len(train) :], kind, len(values))
+
+
+def require_two_classes(y: Array, place: str) -> None:
+    """After rows were left out, for example by data.limit, there must still be something to tell apart."""
+    if len(np.unique(y)) < 2:
+        raise DataError(
+            f"{place}: the {len(y)} training rows are of one class only: use more rows (data.limit, data.test_fraction)"
+        )
+
+
+def _require_present(y: Array, place: str) -> None:
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise DataError(f"{place}: the label of row {row} is missing or not finite: fill it in or take the row out")
+
+
+def _look_like_classes(y: Array) -> bool:
+    if y.dtype.kind in "biu":
+        return len(np.unique(y)) <= MOST_CLASSES
+    if y.dtype.kind == "f":
+        return bool((y == np.rint(y)).all()) and len(np.unique(y)) <= MOST_CLASSES
+    return True
+
+
+def _is_positive(y: Array, positive: int | str, place: str) -> Array:
+    values = np.unique(y)
+    match: Array = (
+        y == positive if y.dtype.kind in "biuf" and isinstance(positive, int) else y.astype(str) == str(positive)
+    )
+    if not match.any():
+        some = ", ".join(str(value) for value in values[:8].tolist()) + (", ..." if len(values) > 8 else "")
+        raise DataError(f"{place}: no label is '{positive}' (data.positive): use one of {some}")
+    return match

@@ -1,0 +1,67 @@
+"""A data set before anybody divides it: samples in rows, with labels, names and groups of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Array = npt.NDArray[Any]
+Indices = npt.NDArray[np.int64]
+Kind = Literal["table", "image", "sequence"]
+Target = Literal["binary", "multiclass", "regression"]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Some samples. `x` is a frame (table), (n, h, w[, c]) pixels (image) or (n, t, d) measurements (sequence).
+
+    `extra` holds what belongs to a sample without being in `x`: one value a row (for example the recording a piece
+    was cut from), or a further table a silo may hold (for example `static`, what does not change with time).
+    """
+
+    x: pl.DataFrame | Array
+    y: Array
+    ids: Array | None = None
+    extra: Mapping[str, Array | pl.DataFrame] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, rows: Indices) -> Samples:
+        """The samples at these positions, in this order."""
+        return Samples(
+            x=self.x[rows],
+            y=self.y[rows],
+            ids=None if self.ids is None else self.ids[rows],
+            extra={name: values[rows] for name, values in self.extra.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Training and test samples with the same columns; class labels are 0..classes-1, `classes` is 0 for regression.
+
+    `groups` names the group of each column, or is empty where no groups are known. `notes` are lines a user should
+    see, for example how many rows a join dropped.
+    """
+
+    name: str
+    kind: Kind
+    train: Samples
+    test: Samples
+    target: Target
+    classes: int
+    columns: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    licence: str = ""
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def noting(self, *notes: str) -> Dataset:
+        """The same data set with further notes."""
+        return replace(self, notes=self.notes + notes)

@@ -1,0 +1,133 @@
+"""The config sections [data] and [federation] as values; `msgspec.convert` makes them from TOML tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Impute = Literal["none", "mean", "median", "zero"]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What a silo does to its columns before training, every number fitted on its own training rows.
+
+    `categorical` names numeric columns that are codes, to be one-hot encoded like text. `indicators` adds a 0/1
+    column for missing values where they are imputed. `clip` cuts values further than so many standard deviations from
+    the mean.
+    """
+
+    standardise: bool = True
+    one_hot: bool = True
+    categorical: tuple[str, ...] = ()
+    impute: Impute = "none"
+    indicators: bool = True
+    clip: float | None = None
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Section [data]: a known set by `name`, or an own CSV or Parquet file by `path`, and how to prepare it.
+
+    `test_path` is a file with the test rows; otherwise `test_fraction` of the rows is put aside, drawn with
+    `split_seed` (not the run's seed, so that runs with different seeds are tested on the same rows). `split_by` names
+    a column whose equal values stay on one side. `positive` makes the task one class against the rest; `limit` keeps
+    so many training samples; `leave_out` names columns nobody gets. Where silos have files of their own, `path` may
+    name a further file that holds only ids and labels.
+    """
+
+    name: str | None = None
+    path: str | None = None
+    id: str | None = None
+    label: str | None = None
+    target: Literal["auto", "classes", "regression"] = "auto"
+    positive: int | str | None = None
+    test_path: str | None = None
+    test_fraction: float = 0.2
+    split_by: str | None = None
+    split_seed: int = 0
+    limit: int | None = None
+    leave_out: tuple[str, ...] = ()
+    standardise: bool = True
+    one_hot: bool = True
+    categorical: tuple[str, ...] = ()
+    impute: Impute = "none"
+    indicators: bool = True
+    clip: float | None = None
+
+    @property
+    def preparation(self) -> Preparation:
+        """The part of this section that a silo applies to its own columns."""
+        return Preparation(
+            standardise=self.standardise,
+            one_hot=self.one_hot,
+            categorical=self.categorical,
+            impute=self.impute,
+            indicators=self.indicators,
+            clip=self.clip,
+        )
+
+
+@dataclass(frozen=True)
+class SampleSplit:
+    """How samples are dealt to clients (or to groups).
+
+    `permutation`: contiguous blocks of a seeded permutation. `column`: one client for each value of `column`.
+    `dirichlet`: each class is spread over the clients in proportions drawn from Dirichlet(`alpha`). `main_labels`:
+    `main_share` of a client's samples have one of its `main` labels, the rest other labels. `sizes` are samples a
+    client, equal if not given (for `permutation` and `main_labels`).
+    """
+
+    kind: Literal["permutation", "column", "dirichlet", "main_labels"] = "permutation"
+    sizes: tuple[int, ...] | None = None
+    column: str | None = None
+    alpha: float = 0.5
+    main: int = 2
+    main_share: float = 0.8
+
+
+Clients = int | Literal["each"]
+
+
+@dataclass(frozen=True)
+class SiloSettings:
+    """One silo of [[federation.silos]]: its name and what it holds, by one of the following.
+
+    `columns` (names, or patterns like `PAY_*`) and `groups` (named groups of columns), `span` (columns from..to by
+    position, the end not included), `window` (top, bottom, left, right pixels of an image, ends not included), or
+    `path` (a file of its own, with the id column `id`). `clients`, `sizes` and `samples` override the federation's.
+    """
+
+    name: str
+    columns: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    span: tuple[int, int] | None = None
+    window: tuple[int, int, int, int] | None = None
+    path: str | None = None
+    test_path: str | None = None
+    id: str | None = None
+    clients: Clients | None = None
+    sizes: tuple[int, ...] | None = None
+    samples: SampleSplit | None = None
+
+
+@dataclass(frozen=True)
+class FederationSettings:
+    """Section [federation]: the silos, their clients, who has the labels, and the outer groups if any.
+
+    `silos` is a list, or a number of silos that share the columns evenly. `split` says how silos without explicit
+    columns divide: `columns` (even slices of the columns; of an image, vertical strips), `halves` (left and right half
+    of an image) or `patches` (`patches` = rows, columns of a grid). `clients` is the number of clients a silo (in each
+    group), or "each" for one client a sample. `labels` is "shared" or the name of the silo that holds them. `aligned`
+    divides the samples in the same way in silos with the same number of clients; otherwise each silo draws its own.
+    """
+
+    silos: tuple[SiloSettings, ...] | int | None = None
+    split: Literal["columns", "halves", "patches"] = "columns"
+    patches: tuple[int, int] = (2, 2)
+    clients: Clients = 1
+    labels: str = "shared"
+    samples: SampleSplit = field(default_factory=SampleSplit)
+    aligned: bool = False
+    groups: int = 1
+    group_samples: SampleSplit = field(default_factory=SampleSplit)

@@ -1,0 +1,59 @@
+"""Putting test rows aside: seeded, stratified by class, and never through the middle of what belongs together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crosshatch.data.samples import Array, Indices
+from crosshatch.errors import ConfigError, DataError
+from crosshatch.seeds import generator
+
+
+def split_rows(
+    y: Array, fraction: float, *, seed: int, stratify: bool, together: Array | None = None
+) -> tuple[Indices, Indices]:
+    """Positions of training and test rows, both ascending; `fraction` of the rows are test rows.
+
+    With `stratify` each class of `y` (n,) has its share of the test rows, up to one row, and no class is in the test
+    rows alone. With `together` (n,) rows of
+    equal value stay on one side, and the fraction counts values instead of rows.
+    """
+    if not 0 < fraction < 1:
+        raise ConfigError(f"data.test_fraction = {fraction}: it must be between 0 and 1, for example 0.2")
+    random = generator(seed, "data/test")
+    if together is None:
+        chosen = _choose(y if stratify else None, len(y), fraction, random)
+    else:
+        _, first, unit = np.unique(together, return_index=True, return_inverse=True)
+        chosen = _choose(y[first] if stratify else None, len(first), fraction, random)[unit.reshape(-1)]
+    test = np.flatnonzero(chosen)
+    train = np.flatnonzero(~chosen)
+    if not len(test) or not len(train):
+        raise DataError(
+            f"{len(y)} rows cannot be divided with data.test_fraction = {fraction}: one side would be empty, "
+            "use another fraction or data.test_path"
+        )
+    return train, test
+
+
+def limit_rows(n: int, limit: int, *, seed: int) -> Indices:
+    """Ascending positions of `limit` rows chosen at random, or of all if there are not more."""
+    if limit < 1:
+        raise ConfigError(f"data.limit = {limit}: it must be at least 1")
+    if limit >= n:
+        return np.arange(n)
+    return np.sort(generator(seed, "data/limit").permutation(n)[:limit])
+
+
+def _choose(y: Array | None, n: int, fraction: float, random: np.random.Generator) -> Array:
+    """A mask (n,) with about fraction * n true entries, the classes of `y` in proportion."""
+    shuffled = random.permutation(n)
+    if y is not None:
+        shuffled = shuffled[np.argsort(y[shuffled], kind="stable")]
+    # Every 1/fraction-th row of the class-sorted shuffle: proportional in each class and exact in total.
+    marks = np.floor(np.arange(1, n + 1) * fraction + 0.5) - np.floor(np.arange(n) * fraction + 0.5)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[shuffled] = marks > 0
+    if y is not None:
+        chosen &= np.isin(y, y[~chosen])
+    return chosen

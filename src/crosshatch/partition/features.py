@@ -1,0 +1,105 @@
+"""Which columns a silo holds: by name, by named group, by position, or an even slice each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from crosshatch.errors import PartitionError
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one silo asks for: column names or patterns, names of groups, and a span of positions; all are added."""
+
+    columns: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    span: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The answer: positions of each silo's columns in ascending order, and the columns nobody holds."""
+
+    silos: Mapping[str, tuple[int, ...]]
+    unclaimed: tuple[str, ...]
+
+
+def claim_columns(columns: Sequence[str], groups: Sequence[str], claims: Mapping[str, Claim]) -> Columns:
+    """Give every silo the columns it claims; no column may be in two silos. `groups` is per column, or empty."""
+    holder: dict[int, str] = {}
+    for silo, claim in claims.items():
+        positions = _positions(silo, claim, columns, groups)
+        if not positions:
+            raise PartitionError(f"silo '{silo}' has no columns: give it columns, groups or a span")
+        for position in positions:
+            if position in holder:
+                raise PartitionError(
+                    f"column '{columns[position]}' is in two silos, '{holder[position]}' and '{silo}': "
+                    "give it to one of them"
+                )
+        holder.update(dict.fromkeys(positions, silo))
+    return Columns(
+        silos={silo: tuple(sorted(p for p, who in holder.items() if who == silo)) for silo in claims},
+        unclaimed=tuple(name for position, name in enumerate(columns) if position not in holder),
+    )
+
+
+def even_columns(columns: Sequence[str], silos: Sequence[str]) -> Columns:
+    """Contiguous slices of the columns, equal up to one column, in the order of the silos.
+
+    >>> even_columns(["a", "b", "c"], ["left", "right"]).silos
+    {'left': (0, 1), 'right': (2,)}
+    """
+    if len(silos) > len(columns):
+        raise PartitionError(
+            f"{len(silos)} silos for {len(columns)} columns: use at most {len(columns)} silos, so that each has one"
+        )
+    slices = np.array_split(np.arange(len(columns)), len(silos))
+    return Columns(silos={silo: tuple(part.tolist()) for silo, part in zip(silos, slices, strict=True)}, unclaimed=())
+
+
+def unknown(what: str, name: str, known: Sequence[str], place: str) -> PartitionError:
+    """The error for a name that does not exist, with the closest one that does, or the first few."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6) or [
+        one for one in known if one.lower() == name.lower()
+    ]
+    if close:
+        return PartitionError(f"{place}: unknown {what} '{name}': did you mean '{close[0]}'?")
+    some = ", ".join(list(known)[:8]) + (", ..." if len(known) > 8 else "")
+    return PartitionError(f"{place}: unknown {what} '{name}': there is {some or 'none'}")
+
+
+def _positions(silo: str, claim: Claim, columns: Sequence[str], groups: Sequence[str]) -> list[int]:
+    place = f"silo '{silo}'"
+    where = {name: position for position, name in enumerate(columns)}
+    found: dict[int, None] = {}
+    for name in claim.columns:
+        if name in where:
+            found[where[name]] = None
+            continue
+        matches = [p for p, column in enumerate(columns) if fnmatchcase(column, name)] if _is_pattern(name) else []
+        if not matches:
+            raise unknown("column", name, columns, place)
+        found.update(dict.fromkeys(matches))
+    for group in claim.groups:
+        if group not in groups:
+            raise unknown("group of columns", group, sorted(set(groups)), place)
+        found.update(dict.fromkeys(p for p, name in enumerate(groups) if name == group))
+    if claim.span is not None:
+        first, end = claim.span
+        if not 0 <= first < end <= len(columns):
+            raise PartitionError(
+                f"{place}: span [{first}, {end}] is not within the {len(columns)} columns: "
+                f"use 0 <= from < to <= {len(columns)}"
+            )
+        found.update(dict.fromkeys(range(first, end)))
+    return list(found)
+
+
+def _is_pattern(name: str) -> bool:
+    return any(mark in name for mark in "*?[")
