@@ -1,0 +1,18 @@
+"""Reading run directories, comparing runs, and the report page."""
+
+from __future__ import annotations
+
+from crosshatch.report.compare import Comparison, compare_runs, print_comparison
+from crosshatch.report.page import write_plot, write_report
+from crosshatch.report.runs import Run, read_run, read_runs
+
+__all__ = [
+    "Comparison",
+    "Run",
+    "compare_runs",
+    "print_comparison",
+    "read_run",
+    "read_runs",
+    "write_plot",
+    "write_report",
+]

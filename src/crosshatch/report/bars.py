@@ -1,0 +1,87 @@
+"""Where the bytes went: one stacked bar a run, and the numbers under it. Plain HTML, so that it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+
+from crosshatch.report.palette import NEUTRAL, OKABE_ITO
+from crosshatch.report.runs import Run
+from crosshatch.report.summary import Traffic
+from crosshatch.report.units import human_bytes, human_count
+
+Parts = Mapping[str, Traffic]
+
+
+def link_bars(runs: Sequence[Run]) -> str:
+    """Bars by kind of link and direction; empty when no run recorded any."""
+    return _bars(runs, lambda run: run.facts.bytes_by_link, "Link", "carries")
+
+
+def exchange_bars(runs: Sequence[Run]) -> str:
+    """Bars by exchange; empty when no run recorded any."""
+    return _bars(runs, _exchanges, "Exchange", "takes")
+
+
+def _exchanges(run: Run) -> Parts:
+    parts = run.facts.bytes_by_exchange
+    return {name: part if isinstance(part, Traffic) else Traffic(bytes=part) for name, part in parts.items()}
+
+
+def _bars(runs: Sequence[Run], parts_of: Callable[[Run], Parts], what: str, verb: str) -> str:
+    by_run = [(run, parts_of(run)) for run in runs]
+    names = list(dict.fromkeys(name for _, parts in by_run for name in parts))
+    largest = max((_total(parts) for _, parts in by_run), default=0.0)
+    if not names or largest <= 0:
+        return ""
+    # grey after six: more kinds than that are told apart by the table
+    colors = {name: OKABE_ITO[i] if i < len(OKABE_ITO) else NEUTRAL for i, name in enumerate(names)}
+    bars = "".join(_bar(run, parts, largest, colors) for run, parts in by_run)
+    return (
+        f"<h3>{escape(_title(by_run, verb))}</h3>"
+        f'<div class="bars" aria-hidden="true">{bars}</div>{_table(by_run, names, colors, what)}'
+    )
+
+
+def _total(parts: Parts) -> float:
+    return sum(part.bytes for part in parts.values())
+
+
+def _title(by_run: Sequence[tuple[Run, Parts]], verb: str) -> str:
+    """Says which part dominates in the run that sent most."""
+    run, parts = max(by_run, key=lambda item: _total(item[1]))
+    name = max(parts, key=lambda key: parts[key].bytes)
+    share = round(100 * parts[name].bytes / _total(parts))
+    return f"'{name}' {verb} {share}% of the bytes of {run.name}"
+
+
+def _bar(run: Run, parts: Parts, largest: float, colors: Mapping[str, str]) -> str:
+    pieces = "".join(
+        f'<i style="width:{100 * part.bytes / largest:.4f}%;background:{colors[name]}" '
+        f'title="{escape(name)}: {human_bytes(part.bytes)}"></i>'
+        for name, part in parts.items()
+        if part.bytes > 0
+    )
+    return (
+        f'<div class="bar-name">{escape(run.name)}</div>'
+        f'<div class="bar">{pieces}<span>{human_bytes(_total(parts))}</span></div>'
+    )
+
+
+def _table(by_run: Sequence[tuple[Run, Parts]], names: Sequence[str], colors: Mapping[str, str], what: str) -> str:
+    head = "".join(f"<th>{escape(run.name)}</th>" for run, _ in by_run)
+    rows = "".join(
+        f'<tr><th><i class="key" style="background:{colors[name]}"></i>{escape(name)}</th>'
+        + "".join(_cell(parts.get(name), _total(parts)) for _, parts in by_run)
+        + "</tr>"
+        for name in names
+    )
+    head = f"<thead><tr><th>{what}</th>{head}</tr></thead>"
+    return f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>'
+
+
+def _cell(part: Traffic | None, total: float) -> str:
+    if part is None or total == 0:
+        return "<td>-</td>"
+    messages = f"{human_count(part.messages)} messages, " if part.messages else ""
+    return f"<td>{human_bytes(part.bytes)}<small>{messages}{100 * part.bytes / total:.0f}%</small></td>"

@@ -1,0 +1,156 @@
+"""What several runs reached, and what it cost them to reach a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crosshatch.errors import RunError
+from crosshatch.report.measures import HIGHER_IS_BETTER, Target, metric_title, parse_target
+from crosshatch.report.runs import Run
+from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The first evaluation at which a run had reached a target."""
+
+    round: int
+    bytes: float
+    sim_seconds: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best value of a metric and the first round that had it."""
+
+    value: float
+    round: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run: totals, final and best metrics, and its arrival at each target (None: not reached)."""
+
+    name: str
+    algorithm: str
+    finished: bool
+    rounds: int
+    bytes: float
+    messages: float
+    sim_seconds: float
+    wall_seconds: float
+    final: dict[str, float]
+    best: dict[str, Best]
+    arrivals: dict[str, Arrival | None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Outcomes in the order of the runs given. `metrics`: all names, in order of first appearance."""
+
+    targets: tuple[Target, ...]
+    metrics: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+
+
+def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> Comparison:
+    """Compare by what metrics.jsonl says, so that unfinished runs count too."""
+    if not runs:
+        raise RunError("no runs to compare: name at least one run directory")
+    parsed = tuple(dict.fromkeys(parse_target(item) if isinstance(item, str) else item for item in targets))
+    for target in parsed:
+        for run in runs:
+            if target.metric not in run.metric_names:
+                raise RunError(
+                    f"run '{run.name}' has no metric '{target.metric}' for target {target.label}: "
+                    f"choose from {', '.join(run.metric_names) or 'none: it measured nothing'}"
+                )
+    metrics = tuple(dict.fromkeys(name for run in runs for name in run.metric_names))
+    return Comparison(parsed, metrics, tuple(_outcome(run, parsed) for run in runs))
+
+
+def find_arrival(run: Run, target: Target) -> Arrival | None:
+    """None when the run never reached the target."""
+    for row in run.metrics:
+        value = row.get(target.metric, math.nan)
+        if target.is_reached_by(value):
+            return Arrival(int(row["round"]), row["bytes"], row["sim_seconds"], value)
+    return None
+
+
+def find_best(run: Run, metric: str) -> Best | None:
+    """None when it is unknown which direction is better, or when no value is finite."""
+    if metric not in HIGHER_IS_BETTER:
+        return None
+    rows = [row for row in run.metrics if math.isfinite(row.get(metric, math.nan))]
+    if not rows:
+        return None
+    # max and min both return the first of equal rows
+    row = (max if HIGHER_IS_BETTER[metric] else min)(rows, key=lambda row: row[metric])
+    return Best(row[metric], int(row["round"]))
+
+
+def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
+    last, facts = run.metrics[-1], run.facts
+
+    def total(written: float | None, key: str) -> float:
+        return written if written is not None else last.get(key, math.nan)
+
+    best = {metric: find_best(run, metric) for metric in run.metric_names}
+    return Outcome(
+        name=run.name,
+        algorithm=run.algorithm,
+        finished=run.finished,
+        rounds=int(total(facts.rounds, "round")),
+        bytes=total(facts.bytes, "bytes"),
+        messages=total(facts.messages, "messages"),
+        sim_seconds=total(facts.sim_seconds, "sim_seconds"),
+        wall_seconds=total(facts.wall_seconds, "wall_seconds"),
+        final={metric: last[metric] for metric in run.metric_names if metric in last},
+        best={metric: found for metric, found in best.items() if found is not None},
+        arrivals={target.label: find_arrival(run, target) for target in targets},
+    )
+
+
+def print_comparison(result: Comparison, console: Console) -> None:
+    """Two kinds of table: totals with final metrics, then one table a target."""
+    table = Table(title="Runs")
+    table.add_column("run", overflow="fold")
+    for heading in ("rounds", "sent", "simulated", *(f"final {metric_title(metric)}" for metric in result.metrics)):
+        table.add_column(heading, justify="right")
+    for outcome in result.outcomes:
+        values = [human_number(outcome.final[m]) if m in outcome.final else "-" for m in result.metrics]
+        table.add_row(_name(outcome), human_count(outcome.rounds), human_bytes(outcome.bytes),
+                      human_seconds(outcome.sim_seconds), *values)  # fmt: skip
+    console.print(table)
+    for target in result.targets:
+        console.print(_target_table(result, target))
+
+
+def _target_table(result: Comparison, target: Target) -> Table:
+    side = "at least" if target.higher else "at most"
+    table = Table(title=f"To reach {metric_title(target.metric)} of {side} {target.value:g}")
+    table.add_column("run", overflow="fold")
+    for heading in ("rounds", "bytes", "simulated time"):
+        table.add_column(heading, justify="right")
+    for outcome in result.outcomes:
+        arrival = outcome.arrivals[target.label]
+        if arrival is None:
+            best = outcome.best.get(target.metric)
+            table.add_row(_name(outcome), "not reached", f"best {human_number(best.value)}" if best else "", "")
+        else:
+            table.add_row(_name(outcome), human_count(arrival.round), human_bytes(arrival.bytes),
+                          human_seconds(arrival.sim_seconds))  # fmt: skip
+    return table
+
+
+def _name(outcome: Outcome) -> Text:
+    # Text, so that square brackets in a name are not taken for markup
+    return Text(outcome.name if outcome.finished else f"{outcome.name} (unfinished)")

@@ -1,0 +1,73 @@
+"""The data behind the curves, for the page's script: plain lists, one entry an evaluation, None where not finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from crosshatch.report.compare import find_arrival
+from crosshatch.report.findings import AXES, curve_title, shared_metrics
+from crosshatch.report.measures import Target, metric_title
+from crosshatch.report.palette import run_styles
+from crosshatch.report.runs import Run
+from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
+
+#: More points than a wide screen has pixels only make the page heavy.
+MOST_POINTS = 2000
+
+
+def metric_order(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Every metric of any run: those that all runs share first, the most telling one at the head."""
+    return tuple(dict.fromkeys([*shared_metrics(runs), *(name for run in runs for name in run.metric_names)]))
+
+
+def curve_data(runs: Sequence[Run], targets: Sequence[Target]) -> dict[str, Any]:
+    """What the page's script draws, ready for JSON."""
+    metrics = metric_order(runs)
+    return {
+        "runs": [
+            _curve(run) | {"color": style.color, "dash": style.dash, "symbol": style.symbol}
+            for run, style in zip(runs, run_styles(runs), strict=True)
+        ],
+        "axes": {axis.key: axis.label for axis in AXES},
+        "labels": {metric: metric_title(metric) for metric in metrics},
+        "titles": {m: {axis.key: curve_title(runs, m, axis, targets) for axis in AXES} for m in metrics},
+        "targets": [
+            {"metric": target.metric, "value": target.value, "label": f"target {target.value:.4g}",
+             "arrivals": [_arrival(run, target) for run in runs]}
+            for target in targets
+        ],
+    }  # fmt: skip
+
+
+def thin(rows: Sequence[dict[str, float]], most: int = MOST_POINTS) -> list[dict[str, float]]:
+    """At most `most` rows, evenly spaced, first and last included."""
+    if len(rows) <= most:
+        return list(rows)
+    return [rows[i * (len(rows) - 1) // (most - 1)] for i in range(most)]
+
+
+def _curve(run: Run) -> dict[str, Any]:
+    rows = thin(run.metrics)
+    return {
+        "name": run.name,
+        "x": {axis.key: [row[axis.key] for row in rows] for axis in AXES},
+        "y": {metric: [_finite(row.get(metric, math.nan)) for row in rows] for metric in run.metric_names},
+        "hover": [
+            f"round {human_count(row['round'])}, {human_bytes(row['bytes'])}, {human_seconds(row['sim_seconds'])}"
+            for row in rows
+        ],
+        "values": {metric: [human_number(row.get(metric, math.nan)) for row in rows] for metric in run.metric_names},
+    }
+
+
+def _arrival(run: Run, target: Target) -> dict[str, float] | None:
+    arrival = find_arrival(run, target)
+    if arrival is None:
+        return None
+    return {"round": arrival.round, "bytes": arrival.bytes, "sim_seconds": arrival.sim_seconds, "value": arrival.value}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,148 @@
+"""Sentences that say what a plot shows, computed from the runs; none claims more than the numbers do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from crosshatch.errors import ConfigError
+from crosshatch.report.compare import find_arrival, find_best
+from crosshatch.report.measures import HIGHER_IS_BETTER, Target, main_metric, metric_title, parse_target
+from crosshatch.report.palette import is_yardstick
+from crosshatch.report.runs import Run
+from crosshatch.report.units import human_bytes, human_count, human_factor, human_number, human_seconds
+
+# Below this ratio two costs are called about the same.
+_SAME = 1.05
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A cost against which curves are drawn: `key` in metrics.jsonl, and its words."""
+
+    key: str
+    tab: str
+    label: str
+    spend: Callable[[float], str]
+    less: str
+
+
+AXES = (
+    Axis("round", "rounds", "round", lambda n: f"in {human_count(n)} round{'' if n == 1 else 's'}", "fewer"),
+    Axis("bytes", "bytes", "bytes sent by all parties", lambda n: f"with {human_bytes(n)}", "less"),
+    Axis("sim_seconds", "simulated time", "simulated time", lambda n: f"in {human_seconds(n)} simulated", "faster"),
+)
+
+
+def shared_metrics(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Metrics that every run has, the most telling one first."""
+    names = tuple(name for name in runs[0].metric_names if all(name in run.metric_names for run in runs))
+    if not names:
+        return ()
+    main = main_metric(names)
+    return (main, *(name for name in names if name != main))
+
+
+def chosen_targets(runs: Sequence[Run], given: Sequence[Target] = ()) -> tuple[Target, ...]:
+    """Those given, and those of the runs' own configs; failing both, the level that every run reaches."""
+    targets = list(given)
+    for label in dict.fromkeys(label for run in runs for label in run.facts.targets):
+        try:
+            targets.append(parse_target(label))
+        except ConfigError:
+            continue  # written by another version: its own summary still shows it
+    shared = shared_metrics(runs)
+    known = tuple(dict.fromkeys(target for target in targets if target.metric in shared))
+    if known or not shared:
+        return known
+    level = level_all_reach(runs, shared[0])
+    return (level,) if level else ()
+
+
+def level_all_reach(runs: Sequence[Run], metric: str) -> Target | None:
+    """The best value of the worst run, rounded to three digits towards the easier side; None for a single run."""
+    bests = [best.value for run in runs if (best := find_best(run, metric))]
+    if len(bests) < max(2, len(runs)):
+        return None
+    higher = HIGHER_IS_BETTER[metric]
+    worst = min(bests) if higher else max(bests)
+    if worst == 0:
+        return Target(metric, 0.0, higher)
+    decimals = 2 - math.floor(math.log10(abs(worst)))
+    rounded = (math.floor if higher else math.ceil)(worst * 10.0**decimals) / 10.0**decimals
+    # scaling may round in the last bit, and then the worst run would miss its own level
+    return Target(metric, min(rounded, worst) if higher else max(rounded, worst), higher)
+
+
+def headline(runs: Sequence[Run], targets: Sequence[Target]) -> str:
+    """The sentence above the whole report: the first target by bytes, else the main metric's course."""
+    shared = shared_metrics(runs)
+    if targets:
+        return target_finding(runs, targets[0], AXES[1])
+    # against bytes, unless none were sent: the title of the curves already speaks of rounds
+    axis = AXES[1] if any(run.metrics[-1]["bytes"] > 0 for run in runs) else AXES[0]
+    return curve_title(runs, shared[0], axis, ()) if shared else ", ".join(run.name for run in runs)
+
+
+def curve_title(runs: Sequence[Run], metric: str, axis: Axis, targets: Sequence[Target]) -> str:
+    """What the curves of `metric` against `axis` show."""
+    having = [run for run in runs if metric in run.metric_names]
+    target = next((target for target in targets if target.metric == metric), None) or level_all_reach(having, metric)
+    if target is not None:
+        return target_finding(having, target, axis)
+    if len(having) == 1:
+        return _course(having[0], metric, axis)
+    return f"{metric_title(metric)} against {axis.label}"
+
+
+def target_finding(runs: Sequence[Run], target: Target, axis: Axis) -> str:
+    """Which run reaches the target at least cost, and how that compares with the dearest one."""
+    goal = f"{metric_title(target.metric)} {target.value:.4g}"
+    rivals = [run for run in runs if not is_yardstick(run)] or list(runs)
+    costs: list[tuple[float, str]] = []
+    missing = []
+    for run in rivals:
+        arrival = find_arrival(run, target)
+        if arrival is None:
+            missing.append(run.name)
+        else:
+            costs.append((float(getattr(arrival, axis.key)), run.name))
+    if not costs:
+        return f"{'No run reaches' if len(rivals) > 1 else f'{rivals[0].name} does not reach'} {goal}" + _closest(
+            rivals, target
+        )
+    (least, cheapest), (most, dearest) = min(costs), max(costs)
+    if len(costs) > 1 and least > 0 and most / least < _SAME:
+        who = "All runs reach" if not missing else f"{len(costs)} runs reach"
+        sentence = f"{who} {goal} {axis.spend(most)} or slightly {axis.less.replace('faster', 'less')}"
+    else:
+        sentence = f"{cheapest} reaches {goal} {axis.spend(least)}"
+        if len(costs) > 1 and least > 0:
+            sentence += f", {human_factor(most / least)} {axis.less} than {dearest}"
+    if not missing:
+        return sentence
+    return f"{sentence}; {missing[0]} does not" if len(missing) == 1 else f"{sentence}; {len(missing)} runs do not"
+
+
+def _closest(runs: Sequence[Run], target: Target) -> str:
+    found = [(best.value, run.name) for run in runs if (best := find_best(run, target.metric))]
+    if not found:
+        return ""
+    value, name = max(found) if target.higher else min(found)
+    who = "its best is" if len(runs) == 1 else f"{name} comes closest with"
+    return f"; {who} {human_number(value)}"
+
+
+def _course(run: Run, metric: str, axis: Axis) -> str:
+    rows = [row for row in run.metrics if math.isfinite(row.get(metric, math.nan))]
+    title = metric_title(metric)
+    if not rows:
+        return f"{title} of {run.name} was never finite"
+    first, last = rows[0][metric], rows[-1][metric]
+    if len(rows) == 1:
+        return f"{title} of {run.name} is {human_number(last)} at its only evaluation"
+    if human_number(first) == human_number(last):
+        return f"{title} of {run.name} stays at {human_number(last)}"
+    course = f"{'rises' if last > first else 'falls'} from {human_number(first)} to {human_number(last)}"
+    return f"{title} of {run.name} {course} {axis.spend(rows[-1][axis.key])}"

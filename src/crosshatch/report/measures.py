@@ -1,0 +1,100 @@
+"""What is measured during a run: which direction is better, how it is called, and targets such as `auc=0.75`."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from crosshatch.errors import ConfigError
+
+#: Keys of a metrics line that say when and at what cost, not how good.
+COST_KEYS = ("iteration", "round", "bytes", "messages", "sim_seconds", "wall_seconds")
+
+HIGHER_IS_BETTER = {
+    "auc": True,
+    "accuracy": True,
+    "top5": True,
+    "f1": True,
+    "precision": True,
+    "recall": True,
+    "r2": True,
+    "loss": False,
+    "train_loss": False,
+    "rmse": False,
+}
+
+# The order in which a metric is chosen to speak for a run.
+_IMPORTANCE = ("auc", "accuracy", "r2", "rmse", "f1", "top5", "precision", "recall", "loss", "train_loss")
+
+_TITLES = {
+    "auc": "AUC",
+    "f1": "F1",
+    "r2": "R2",
+    "rmse": "RMSE",
+    "top5": "top-5 accuracy",
+    "loss": "test loss",
+    "train_loss": "training loss",
+}
+
+_TARGET = re.compile(r"\s*([A-Za-z][\w-]*)\s*(>=|<=|=)\s*(\S+)\s*")
+
+
+def metric_title(metric: str) -> str:
+    """The name of a metric inside a sentence.
+
+    >>> metric_title("auc"), metric_title("accuracy")
+    ('AUC', 'accuracy')
+    """
+    return _TITLES.get(metric, metric.replace("_", " "))
+
+
+def main_metric(metrics: tuple[str, ...]) -> str:
+    """The one of `metrics` that speaks for a run."""
+    return next((name for name in _IMPORTANCE if name in metrics), metrics[0])
+
+
+@dataclass(frozen=True)
+class Target:
+    """A level of a metric, and on which side of it a run has arrived."""
+
+    metric: str
+    value: float
+    higher: bool
+
+    @property
+    def label(self) -> str:
+        """As in summary.json, for example `auc>=0.75`."""
+        return f"{self.metric}{'>=' if self.higher else '<='}{self.value:.12g}"
+
+    def is_reached_by(self, value: float) -> bool:
+        """False for NaN."""
+        return value >= self.value if self.higher else value <= self.value
+
+
+def parse_target(text: str) -> Target:
+    """
+    >>> parse_target("auc=0.75").label, parse_target("loss=0.4").label
+    ('auc>=0.75', 'loss<=0.4')
+    """
+    match = _TARGET.fullmatch(text)
+    value = _finite(match[3]) if match else None
+    if match is None or value is None:
+        raise ConfigError(f"target '{text}' is not METRIC=NUMBER: write for example auc=0.75 or loss=0.4")
+    metric, sign = match[1], match[2]
+    if sign != "=":
+        return Target(metric, value, higher=sign == ">=")
+    if metric not in HIGHER_IS_BETTER:
+        raise ConfigError(
+            f"target '{text}': unknown whether higher or lower '{metric}' is better: "
+            f"write '{metric}>={match[3]}' or '{metric}<={match[3]}', or use one of {', '.join(HIGHER_IS_BETTER)}"
+        )
+    return Target(metric, value, higher=HIGHER_IS_BETTER[metric])
+
+
+def _finite(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

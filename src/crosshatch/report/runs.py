@@ -1,0 +1,145 @@
+"""Reading a run directory; nothing here needs torch."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from crosshatch.errors import RunError
+from crosshatch.report.measures import COST_KEYS
+from crosshatch.report.summary import Summary
+
+_NEEDED = ("round", "bytes", "sim_seconds")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run directory. `metrics` has a dict an evaluation, in order; a value that was null is NaN.
+
+    `summary` is the file as written, empty while the run is unfinished; `facts` is the same, typed.
+    """
+
+    name: str
+    path: Path
+    config: dict[str, Any]
+    config_text: str
+    metrics: tuple[dict[str, float], ...]
+    summary: dict[str, Any]
+    facts: Summary
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.summary)
+
+    @property
+    def algorithm(self) -> str:
+        """Its name from the summary, else from the config, else empty."""
+        return self.facts.algorithm or _text_at(self.config, "algorithm", "name")
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Names of everything measured, in order of first appearance: `train_loss` and the test metrics."""
+        return tuple(dict.fromkeys(key for row in self.metrics for key in row if key not in COST_KEYS))
+
+
+def read_run(path: Path | str) -> Run:
+    """The run in directory `path`; raises RunError when it is not one."""
+    path = Path(path)
+    if not path.is_dir():
+        raise RunError(f"{path} is not a directory: name a run directory, as written by `crosshatch train --out`")
+    config_text = _read(path / "config.toml") if (path / "config.toml").exists() else ""
+    try:
+        config = tomllib.loads(config_text)
+    except tomllib.TOMLDecodeError as error:
+        raise RunError(f"{path / 'config.toml'} is not TOML ({error}): restore it or run again") from None
+    metrics = _read_metrics(path / "metrics.jsonl")
+    summary = _read_summary(path / "summary.json")
+    facts = _facts(summary, path / "summary.json")
+    name = facts.name or _text_at(config, "run", "name") or path.resolve().name
+    return Run(name, path, config, config_text, metrics, summary, facts)
+
+
+def read_runs(paths: Sequence[Path | str]) -> list[Run]:
+    """Several runs, told apart by their directories where names are equal."""
+    runs = [read_run(path) for path in paths]
+    names = Counter(run.name for run in runs)
+    runs = [replace(run, name=f"{run.name} ({run.path.name})") if names[run.name] > 1 else run for run in runs]
+    names = Counter(run.name for run in runs)
+    return [replace(run, name=f"{run.name} ({run.path})") if names[run.name] > 1 else run for run in runs]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path} cannot be read ({error}): check the file and its permissions") from None
+
+
+def _read_metrics(path: Path) -> tuple[dict[str, float], ...]:
+    if not path.is_file():
+        raise RunError(f"{path.parent} has no metrics.jsonl: name a run directory, as written by `crosshatch train`")
+    try:
+        # a kill in the middle of a write may also cut a character in two, so bad bytes must reach the check of the line
+        lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
+    except OSError as error:
+        raise RunError(f"{path} cannot be read ({error}): check the file and its permissions") from None
+    numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    rows = []
+    for position, (number, line) in enumerate(numbered):
+        try:
+            value = json.loads(line)
+        except ValueError:
+            if position == len(numbered) - 1:
+                break  # the run was stopped, or is just writing
+            raise RunError(f"{path} line {number} is not JSON: remove the line or run again") from None
+        rows.append(_row(value, f"{path} line {number}"))
+    if not rows:
+        raise RunError(f"{path} has no complete line: wait for the first evaluation of the run")
+    return tuple(rows)
+
+
+def _row(value: object, place: str) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise RunError(f"{place} is not a JSON object: remove the line or run again")
+    row = {key: math.nan if item is None else item for key, item in value.items() if _is_number(item)}
+    missing = [key for key in _NEEDED if not math.isfinite(row.get(key, math.nan))]
+    if missing:
+        raise RunError(f"{place} has no number for {', '.join(missing)}: every evaluation needs {', '.join(_NEEDED)}")
+    return row
+
+
+def _is_number(item: object) -> bool:
+    return item is None or (isinstance(item, int | float) and not isinstance(item, bool))
+
+
+def _read_summary(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        summary = json.loads(_read(path))
+    except ValueError as error:
+        raise RunError(f"{path} is not JSON ({error}): remove it or run again") from None
+    if not isinstance(summary, dict) or not summary:
+        raise RunError(f"{path} is not a JSON object with content: remove it or run again")
+    return summary
+
+
+def _facts(summary: dict[str, Any], path: Path) -> Summary:
+    try:
+        return msgspec.convert(summary, Summary)
+    except msgspec.ValidationError as error:
+        raise RunError(f"{path} does not have the form of a summary ({error}): remove it or run again") from None
+
+
+def _text_at(config: dict[str, Any], section: str, key: str) -> str:
+    table = config.get(section)
+    value = table.get(key) if isinstance(table, dict) else None
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,53 @@
+"""The parts of summary.json that a report shows, checked for type; unknown keys are left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Traffic(msgspec.Struct, frozen=True):
+    """What went over one kind of link in one direction."""
+
+    bytes: float = 0
+    messages: float = 0
+
+
+class SiloShape(msgspec.Struct, frozen=True):
+    name: str
+    clients: int = 1
+    features: int = 0
+    samples: int = 0
+    parameters: int = 0
+    holds_labels: bool = False
+
+
+class FederationShape(msgspec.Struct, frozen=True):
+    """Silos side by side; `groups` counts the copies of this vertical federation under one server."""
+
+    silos: tuple[SiloShape, ...] = ()
+    tiers: str = ""
+    groups: int = 1
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Every field has a default, so that a run of an older or newer version can still be shown."""
+
+    name: str = ""
+    algorithm: str = ""
+    rounds: int | None = None
+    iterations: int | None = None
+    bytes: float | None = None
+    messages: float | None = None
+    sim_seconds: float | None = None
+    wall_seconds: float | None = None
+    bytes_by_link: dict[str, Traffic] = {}
+    bytes_by_exchange: dict[str, Traffic | float] = {}
+    targets: dict[str, Any] = {}
+    strategy: dict[str, str] | str = {}
+    federation: FederationShape = FederationShape()
+    seed: int | None = None
+    threads: int | None = None
+    precision: str | None = None
+    versions: dict[str, str] = {}

@@ -1,0 +1,88 @@
+"""Bytes, seconds, counts and measured values as people read them."""
+
+from __future__ import annotations
+
+import math
+
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def three_digits(value: float) -> str:
+    """Three significant digits without an exponent or trailing zeros; all digits of larger whole parts.
+
+    >>> three_digits(3.14159), three_digits(20.04), three_digits(1234.5)
+    ('3.14', '20', '1234')
+    """
+    if value == 0:
+        return "0"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def human_bytes(count: float) -> str:
+    """Decimal units, as networks are sold: 1 kB is 1000 B.
+
+    >>> human_bytes(0), human_bytes(3_140_000), human_bytes(999_999)
+    ('0 B', '3.14 MB', '1 MB')
+    """
+    value = float(count)
+    for unit in _BYTE_UNITS:
+        # 999.6 would be written as 1000: it belongs to the next unit
+        if abs(value) < 999.5 or unit == _BYTE_UNITS[-1]:
+            return f"{round(value) if unit == 'B' else three_digits(value)} {unit}"
+        value /= 1000
+    raise AssertionError("the last unit takes everything")
+
+
+def human_seconds(seconds: float) -> str:
+    """
+    >>> human_seconds(0.0123), human_seconds(42), human_seconds(200), human_seconds(7500), human_seconds(100_000)
+    ('12.3 ms', '42 s', '3 min 20 s', '2 h 05 min', '1 d 4 h')
+    """
+    if not math.isfinite(seconds):
+        return human_number(seconds)
+    if seconds == 0:
+        return "0 s"
+    if seconds < 0.9995:
+        return f"{three_digits(seconds * 1000)} ms"
+    if seconds < 59.95:
+        return f"{three_digits(seconds)} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(seconds / 60)
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    hours = round(seconds / 3600)
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def human_count(count: float) -> str:
+    """
+    >>> human_count(1234567)
+    '1,234,567'
+    """
+    return f"{round(count):,}" if math.isfinite(count) else human_number(count)
+
+
+def human_number(value: float) -> str:
+    """A measured value with four significant digits.
+
+    >>> human_number(0.78125), human_number(12.0), human_number(float("nan"))
+    ('0.7812', '12', 'not a number')
+    """
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "infinite" if value > 0 else "minus infinite"
+    return f"{value:.4g}"
+
+
+def human_factor(factor: float) -> str:
+    """How many times as much, for sentences; one decimal only where it matters.
+
+    >>> human_factor(1.44), human_factor(9.3), human_factor(1530.2)
+    ('1.4x', '9x', '1,530x')
+    """
+    return f"{three_digits(round(factor, 1))}x" if factor < 2.95 else f"{round(factor):,}x"
