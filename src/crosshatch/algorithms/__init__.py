@@ -1,0 +1,1 @@
+"""One method a file, each a short text over the exchanges."""

@@ -1,0 +1,51 @@
+"""Central training: the same model on the same batches in one place, the yardstick of every comparison.
+
+All silos' columns lie on one machine, so nothing is counted: a round is Q plain gradient steps on all blocks together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from crosshatch.algorithms.checks import check_batch_size, check_local_steps
+from crosshatch.errors import ConfigError
+from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.schedules import Constant, Schedule
+from crosshatch.topology import Tier, Topology
+
+
+@dataclass(frozen=True)
+class Central:
+    """Stochastic gradient descent with all columns and samples at hand.
+
+    >>> Central(batch_size=64).central
+    True
+    """
+
+    local_steps: int = 1
+    step_size: Schedule = Constant(0.1)
+    batch_size: int | None = None
+    batches: Literal["reused", "fresh"] = "reused"
+
+    central = True  # one machine: the engine counts no messages and all samples form one client
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        check_local_steps(self.local_steps)
+        check_batch_size(self.batch_size)
+        if self.batches not in ("reused", "fresh"):
+            raise ConfigError(f"algorithm.batches = {self.batches!r}: must be 'reused' or 'fresh'")
+
+    @property
+    def topology(self) -> Topology:
+        """Formally an exchange every step; on one machine it is free."""
+        return Topology((Tier("V", 1),))
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        """Q steps of gradient descent on all blocks: each with the others' current embeddings, so the full gradient."""
+        for q in range(self.local_steps):
+            batch = fed.draw_batch(self.batch_size, round=r, first=q if self.batches == "fresh" else 0)
+            current = fed.share(fed.embed(blocks, batch), batch)
+            blocks = fed.descend(blocks, batch, current, steps=1, step_size=self.step_size(r))
+        return blocks

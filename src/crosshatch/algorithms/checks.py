@@ -1,0 +1,17 @@
+"""Rules every algorithm's settings obey."""
+
+from __future__ import annotations
+
+from crosshatch.errors import ConfigError
+
+
+def check_local_steps(value: int) -> None:
+    """Q is a whole number from 1 on."""
+    if value < 1:
+        raise ConfigError(f"algorithm.local_steps = {value}: Q must be at least 1")
+
+
+def check_batch_size(value: int | None) -> None:
+    """A batch has at least one sample; None stands for all."""
+    if value is not None and value < 1:
+        raise ConfigError(f"algorithm.batch_size = {value}: must be at least 1, or left out for all samples")

@@ -1,0 +1,59 @@
+"""FedAvg (local SGD): one silo, its clients train by themselves and are averaged every Q steps.
+
+McMahan et al., arXiv:1602.05629, Algorithm 1, with the round's samples drawn from the shared seed and shared out by who
+holds them.   w: block   E, B: local_steps, batch_size   eta: step_size
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from crosshatch.algorithms.checks import check_batch_size, check_local_steps
+from crosshatch.errors import ConfigError
+from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.schedules import Constant, Schedule
+from crosshatch.topology import Tier, Topology
+
+
+@dataclass(frozen=True)
+class FedAvg:
+    """Federated averaging inside one silo: `H(Q)`.
+
+    `weights`: "samples" weighs clients by the samples they hold (FedAvg), "equal" does not (local SGD). `batches`: one
+    set of samples a round, or a fresh one each step.
+
+    >>> str(FedAvg(local_steps=10).topology)
+    'H(10)'
+    """
+
+    local_steps: int = 10
+    step_size: Schedule = Constant(0.1)
+    batch_size: int | None = None
+    batches: Literal["reused", "fresh"] = "fresh"
+    weights: Literal["equal", "samples"] = "samples"
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        check_local_steps(self.local_steps)
+        check_batch_size(self.batch_size)
+        if self.batches not in ("reused", "fresh"):
+            raise ConfigError(f"algorithm.batches = {self.batches!r}: must be 'reused' or 'fresh'")
+        if self.weights not in ("equal", "samples"):
+            raise ConfigError(f"algorithm.weights = {self.weights!r}: must be 'equal' or 'samples'")
+
+    @property
+    def topology(self) -> Topology:
+        """One horizontal tier."""
+        return Topology((Tier("H", self.local_steps),))
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        """One round t of Algorithm 1."""
+        if len(fed.silos) != 1:
+            raise ConfigError(f"algorithm 'fedavg' takes one silo, this federation has {len(fed.silos)}: use 'tdcd'")
+        parts = self.local_steps if self.batches == "fresh" and self.batch_size is not None else 1
+        batch = fed.draw_batch(self.batch_size, round=r, parts=parts)
+        blocks = fed.broadcast(blocks, batch)
+        alone = fed.share(fed.embed(blocks, batch), batch)  # one silo: nobody to share with, no message
+        blocks = fed.descend(blocks, batch, alone, steps=self.local_steps, step_size=self.step_size(r))
+        return fed.average(blocks, batch, weights=self.weights)

@@ -1,0 +1,80 @@
+"""FedBCD: several local steps a party on frozen outputs of the others, in parallel or in turn, optionally proximal.
+
+Liu et al., arXiv:1912.11187, Algorithms 2 and 3, equation (15).
+theta_k: block   H_-k: frozen   Q: local_steps   eta: step_size   S: batch   mu: proximal
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from crosshatch.algorithms.checks import check_batch_size, check_local_steps
+from crosshatch.errors import ConfigError
+from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.schedules import Constant, Schedule
+from crosshatch.topology import Tier, Topology
+
+
+@dataclass(frozen=True)
+class FedBCD:
+    """Federated block coordinate descent: `V(Q)`, one client a silo.
+
+    With labels held by one silo the others take all their Q steps with the derivative it computed at the round's start.
+
+    >>> str(FedBCD(local_steps=5).topology)
+    'V(5)'
+    """
+
+    local_steps: int = 5
+    step_size: Schedule = Constant(0.1)
+    batch_size: int | None = None
+    order: Literal["parallel", "sequential"] = "parallel"
+    proximal: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        check_local_steps(self.local_steps)
+        check_batch_size(self.batch_size)
+        if self.order not in ("parallel", "sequential"):
+            raise ConfigError(f"algorithm.order = {self.order!r}: must be 'parallel' or 'sequential'")
+        if not self.proximal >= 0:
+            raise ConfigError(f"algorithm.proximal = {self.proximal}: the weight mu must be at least 0")
+
+    @property
+    def topology(self) -> Topology:
+        """One vertical tier, an exchange every Q steps."""
+        return Topology((Tier("V", self.local_steps),))
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        """One outer iteration of Algorithm 2, or one iteration of Algorithm 3."""
+        batch = fed.draw_batch(self.batch_size, round=r)  # "Randomly sample a mini-batch S"
+        embeddings = fed.embed(blocks, batch)
+        if self.order == "sequential":
+            return self._take_turns(fed, blocks, batch, embeddings, self.step_size(r))
+        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
+        return fed.descend(
+            blocks, batch, frozen, steps=self.local_steps, step_size=self.step_size(r), pull=self.proximal
+        )
+
+    def _take_turns(
+        self,
+        fed: Federation[Blocks, Batch, Embeddings, Frozen],
+        blocks: Blocks,
+        batch: Batch,
+        embeddings: Embeddings,
+        step_size: float,
+    ) -> Blocks:
+        """Algorithm 3: party after party, each with the newest outputs of all others."""
+        changed = tuple(fed.silos)  # what the label's holder has not seen of this batch
+        for silo in fed.silos:
+            if fed.labels_held:
+                frozen = fed.share_derivatives(embeddings, batch, senders=changed, to=silo)
+            else:
+                frozen = fed.share(embeddings, batch, to=silo)
+            blocks = fed.descend(
+                blocks, batch, frozen, steps=self.local_steps, step_size=step_size, pull=self.proximal, only=silo
+            )
+            embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
+            changed = (silo,)
+        return blocks

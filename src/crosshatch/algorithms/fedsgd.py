@@ -1,0 +1,47 @@
+"""FedSGD: one gradient step at every party, then an exchange.
+
+Liu et al., arXiv:1912.11187, Algorithm 1.   theta_k: block   H_-k: frozen   eta: step_size   S: batch
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosshatch.algorithms.checks import check_batch_size
+from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.schedules import Constant, Schedule
+from crosshatch.topology import Tier, Topology
+
+
+@dataclass(frozen=True)
+class FedSGD:
+    """Vertical stochastic gradient descent: `V(1)`, one client a silo.
+
+    >>> str(FedSGD(batch_size=64).topology)
+    'V(1)'
+    """
+
+    step_size: Schedule = Constant(0.1)
+    batch_size: int | None = None
+
+    local_steps: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        check_batch_size(self.batch_size)
+
+    @property
+    def topology(self) -> Topology:
+        """One vertical tier, an exchange every step."""
+        return Topology((Tier("V", 1),))
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        """One iteration j of Algorithm 1."""
+        batch = fed.draw_batch(self.batch_size, round=r)  # "Randomly sample S"
+        embeddings = fed.embed(blocks, batch)
+        if fed.labels_held:  # Exchange, where equation (2) holds
+            frozen = fed.share_derivatives(embeddings, batch)
+        else:  # Exchange, otherwise
+            frozen = fed.share(embeddings, batch)
+        return fed.descend(blocks, batch, frozen, steps=1, step_size=self.step_size(r))

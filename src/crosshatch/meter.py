@@ -1,0 +1,51 @@
+"""Counts messages and bytes: per kind of link and direction, and per exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Meter:
+    """Running totals. `links` and `exchanges` map a name to `[bytes, messages]`.
+
+    >>> meter = Meter()
+    >>> meter.count("client-hub up", "average", messages=10, size=4000)
+    >>> meter.bytes, meter.messages, meter.links
+    (4000, 10, {'client-hub up': [4000, 10]})
+    """
+
+    links: dict[str, list[int]] = field(default_factory=dict)
+    exchanges: dict[str, list[int]] = field(default_factory=dict)
+
+    def count(self, link: str, exchange: str, *, messages: int, size: int) -> None:
+        """Add `messages` messages of `size` bytes together."""
+        for totals, name in ((self.links, link), (self.exchanges, exchange)):
+            entry = totals.setdefault(name, [0, 0])
+            entry[0] += size
+            entry[1] += messages
+
+    @property
+    def bytes(self) -> int:
+        """All bytes on all links."""
+        return sum(entry[0] for entry in self.links.values())
+
+    @property
+    def messages(self) -> int:
+        """All messages on all links."""
+        return sum(entry[1] for entry in self.links.values())
+
+    def snapshot(self) -> dict[str, dict[str, list[int]]]:
+        """The totals as plain data, for a checkpoint."""
+        return {
+            "links": {name: list(entry) for name, entry in self.links.items()},
+            "exchanges": {name: list(entry) for name, entry in self.exchanges.items()},
+        }
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, dict[str, list[int]]]) -> Meter:
+        """The meter a snapshot was taken of."""
+        return cls(
+            links={name: list(entry) for name, entry in snapshot["links"].items()},
+            exchanges={name: list(entry) for name, entry in snapshot["exchanges"].items()},
+        )

@@ -1,0 +1,167 @@
+"""Turns messages and local steps into seconds.
+
+A network model answers two questions: how long a message takes on a link, and how long a party takes for a local step.
+`Clocks` holds the time of every party; whoever receives waits for its slowest sender.
+
+Links: `client-hub`, `hub-hub`, `group-server`, `agent-agent`. Directions: `up` towards the hub, the label's holder or the
+server, `down` back, `across` for a mutual exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from crosshatch.errors import ConfigError
+
+Direction = Literal["up", "down", "across"]
+Seconds = npt.NDArray[np.float64]
+LINKS = ("client-hub", "hub-hub", "group-server", "agent-agent")
+
+
+class Network(Protocol):
+    """What the simulator asks of a network model. Parties are named `silo` (a hub) or `silo/client`."""
+
+    def transfer(
+        self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
+    ) -> Seconds:
+        """Seconds each message takes; `sizes` in bytes, one message a client (`clients` None: the hub itself)."""
+        ...
+
+    def local_step(self, silo: str, clients: Clients) -> Seconds:
+        """Seconds each of these clients needs for one local step."""
+        ...
+
+
+Clients = npt.NDArray[np.int64] | None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The TDCD paper's model: a round trip costs `t_comm`, a local step `t_comp`, whatever the size.
+
+    A message one way is half a round trip; the hubs' mutual exchange counts as a full one, as in section 5.2 of the
+    paper, so a TDCD round takes `3 t_comm + Q t_comp`. `slow` multiplies the times of named parties (stragglers).
+
+    >>> Constant(t_comm=10.0, t_comp=1.0).local_step("bank", None)
+    array([1.])
+    """
+
+    t_comm: float = 10.0
+    t_comp: float = 1.0
+    slow: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse negative times."""
+        for name, value in (("t_comm", self.t_comm), ("t_comp", self.t_comp), *self.slow.items()):
+            _check_positive(f"network.{name}", value, zero=True)
+
+    def transfer(
+        self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
+    ) -> Seconds:
+        """Half a round trip a message, a whole one for a mutual exchange."""
+        del link
+        base = self.t_comm if direction == "across" else self.t_comm / 2
+        return np.full(len(sizes), base) * _factors(self.slow, silo, clients, len(sizes))
+
+    def local_step(self, silo: str, clients: Clients) -> Seconds:
+        """`t_comp` for everybody but the slow."""
+        count = 1 if clients is None else len(clients)
+        return np.full(count, self.t_comp) * _factors(self.slow, silo, clients, count)
+
+
+@dataclass(frozen=True)
+class Link:
+    """Latency in seconds, bandwidth in megabits a second; `up` is what the lower party sends, `down` what it receives."""
+
+    latency: float = 0.0
+    up: float = float("inf")
+    down: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """Latency plus size over bandwidth, per kind of link; `parties` override the link or the step time of one party.
+
+    >>> network = Bandwidth(links={"client-hub": Link(latency=0.05, up=14.0, down=110.0)}, step_seconds=0.002)
+    >>> float(network.transfer("client-hub", "up", np.array([1_750_000]), "bank", np.array([0]))[0])
+    1.05
+    """
+
+    links: Mapping[str, Link] = field(default_factory=dict)
+    step_seconds: float = 0.0
+    parties: Mapping[str, Link] = field(default_factory=dict)
+    slow: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse unknown links and bandwidths that are not positive."""
+        for kind in self.links:
+            if kind not in LINKS:
+                raise ConfigError(f"network.links has {kind!r}: the kinds of link are {', '.join(LINKS)}")
+        for name, link in (*self.links.items(), *self.parties.items()):
+            _check_positive(f"network '{name}' latency", link.latency, zero=True)
+            _check_positive(f"network '{name}' up", link.up)
+            _check_positive(f"network '{name}' down", link.down)
+        _check_positive("network.step_seconds", self.step_seconds, zero=True)
+        for name, value in self.slow.items():
+            _check_positive(f"network.slow '{name}'", value, zero=True)
+
+    def transfer(
+        self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
+    ) -> Seconds:
+        """Latency plus bits over bandwidth."""
+        base = self.links.get(link, Link())
+        seconds = _link_seconds(base, direction, sizes)
+        for index, name in _named(self.parties, silo, clients):
+            seconds[index] = _link_seconds(self.parties[name], direction, sizes[index : index + 1])[0]
+        return seconds
+
+    def local_step(self, silo: str, clients: Clients) -> Seconds:
+        """The given time a step, times a party's factor."""
+        count = 1 if clients is None else len(clients)
+        return np.full(count, self.step_seconds) * _factors(self.slow, silo, clients, count)
+
+
+@dataclass
+class Clocks:
+    """Seconds on the clock of every hub, and of the clients at work in the current round (aligned with a batch)."""
+
+    hubs: Seconds
+    clients: dict[int, Seconds] = field(default_factory=dict)
+
+    @property
+    def now(self) -> float:
+        """The federation's time: that of the last hub."""
+        return float(self.hubs.max())
+
+
+def _check_positive(place: str, value: float, *, zero: bool = False) -> None:
+    if not (value > 0 or (zero and value == 0)):
+        raise ConfigError(f"{place} = {value}: must be {'at least' if zero else 'above'} 0")
+
+
+def _link_seconds(link: Link, direction: Direction, sizes: npt.NDArray[np.int64]) -> Seconds:
+    megabits = link.up if direction in ("up", "across") else link.down
+    seconds: Seconds = link.latency + sizes * 8e-6 / megabits
+    return seconds
+
+
+def _named(table: Mapping[str, object], silo: str, clients: Clients) -> list[tuple[int, str]]:
+    """Positions among these clients (or the hub) whose name is a key of the table."""
+    if not table:
+        return []
+    if clients is None:
+        return [(0, silo)] if silo in table else []
+    wanted = {int(name.rsplit("/", 1)[1]): name for name in table if name.startswith(f"{silo}/")}
+    return [(int(np.flatnonzero(clients == c)[0]), name) for c, name in wanted.items() if (clients == c).any()]
+
+
+def _factors(slow: Mapping[str, float], silo: str, clients: Clients, count: int) -> Seconds:
+    factors = np.ones(count)
+    for index, name in _named(slow, silo, clients):
+        factors[index] = slow[name]
+    return factors

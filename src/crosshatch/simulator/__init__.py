@@ -1,0 +1,1 @@
+"""The simulator: every party's share of a round, computed in one process."""

@@ -1,0 +1,134 @@
+"""A round's samples in the simulator: the same ids for everybody, for each silo ordered by the client holding them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crosshatch.errors import ConfigError
+from crosshatch.seeds import generator
+
+Ids = npt.NDArray[np.int64]
+
+
+class BatchSource(Protocol):
+    """Where the ids of a round come from."""
+
+    def ids(self, round: int, part: int, size: int, samples: int) -> Ids:
+        """`size` of `samples` ids for a part of a round."""
+        ...
+
+
+@dataclass(frozen=True)
+class SeededBatches:
+    """Drawn without replacement from `(seed, "batch", round, part)`."""
+
+    seed: int
+
+    def ids(self, round: int, part: int, size: int, samples: int) -> Ids:
+        """The same ids for everyone who knows the seed."""
+        drawn = generator(self.seed, "batch", round, part).choice(samples, size, replace=False, shuffle=False)
+        return drawn.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class GivenBatches:
+    """A fixed list `rounds[round][part]`, for example of a golden file."""
+
+    rounds: npt.NDArray[np.int64]  # (rounds, parts, size)
+
+    def ids(self, round: int, part: int, size: int, samples: int) -> Ids:  # noqa: ARG002
+        """The listed ids."""
+        return self.rounds[round, part]
+
+
+@dataclass(frozen=True)
+class Share:
+    """How one silo's clients share out a part: `order` sorts the ids by client; `counts` follow the batch's clients."""
+
+    order: Tensor | None  # (n,) None: already in order
+    counts: Ids  # one for each client at work
+
+    def sort(self, rows: Tensor) -> Tensor:
+        """Rows from the batch's order to this silo's."""
+        return rows if self.order is None else rows.index_select(0, self.order)
+
+    def unsort(self, rows: Tensor) -> Tensor:
+        """Rows from this silo's order to the batch's."""
+        if self.order is None:
+            return rows
+        out = torch.empty_like(rows)
+        return out.index_copy_(0, self.order, rows)
+
+
+@dataclass
+class Batch:
+    """`parts[s]` are the ids of local step s (mod the number of parts); `clients[j]` the clients of silo j at work."""
+
+    round: int
+    parts: tuple[Ids, ...]
+    clients: tuple[Ids, ...]
+    shares: tuple[tuple[Share, ...], ...]  # [silo][part]
+    whole: bool  # a single part holding all samples in order
+    _features: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Samples in all parts together."""
+        return sum(len(ids) for ids in self.parts)
+
+    def features(self, silo: int, part: int, train: Tensor) -> Tensor:
+        """This silo's samples of a part in its own order, gathered once."""
+        key = (silo, part)
+        if key not in self._features:
+            share = self.shares[silo][part]
+            if self.whole and share.order is None:
+                self._features[key] = train
+            else:
+                ids = torch.as_tensor(self.parts[part], device=train.device)
+                self._features[key] = train.index_select(0, share.sort(ids))
+        return self._features[key]
+
+
+def make_batch(
+    source: BatchSource,
+    owners: Sequence[Ids | None],
+    *,
+    samples: int,
+    size: int | None,
+    round: int,
+    parts: int,
+    first: int,
+) -> Batch:
+    """Draw the parts and share them out. `owners[j]` is None where silo j has one client."""
+    if size is not None and size > samples:
+        raise ConfigError(
+            f"algorithm.batch_size = {size}: larger than the {samples} training samples; leave it out to use all of them"
+        )
+    if size is None:
+        ids = (np.arange(samples, dtype=np.int64),)
+    else:
+        ids = tuple(source.ids(round, first + p, size, samples) for p in range(parts))
+    clients, shares = [], []
+    for owner in owners:
+        if owner is None:
+            clients.append(np.zeros(1, dtype=np.int64))
+            shares.append(tuple(Share(None, np.array([len(part)])) for part in ids))
+        else:
+            at_work = np.unique(np.concatenate([owner[part] for part in ids]))
+            clients.append(at_work)
+            shares.append(tuple(_share(owner[part], at_work) for part in ids))
+    return Batch(round, ids, tuple(clients), tuple(shares), whole=size is None)
+
+
+def _share(owner: Ids, at_work: Ids) -> Share:
+    order = np.argsort(owner, kind="stable")
+    counts = np.diff(np.searchsorted(owner[order], np.append(at_work, np.iinfo(np.int64).max)))
+    sorted_already = bool((np.diff(order) == 1).all())
+    return Share(None if sorted_already else torch.as_tensor(order), counts)

@@ -1,0 +1,101 @@
+"""The local work of one silo in a round, as the strategies see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crosshatch.task.fusion import Sum
+from crosshatch.task.task import Task
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a silo's clients know of the others for their samples (n rows, in the silo's own order).
+
+    Either the labels with the others' embeddings, or the derivative the label's holder sent.
+    """
+
+    y: Tensor | None = None  # (n,)
+    rest: Tensor | None = None  # sum: (n, c), the others' sum; head: (n, all e), own columns to be overwritten
+    derivative: Tensor | None = None  # (n, e), labels held elsewhere
+
+    def rows(self, where: slice) -> Known:
+        """The same for some of the rows."""
+        return Known(*(None if t is None else t[where] for t in (self.y, self.rest, self.derivative)))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The samples of some local steps: rows ordered by client, `counts[i]` of them at the i-th client at work."""
+
+    x: Tensor
+    known: Known
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where each client's rows begin, and the end."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`steps` gradient steps at each of a silo's clients at work.
+
+    Step q uses part `(first + q) % len(parts)`; a client without rows in it stays where it is. The gradient is that of the mean
+    loss over the client's rows, plus the regulariser's, plus `pull` times the distance to its start.
+    """
+
+    task: Task
+    silo: int
+    parts: tuple[Part, ...]
+    start: Tensor  # (p,) the same for all, or (clients, p)
+    head: Tensor | None  # the head as received; None at its holder, and for a sum
+    columns: tuple[int, int]  # where this silo's embedding stands among all (head fusion)
+    steps: int
+    step_size: float
+    first: int = 0
+    pull: float = 0.0
+    passes: Passes | None = None  # forward passes of the first part at a common start, kept for the first step
+
+    @property
+    def clients(self) -> int:
+        """How many clients are at work."""
+        return len(self.parts[0].counts)
+
+    def part(self, step: int) -> Part:
+        """The samples of a local step."""
+        return self.parts[(self.first + step) % len(self.parts)]
+
+    def beside(self, own: Tensor, rest: Tensor) -> Tensor:
+        """All embeddings side by side (n, all e), this silo's columns replaced by `own`."""
+        low, high = self.columns
+        return torch.cat([rest[..., :low], own, rest[..., high:]], dim=-1)
+
+    def loss(self, embedding: Tensor, known: Known, head: Tensor | None, weights: Tensor | None = None) -> Tensor:
+        """Mean loss over the rows (or their sum under `weights` (n,)), differentiable in the embedding and the head."""
+        if known.derivative is not None:
+            values = (embedding * known.derivative).sum(-1)
+        else:
+            assert known.rest is not None
+            assert known.y is not None
+            if isinstance(self.task.fusion, Sum):
+                scores = embedding + known.rest
+            else:
+                assert head is not None
+                scores = self.task.apply_head(head, self.beside(embedding, known.rest))
+            values = self.task.loss.value(scores, known.y)
+        return values.mean() if weights is None else values @ weights
+
+
+@dataclass(frozen=True)
+class Passes:
+    """A forward pass kept for its backward: weights as a leaf, and (rows, embedding with graph) piece by piece."""
+
+    leaf: Tensor
+    pieces: tuple[tuple[slice, Tensor], ...]

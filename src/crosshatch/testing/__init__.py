@@ -1,0 +1,1 @@
+"""What tests of algorithms, here and elsewhere, can build on."""

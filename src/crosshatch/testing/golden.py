@@ -1,0 +1,182 @@
+"""Run golden trajectories through the real algorithms: `python -m crosshatch.testing.golden DIR`.
+
+A folder holds `cases.json` (blocks, cases with parameters and losses) and `tiny.npz` (data, owners, batches). Every case is
+run in the asked precision; the largest relative difference of its losses is printed. The exit code is 1 if a case is beyond
+the tolerance, 3 if none is but some could not be run (an unknown algorithm or parameter), 2 if the folder cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from crosshatch.algorithms.fedbcd import FedBCD
+from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.errors import CrosshatchError, DataError
+from crosshatch.exchanges import Algorithm
+from crosshatch.schedules import Constant, Halving, InverseSqrt, Schedule
+from crosshatch.simulator.batch import GivenBatches
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.fusion import Sum
+from crosshatch.task.losses import Logistic, Loss, Squared
+from crosshatch.task.regulariser import Regulariser
+from crosshatch.task.task import Task
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
+_PARAMETERS = {
+    "fedbcd": {"Q", "lr", "rounds", "l2", "l1", "mode", "mu", "labels", "decay", "loss_fn", "batches"},
+    "tdcd": {"Q", "lr", "rounds", "l2", "l1", "labels", "decay", "loss_fn", "batches", "fresh"},
+}
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A golden folder: the columns of each silo, the arrays and the cases."""
+
+    blocks: list[list[int]]
+    arrays: Arrays
+    cases: list[dict[str, Any]]
+
+
+def read(folder: Path) -> Folder:
+    """Read `cases.json` and `tiny.npz`."""
+    try:
+        text = json.loads((folder / "cases.json").read_text())
+        with np.load(folder / "tiny.npz", allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        return Folder(text["blocks"], arrays, text["cases"])
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{folder}: {Path(error.filename).name} is absent: give a folder with cases.json, tiny.npz"
+        ) from None
+    except (json.JSONDecodeError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise DataError(f"{folder}: not a golden folder: {error}") from None
+
+
+def run_case(folder: Folder, case: Mapping[str, Any], precision: torch.dtype) -> float | str:
+    """The largest relative difference between the case's losses and ours, or why it cannot be run."""
+    kind = str(case["name"]).split("_")[0]
+    parameters = case["params"]
+    if kind not in _PARAMETERS:
+        return f"unknown algorithm '{kind}'"
+    if unknown := sorted(set(parameters) - _PARAMETERS[kind]):
+        return f"unknown parameter {', '.join(unknown)}"
+    try:
+        found = _losses(folder, kind, parameters, precision)
+    except CrosshatchError as error:
+        return str(error)
+    wanted = np.asarray(case["loss"])
+    if len(found) != len(wanted):
+        return f"{len(wanted)} losses listed, {len(found)} computed"
+    return float(np.max(np.abs(found - wanted) / np.maximum(np.abs(wanted), 1e-300)))
+
+
+def _losses(
+    folder: Folder, kind: str, parameters: Mapping[str, Any], precision: torch.dtype
+) -> npt.NDArray[np.float64]:
+    rounds = int(parameters["rounds"])
+    listed = parameters.get("fresh", parameters.get("batches"))
+    source = None
+    if listed is not None:
+        ids = folder.arrays[listed].astype(np.int64)
+        source = GivenBatches(ids if ids.ndim == 3 else ids[:, None, :])
+    size = None if source is None else source.rounds.shape[-1]
+    data = _data(folder, kind, parameters)
+    loss: Loss = Logistic() if parameters["loss_fn"] == "logistic" else Squared()
+    regulariser = Regulariser(l2=parameters.get("l2", 0.0), l1=parameters.get("l1", 0.0))
+    blocks = tuple(nn.Linear(len(columns), 1, bias=False) for columns in folder.blocks)
+    for block in blocks:
+        nn.init.zeros_(block.weight)
+    task = Task(blocks, Sum(), loss, regulariser, tuple(silo.name for silo in data.silos))
+    simulator = Simulator(
+        data, task, _algorithm(kind, parameters, size), batches=source, threads=1, precision=precision
+    )
+    losses = [simulator.objective()]
+    for _ in range(rounds):
+        simulator.run_round()
+        losses.append(simulator.objective())
+    return np.asarray(losses)
+
+
+def _algorithm(kind: str, parameters: Mapping[str, Any], size: int | None) -> Algorithm:
+    schedule = _schedule(parameters)
+    steps = int(parameters["Q"])
+    if kind == "tdcd":
+        batches = "fresh" if "fresh" in parameters else "reused"
+        return TDCD(steps, schedule, size, batches="fresh" if batches == "fresh" else "reused")
+    order = parameters.get("mode", "parallel")
+    return FedBCD(steps, schedule, size, order=order, proximal=parameters.get("mu", 0.0))
+
+
+def _schedule(parameters: Mapping[str, Any]) -> Schedule:
+    rate, decay = float(parameters["lr"]), parameters.get("decay")
+    if decay is None:
+        return Constant(rate)
+    if decay == "sqrt":
+        return InverseSqrt(rate)
+    if isinstance(decay, Mapping) and "every" in decay:
+        return Halving(rate, int(decay["every"]))
+    raise DataError(f"unknown decay {decay!r}")
+
+
+def _data(folder: Folder, kind: str, parameters: Mapping[str, Any]) -> FederatedData:
+    x, owners = folder.arrays["X"], folder.arrays["owners"]
+    labels = folder.arrays["y_binary" if parameters["loss_fn"] == "logistic" else "y"]
+    silos = []
+    for j, columns in enumerate(folder.blocks):
+        features = torch.as_tensor(x[:, columns], dtype=torch.float64)
+        mine = owners[j].astype(np.int64) if kind == "tdcd" else np.zeros(len(x), dtype=np.int64)
+        names = tuple(f"x{c}" for c in columns)
+        silos.append(SiloData(f"silo{j}", features, features, names, mine, int(mine.max()) + 1))
+    held = parameters.get("labels") == "held"
+    y = torch.as_tensor(labels, dtype=torch.float64)
+    binary = parameters["loss_fn"] == "logistic"
+    return FederatedData(
+        tuple(silos), y, y, "binary" if binary else "regression", 2 if binary else 1,
+        label_silo=silos[-1].name if held else None,
+    )  # fmt: skip
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run every case of a folder and print how far it is off."""
+    parser = argparse.ArgumentParser(prog="python -m crosshatch.testing.golden", description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--precision", choices=["float32", "float64"], default="float64")
+    parser.add_argument("--only", default="", help="run the cases whose name begins with this")
+    given = parser.parse_args(arguments)
+    precision = torch.float64 if given.precision == "float64" else torch.float32
+    try:
+        folder = read(given.folder)
+    except DataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    beyond = unknown = 0
+    cases = [case for case in folder.cases if case["name"].startswith(given.only)]
+    for case in cases:
+        result = run_case(folder, case, precision)
+        if isinstance(result, str):
+            unknown += 1
+            print(f"unknown {case['name']:<32} {result}")
+        else:
+            good = result <= TOLERANCE[precision]
+            beyond += not good
+            print(f"{'ok' if good else 'FAIL':<7} {case['name']:<32} {result:.2e}")
+    print(f"{len(cases) - beyond - unknown} passed, {beyond} failed, {unknown} unknown")
+    return 1 if beyond or not cases else 3 if unknown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
