@@ -134,14 +134,14 @@ def _silo(silo: SiloShape, centre: float, y: float, interval: int | None) -> str
     badge = ""
     if silo.holds_labels:
         badge = (
-            f'<rect class="labels" x="{centre + 24:g}" y="{y - 9:g}" width="52" height="18" rx="9"/>'
-            f"{_text(centre + 50, y + 4, 'labels', 'badge')}"
+            f'<rect class="labels" x="{centre + 24:g}" y="{y - 12:g}" width="52" height="18" rx="9"/>'
+            f"{_text(centre + 50, y + 1, 'labels', 'badge')}"
         )
     return (
         f'<g><rect class="panel" x="{left:g}" y="{y + _HUB_HEIGHT / 2:g}" width="{_COLUMN}" '
         f'height="{_SILO_HEIGHT - _HUB_HEIGHT / 2:g}" rx="10"/>{lines}{boxes}'
         f'<rect class="hub" x="{left + 8:g}" y="{y:g}" width="{_COLUMN - 16}" height="{_HUB_HEIGHT}" rx="8"/>'
-        f"{_text(centre, y + 21, silo.name, 'name', most=18)}{_text(centre, y + 37, 'hub', 'muted')}{badge}"
+        f"{_text(centre, y + 22, silo.name, 'name', most=18)}{_text(centre, y + 38, 'hub', 'muted')}{badge}"
         f"{_text(centre, note_y, note, 'muted')}{_text(centre, note_y + 15, averaged, 'muted')}"
         + "".join(_text(centre, note_y + 40 + 18 * i, fact, "fact") for i, fact in enumerate(facts))
         + "</g>"

@@ -115,7 +115,7 @@ def target_finding(runs: Sequence[Run], target: Target, axis: Axis) -> str:
     (least, cheapest), (most, dearest) = min(costs), max(costs)
     if len(costs) > 1 and least > 0 and most / least < _SAME:
         who = "All runs reach" if not missing else f"{len(costs)} runs reach"
-        sentence = f"{who} {goal} {axis.spend(most)} or slightly {axis.less.replace('faster', 'less')}"
+        sentence = f"{who} {goal} {axis.spend(most)}" + ("" if most == least else ", give or take 5%")
     else:
         sentence = f"{cheapest} reaches {goal} {axis.spend(least)}"
         if len(costs) > 1 and least > 0:

@@ -53,8 +53,7 @@ def write_report(runs: Sequence[Run], path: Path | str, targets: Iterable[str | 
         _section("Where the bytes went", bars),
         _federations(runs),
         _section("What differs between the configs", differences),
-        _section("How it was run", environment_table(runs).replace("<table>", '<table class="words">')
-                 + "".join(config_details(run) for run in runs)),
+        _section("How it was run", environment_table(runs) + "".join(config_details(run) for run in runs)),
     ]  # fmt: skip
     _write(path, _page(runs, result, "".join(sections)))
 

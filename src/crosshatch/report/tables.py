@@ -69,7 +69,8 @@ def environment_table(runs: Sequence[Run]) -> str:
         seed, threads = facts.seed, facts.threads
         values = (run.name, run.algorithm, seed, threads, facts.precision, strategy, versions, run.path.resolve().name)
         rows.append(["-" if value in (None, "") else escape(str(value)) for value in values])
-    return _table(["Run", "Algorithm", "Seed", "Threads", "Precision", "Local steps", "Versions", "Directory"], rows)
+    headings = ["Run", "Algorithm", "Seed", "Threads", "Precision", "Local steps", "Versions", "Directory"]
+    return _table(headings, rows, kind="words")
 
 
 def config_details(run: Run) -> str:
@@ -80,10 +81,12 @@ def config_details(run: Run) -> str:
     return f"<details><summary>config.toml of {escape(run.name)}</summary><pre>{lines}\n</pre></details>"
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers") -> str:
     head = "".join(f"<th>{heading}</th>" for heading in headings)
     body = "".join(f"<tr><th>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def _run_name(outcome: Outcome, swatch: str) -> str:

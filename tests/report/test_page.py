@@ -1,0 +1,252 @@
+"""The page: whole, self-contained, safe against what configs contain, written in one step."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosshatch.errors import ConfigError, RunError
+from crosshatch.report.curves import MOST_POINTS, thin
+from crosshatch.report.page import write_plot, write_report
+from crosshatch.report.runs import read_run, read_runs
+from tests.report.conftest import WriteRun, curve, silo
+
+VOID = {"meta", "input", "br", "link", "img", "hr"}
+
+
+class Page(HTMLParser):
+    """Checks that tags nest; keeps scripts, tags with attributes, and the text that a reader sees."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += data
+        elif self.open and self.open[-1] != "style":
+            self.text += data
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the page's own script draws."""
+        data: dict[str, Any] = json.loads(self.scripts[0])
+        return data
+
+
+def several(write_run: WriteRun) -> list[Path]:
+    return [
+        write_run("FedSGD", algorithm="fedsgd", q=1, rows=curve(1, 90_000, 200)),
+        write_run("TDCD", q=10),
+        write_run("central", algorithm="central", q=12, bytes_per_round=0, finished=False),
+    ]
+
+
+def report(paths: list[Path], *targets: str) -> str:
+    out = paths[0].parent / "report.html"
+    write_report(read_runs(paths), out, targets)
+    return out.read_text(encoding="utf-8")
+
+
+def test_sections_and_headline(write_run: WriteRun) -> None:
+    page = Page(report(several(write_run), "auc=0.75"))
+    # from the curves: 1 - exp(-rq/40) >= 0.25/0.28 in round 90 with q = 1 and in round 10 with q = 10
+    assert "TDCD reaches AUC 0.75 with 800 kB, 10x less than FedSGD" in page.text
+    for heading in ("What the runs reached", "Cost to reach a target", "Where the bytes went", "The federation"):
+        assert heading in page.text
+    assert "Not finished: central." in page.text
+    assert "'client-hub up' carries 55% of the bytes of FedSGD" in page.text
+    assert "2 silos with 103 clients; the labels stay at bank" in page.text
+    assert "crosshatch 0.1.0, torch 2.13.0" in page.text
+    assert [attributes["value"] for tag, attributes in page.tags if tag == "option"] == ["auc", "train_loss", "loss"]
+    assert [a["value"] for t, a in page.tags if t == "input" and a["type"] == "radio"] == [
+        "round",
+        "bytes",
+        "sim_seconds",
+    ]
+
+
+def test_config_is_shown_verbatim(write_run: WriteRun) -> None:
+    path = write_run("a")
+    page = Page(report([path]))
+    assert (path / "config.toml").read_text() in page.text
+    assert sum(tag == "details" for tag, _ in page.tags) == 1
+
+
+def test_nothing_is_loaded(write_run: WriteRun) -> None:
+    html = report(several(write_run))
+    page = Page(html)
+    own = html.replace(page.scripts[1], "")
+    assert len(page.scripts[1]) > 10**6  # plotly, once
+    assert len(own) < 200_000
+    for sign in (
+        r"src\s*=",
+        r"href\s*=",
+        "<link",
+        "@import",
+        r"fetch\(",
+        "XMLHttpRequest",
+        r"url\(",
+        "https?:",
+        "//cdn",
+    ):
+        assert not re.search(sign, own), sign
+    assert {tag for tag, _ in page.tags}.isdisjoint({"img", "iframe", "object", "embed", "link", "base", "form", "a"})
+
+
+def test_policy_allows_the_two_scripts_and_no_others(write_run: WriteRun) -> None:
+    page = Page(report(several(write_run)))
+    policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy") or ""
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in page.scripts[1:]]
+    assert rules["script-src"] == " ".join(f"'sha256-{digest}'" for digest in hashes)
+    assert rules["default-src"] == "'none'"
+    assert not any(key.startswith("on") for _, attributes in page.tags for key in attributes)
+
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \" ' & ${x} $title"
+
+
+def test_everything_from_a_run_is_escaped(write_run: WriteRun) -> None:
+    evil_rows = [row | {EVIL: 0.5} for row in curve(10, 1000)]
+    paths = [
+        write_run(EVIL, algorithm=EVIL.replace('"', ""), rows=evil_rows, directory=f"run{i}", strategy={EVIL: EVIL},
+                  versions={EVIL: EVIL}, bytes_by_link={EVIL: {"bytes": 9, "messages": 1}}, bytes_by_exchange={EVIL: 9},
+                  precision=EVIL, targets={f"{EVIL}>=1": None},
+                  federation={"silos": [silo(EVIL, holds_labels=True), silo(EVIL)], "tiers": EVIL})
+        for i in range(2)
+    ]  # fmt: skip
+    (paths[0] / "config.toml").write_text(f"# {EVIL}\n[{json.dumps(EVIL)}]\nkey = {json.dumps(EVIL)}\n")
+    page = Page(report(paths, "auc=0.6"))
+    assert len(page.scripts) == 3
+    assert all(tag != "img" for tag, _ in page.tags)
+    assert not any(key.startswith("on") for _, attributes in page.tags for key in attributes)
+    assert EVIL in page.text
+    assert page.data["runs"][0]["name"].startswith(EVIL)
+
+
+def test_curves_are_those_of_the_files(write_run: WriteRun) -> None:
+    paths = several(write_run)
+    data = Page(report(paths, "auc=0.75")).data
+    for path, run in zip(paths, data["runs"], strict=True):
+        rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+        for key in ("round", "bytes", "sim_seconds"):
+            assert run["x"][key] == [row[key] for row in rows]
+        for metric in ("auc", "loss", "train_loss"):
+            assert run["y"][metric] == [row[metric] for row in rows]
+    assert [hit and hit["round"] for hit in data["targets"][0]["arrivals"]] == [90, 10, 8]
+    assert len({(run["color"], run["dash"]) for run in data["runs"]}) == 3
+
+
+def test_values_that_are_not_finite_become_gaps(write_run: WriteRun) -> None:
+    rows = curve(10, 1000)
+    rows[3]["auc"], rows[4]["auc"], rows[5]["auc"] = math.nan, math.inf, None
+    y = Page(report([write_run("gaps", rows=rows)])).data["runs"][0]["y"]["auc"]
+    assert [i for i, value in enumerate(y) if value is None] == [3, 4, 5]
+
+
+def test_many_runs_look_different(write_run: WriteRun) -> None:
+    data = Page(report([write_run(f"r{i}", q=i + 1) for i in range(20)])).data
+    assert len({(run["color"], run["dash"]) for run in data["runs"]}) == 20
+
+
+def test_long_curves_are_thinned() -> None:
+    rows = [{"round": float(i)} for i in range(10 * MOST_POINTS + 7)]
+    kept = [row["round"] for row in thin(rows)]
+    assert len(kept) == MOST_POINTS
+    assert kept[0] == 0
+    assert kept[-1] == rows[-1]["round"]
+    assert max(b - a for a, b in pairwise(kept)) <= 11
+    assert thin(rows[:5]) == rows[:5]
+
+
+def test_bare_run_still_makes_a_page(write_run: WriteRun) -> None:
+    rows = [{"round": 0, "bytes": 0, "sim_seconds": 0, "lift": 1.5}]
+    path = write_run("bare", rows=rows, finished=False)
+    page = Page(report([path]))
+    assert "lift of bare is 1.5 at its only evaluation" in page.text
+    assert "Where the bytes went" not in page.text
+
+
+def test_runs_without_a_common_metric(write_run: WriteRun) -> None:
+    rows = [{"round": i, "bytes": i, "sim_seconds": i, "rmse": 2.0 - i} for i in range(2)]
+    page = Page(report([write_run("a"), write_run("b", rows=rows, finished=False)]))
+    assert set(page.data["titles"]) == {"auc", "loss", "train_loss", "rmse"}
+    assert page.data["titles"]["rmse"]["round"] == "RMSE of b falls from 2 to 1 in 1 round"
+
+
+def test_plot_has_curves_and_targets_only(write_run: WriteRun, tmp_path: Path) -> None:
+    write_plot(read_runs(several(write_run)), tmp_path / "plot.html", ["auc=0.75", "auc=0.99"])
+    page = Page((tmp_path / "plot.html").read_text())
+    assert "Cost to reach a target" in page.text
+    assert page.text.count("not reached") == 3
+    assert "The federation" not in page.text
+
+
+def test_refused_targets_leave_no_file(write_run: WriteRun, tmp_path: Path) -> None:
+    runs = [read_run(write_run("a"))]
+    for target, error in (("f1=0.5", RunError), ("auc", ConfigError)):
+        with pytest.raises(error):
+            write_report(runs, tmp_path / "out.html", [target])
+    with pytest.raises(RunError, match="no runs"):
+        write_report([], tmp_path / "out.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_run_without_metrics_is_refused(write_run: WriteRun, tmp_path: Path) -> None:
+    rows = [{"round": 0, "bytes": 0, "sim_seconds": 0}]
+    with pytest.raises(RunError, match="measured nothing"):
+        write_report([read_run(write_run("mute", rows=rows, finished=False))], tmp_path / "out.html")
+
+
+def test_written_in_one_step(write_run: WriteRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [read_run(write_run("a"))]
+    out = tmp_path / "out.html"
+    out.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", full)
+        with pytest.raises(RunError, match="No space left on device"):
+            write_report(runs, out)
+    assert out.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "out.html"]
+    write_report(runs, out)
+    assert out.read_text().startswith("<!DOCTYPE html>")
+    with pytest.raises(RunError, match="cannot write"):
+        write_report(runs, tmp_path / "absent" / "out.html")
+
+
+def test_same_runs_same_page(write_run: WriteRun) -> None:
+    paths = several(write_run)
+    assert report(paths) == report(paths)
