@@ -99,9 +99,10 @@ def column_values(samples: Samples, name: str, place: str) -> Array:
 
 def plain_array(series: pl.Series, place: str) -> Array:
     """A column without missing values as an array of numbers or text (n,), not of objects."""
-    if series.null_count():
-        row = int(series.is_null().arg_true()[0])
-        raise DataError(f"{place} has no value in row {row}: fill it in or take the row out")
+    missing = series.is_null() | series.is_nan() if series.dtype.is_float() else series.is_null()
+    if missing.any():
+        row = int(missing.arg_true()[0]) + 1
+        raise DataError(f"{place} has no value in row {row} of {len(series)}: fill it in or take the row out")
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:
         return np.asarray(series.to_numpy())
     return np.asarray(series.cast(pl.String).to_list(), dtype=np.str_)

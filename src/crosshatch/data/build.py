@@ -14,11 +14,12 @@ from crosshatch.data.catalogue import KNOWN, known_names, read_known
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
 from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.data.join import read_file_per_silo
 from crosshatch.data.prepare import prepare
 from crosshatch.data.samples import Array, Dataset
 from crosshatch.data.settings import DataSettings, FederationSettings, Preparation
-from crosshatch.data.tables import read_file_per_silo, read_one_file
-from crosshatch.errors import ConfigError, DataError, PartitionError
+from crosshatch.data.tables import read_one_file
+from crosshatch.errors import ConfigError, DataError
 from crosshatch.partition.features import unknown
 
 
@@ -37,7 +38,7 @@ def load_dataset(
     3
     """
     settings = DataSettings(name=data) if isinstance(data, str) else data
-    silos = federation.silos if federation is not None and isinstance(federation.silos, tuple) else ()
+    silos = () if federation is None else silo_settings(federation)
     base = Path() if base is None else base
     if any(silo.path is not None for silo in silos):
         assert federation is not None
@@ -47,6 +48,11 @@ def load_dataset(
         return assemble(read_file_per_silo(settings, silos, base, label_silo=label_silo), settings)
     if (settings.name is None) == (settings.path is None):
         raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of an own file")
+    for key in ("id", "label", "test_path"):
+        if settings.name is not None and getattr(settings, key) is not None:
+            raise ConfigError(
+                f"data.{key} is for own files and data.name = '{settings.name}' has its own: leave it out"
+            )
     raw = read_one_file(settings, base) if settings.path is not None else _named(str(settings.name), folder)
     return assemble(raw, settings)
 
@@ -56,12 +62,9 @@ def federate(
 ) -> FederatedData:
     """Divide columns among silos and samples among their clients; each silo prepares its own columns."""
     preparation = Preparation() if preparation is None else preparation
+    if preparation.clip is not None and not preparation.clip > 0:
+        raise ConfigError(f"data.clip = {preparation.clip}: it must be a positive number of standard deviations")
     silos = silo_settings(federation)
-    if federation.labels != "shared" and federation.labels not in [silo.name for silo in silos]:
-        raise PartitionError(
-            f"federation.labels = '{federation.labels}' is no silo: use 'shared' or one of "
-            f"{', '.join(silo.name for silo in silos)}"
-        )
     _require_known_categories(dataset, preparation)
     parts, notes = divide_features(dataset, silos, federation)
     divided = divide_samples(dataset.train, dataset.target, silos, federation, seed=seed)

@@ -17,14 +17,22 @@ from crosshatch.partition.windows import Window, claim_windows, grid, name_windo
 
 def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
     """The silos in full: named by the user, or left and right for halves, otherwise numbered."""
-    if isinstance(federation.silos, tuple):
-        names = [silo.name for silo in federation.silos]
-        for name in names:
-            if not name or name == "shared" or names.count(name) > 1:
-                raise PartitionError(f"silo name '{name}': names must be unique, not empty and not 'shared'")
-        if not names:
-            raise PartitionError("federation.silos is empty: name at least one silo")
-        return federation.silos
+    silos = federation.silos if isinstance(federation.silos, tuple) else _default_silos(federation)
+    names = [silo.name for silo in silos]
+    if not names:
+        raise PartitionError(f"federation.silos = {federation.silos}: at least one silo is needed")
+    for name in names:
+        if not name or name == "shared" or names.count(name) > 1:
+            raise PartitionError(f"silo name '{name}': names must be unique, not empty and not 'shared'")
+    if federation.labels not in ("shared", *names):
+        raise PartitionError(
+            f"federation.labels = '{federation.labels}' is no silo: use 'shared' or one of {', '.join(names)}"
+        )
+    return silos
+
+
+def _default_silos(federation: FederationSettings) -> tuple[SiloSettings, ...]:
+    assert not isinstance(federation.silos, tuple)
     if federation.split == "patches":
         rows, columns = federation.patches
         names = [f"patch{row}-{column}" for row in range(rows) for column in range(columns)]
@@ -32,12 +40,10 @@ def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
         names = ["left", "right"]
     else:
         names = [f"silo{i + 1}" for i in range(2 if federation.silos is None else federation.silos)]
-        if not names:
-            raise PartitionError(f"federation.silos = {federation.silos}: at least 1 is needed")
-    if isinstance(federation.silos, int) and federation.silos != len(names):
+    if federation.silos is not None and federation.silos != max(1, len(names)):
         raise PartitionError(
             f"federation.silos = {federation.silos}, but split = '{federation.split}' makes {len(names)}: "
-            "leave silos out"
+            "use at least 1, or leave silos out"
         )
     return tuple(SiloSettings(name) for name in names)
 
@@ -64,19 +70,24 @@ def divide_features(
         notes = (f"{len(columns.unclaimed)} columns are in no silo: {some}",)
     parts = []
     for silo in silos:
+        place = _place(silo, dataset)
         if silo.name in held:
-            parts.append(_static_part(dataset, silo.name))
+            parts.append(_static_part(dataset, place))
             continue
         positions = list(columns.silos[silo.name])
         names = tuple(dataset.columns[position] for position in positions)
         train, test = dataset.train.x, dataset.test.x
         if isinstance(train, pl.DataFrame) and isinstance(test, pl.DataFrame):
-            parts.append(Part(silo.name, "table", train.select(names), test.select(names), names))
+            parts.append(Part(place, "table", train.select(names), test.select(names), names))
         else:
             assert isinstance(train, np.ndarray)
             assert isinstance(test, np.ndarray)
-            parts.append(Part(silo.name, "sequence", train[..., positions], test[..., positions], names))
+            parts.append(Part(place, "sequence", train[..., positions], test[..., positions], names))
     return parts, notes
+
+
+def _place(silo: SiloSettings, dataset: Dataset) -> str:
+    return f"silo '{silo.name}' of {dataset.name if silo.path is None else silo.path}"
 
 
 def _table_columns(dataset: Dataset, silos: Sequence[SiloSettings]) -> Columns:
@@ -107,10 +118,10 @@ def _holds_static(silo: SiloSettings, dataset: Dataset) -> bool:
     return True
 
 
-def _static_part(dataset: Dataset, silo: str) -> Part:
+def _static_part(dataset: Dataset, place: str) -> Part:
     train, test = dataset.train.extra["static"], dataset.test.extra["static"]
     assert isinstance(train, pl.DataFrame)
-    return Part(silo, "table", train, test, tuple(train.columns))
+    return Part(place, "table", train, test, tuple(train.columns))
 
 
 def _image_parts(
@@ -135,9 +146,10 @@ def _image_parts(
         shape = {"columns": (1, len(names)), "halves": (1, 2), "patches": federation.patches}[federation.split]
         windows, unclaimed = name_windows(grid(height, width, *shape), names), 0
     parts = []
-    for name, window in windows.items():
-        rows, columns = slice(window.top, window.bottom), slice(window.left, window.right)
-        parts.append(Part(name, "image", train[:, rows, columns], test[:, rows, columns], _pixels(window, train.shape)))
+    for silo in silos:
+        window = windows[silo.name]
+        cut = np.s_[:, window.top : window.bottom, window.left : window.right]
+        parts.append(Part(_place(silo, dataset), "image", train[cut], test[cut], _pixels(window, train.shape)))
     return parts, (f"{unclaimed} of {height * width} pixels are in no silo",) if unclaimed else ()
 
 

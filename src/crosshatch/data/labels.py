@@ -74,7 +74,7 @@ def require_two_classes(y: Array, place: str) -> None:
 
 def _require_present(y: Array, place: str) -> None:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        row = int(np.flatnonzero(~np.isfinite(y))[0]) + 1
         raise DataError(f"{place}: the label of row {row} is missing or not finite: fill it in or take the row out")
 
 
@@ -87,6 +87,8 @@ def _look_like_classes(y: Array) -> bool:
 
 
 def _is_positive(y: Array, positive: int | str, place: str) -> Array:
+    if y.dtype.kind == "b":
+        y = np.where(y, "true", "false")
     values = np.unique(y)
     match: Array = (
         y == positive if y.dtype.kind in "biuf" and isinstance(positive, int) else y.astype(str) == str(positive)

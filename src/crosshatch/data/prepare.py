@@ -19,9 +19,12 @@ __all__ = ["Part", "Preparation", "Prepared", "prepare"]
 
 @dataclass(frozen=True)
 class Part:
-    """A silo's raw columns: frames (table), (n, h, w[, c]) (image) or (n, t, d) (sequence), with their names."""
+    """A silo's raw columns: frames (table), (n, h, w[, c]) (image) or (n, t, d) (sequence), with their names.
 
-    silo: str
+    `place` says in errors whose they are and from where.
+    """
+
+    place: str
     kind: Kind
     train: pl.DataFrame | Array
     test: pl.DataFrame | Array
@@ -39,8 +42,7 @@ class Prepared:
 
 def prepare(part: Part, preparation: Preparation) -> Prepared:
     """Encode one silo's part; nothing is learned from its test rows or from other silos."""
-    place = f"silo '{part.silo}'"
-    in_test = f"{place}, test rows"
+    place, in_test = part.place, f"{part.place}, test rows"
     train, test = part.train, part.test
     if part.kind == "table":
         assert isinstance(train, pl.DataFrame)

@@ -55,5 +55,6 @@ def _choose(y: Array | None, n: int, fraction: float, random: np.random.Generato
     chosen = np.zeros(n, dtype=bool)
     chosen[shuffled] = marks > 0
     if y is not None:
-        chosen &= np.isin(y, y[~chosen])
+        for label in np.setdiff1d(y, y[~chosen]):
+            chosen[np.flatnonzero(y == label)[0]] = False
     return chosen

@@ -1,0 +1,151 @@
+"""One file per silo, joined on an id column, as parties that hold different columns of the same people have them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from crosshatch.data.assemble import Raw, plain_array
+from crosshatch.data.samples import Array, Samples
+from crosshatch.data.settings import DataSettings, SiloSettings
+from crosshatch.data.tables import no_common_id, read_table, same_columns, unique_ids
+from crosshatch.errors import ConfigError, DataError, PartitionError
+
+
+def read_file_per_silo(
+    settings: DataSettings, silos: Sequence[SiloSettings], base: Path, *, label_silo: str | None
+) -> Raw:
+    """One file per silo, joined on ids: the ids that all have, in ascending order. A column's group is its silo.
+
+    The labels are in exactly one of the files, or in a file of ids and labels at data.path. Columns of the same name
+    in two files are told apart as `silo.column`.
+    """
+    if without := [silo.name for silo in silos if silo.path is None]:
+        raise PartitionError(f"silo '{without[0]}' has no path but others have one: give every silo a file, or none")
+    tested = [silo for silo in silos if silo.test_path is not None]
+    if tested and len(tested) < len(silos):
+        absent = next(silo.name for silo in silos if silo.test_path is None)
+        raise PartitionError(
+            f"silo '{absent}' has no test_path but '{tested[0].name}' has: give every silo one, or none"
+        )
+    if settings.test_path is not None and not tested:
+        raise ConfigError("data.test_path is given and no silo has a test_path: give every silo one, or leave it out")
+    train = _join(
+        {silo.name: (base / str(silo.path), silo.id or settings.id) for silo in silos},
+        settings,
+        base,
+        settings.path,
+        label_silo,
+    )
+    test = None
+    notes = train.notes
+    if tested:
+        test = _join(
+            {silo.name: (base / str(silo.test_path), silo.id or settings.id) for silo in silos},
+            settings,
+            base,
+            settings.test_path,
+            label_silo,
+        )
+        place, test_place = Path(str(silos[0].path)), Path(str(silos[0].test_path))
+        same_columns(train.samples, test.samples, place, test_place)
+        no_common_id(train.samples.ids, test.samples.ids, place, test_place)
+        notes += test.notes
+    assert isinstance(train.samples.x, pl.DataFrame)
+    name = " + ".join(Path(str(silo.path)).name for silo in silos)
+    return Raw(
+        name,
+        "table",
+        train.samples,
+        None if test is None else test.samples,
+        tuple(train.samples.x.columns),
+        groups=train.holders,
+        source=name,
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True)
+class _Joined:
+    samples: Samples
+    holders: tuple[str, ...]  # the silo of each column
+    notes: tuple[str, ...]
+
+
+def _join(
+    files: Mapping[str, tuple[Path, str | None]],
+    settings: DataSettings,
+    base: Path,
+    label_path: str | None,
+    label_silo: str | None,
+) -> _Joined:
+    """Read the files of all silos (and the label file) and put their common ids into one order."""
+    sources = dict(files)
+    if label_path is not None:
+        sources[""] = (base / label_path, settings.id)  # no silo has an empty name
+    frames: dict[str, pl.DataFrame] = {}
+    ids: dict[str, Array] = {}
+    for silo, (path, column) in sources.items():
+        frame = read_table(path)
+        if column is None:
+            raise DataError(
+                f"{path}: no id column is named, and silos with files of their own are joined on it: set data.id"
+            )
+        ids[silo] = unique_ids(frame, column, path)
+        frames[silo] = frame.drop(column)
+    paths = {silo: path for silo, (path, _) in sources.items()}
+    holder = _label_holder(frames, settings.label, paths, label_silo)
+    assert settings.label is not None
+    labels = plain_array(frames[holder][settings.label], f"{paths[holder]}: label '{settings.label}'")
+    frames[holder] = frames[holder].drop(settings.label)
+
+    if len({one.dtype.kind for one in ids.values()}) > 1:
+        ids = {silo: one.astype(str) for silo, one in ids.items()}  # 17 in one file, "17" in another
+    common: Array = reduce(np.intersect1d, ids.values())
+    if not len(common):
+        raise DataError(
+            f"{', '.join(str(path) for path in paths.values())}: the ids do not overlap, no id is in all files "
+            f"(for example {', '.join(str(one[0]) for one in ids.values())}): check the id columns"
+        )
+    rows = {silo: np.argsort(one, kind="stable")[np.searchsorted(np.sort(one), common)] for silo, one in ids.items()}
+    times = Counter(name for silo in files for name in frames[silo].columns)
+    parts, holders = [], []
+    for silo in files:
+        part = frames[silo][rows[silo]]
+        parts.append(part.rename({name: f"{silo}.{name}" for name in part.columns if times[name] > 1}))
+        holders += [silo] * part.width
+    notes = tuple(
+        f"{len(one) - len(common)} of {len(one)} rows of {paths[silo].name} dropped: their ids are not in all files"
+        for silo, one in ids.items()
+        if len(one) > len(common)
+    )
+    samples = Samples(pl.concat(parts, how="horizontal"), labels[rows[holder]], common)
+    return _Joined(samples, tuple(holders), notes)
+
+
+def _label_holder(
+    frames: Mapping[str, pl.DataFrame], label: str | None, paths: Mapping[str, Path], label_silo: str | None
+) -> str:
+    if label is None:
+        raise DataError(f"{', '.join(str(path) for path in paths.values())}: no label column is named: set data.label")
+    having = [silo for silo, frame in frames.items() if label in frame.columns]
+    if not having:
+        raise DataError(
+            f"no label column '{label}' in {', '.join(str(path) for path in paths.values())}: check data.label"
+        )
+    if len(having) > 1:
+        raise DataError(
+            f"label '{label}' is in two files, {paths[having[0]]} and {paths[having[1]]}: keep it in one of them"
+        )
+    if label_silo is not None and having[0] not in ("", label_silo):
+        raise PartitionError(
+            f"federation.labels = '{label_silo}', but label '{label}' is in {paths[having[0]]} of silo '{having[0]}': "
+            f"use labels = '{having[0]}'"
+        )
+    return having[0]
