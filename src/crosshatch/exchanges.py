@@ -1,8 +1,8 @@
 """What an algorithm may ask of other parties: the exchanges, and the local work between them.
 
-An algorithm is written once against `Federation`. The simulator answers for everybody at once; a runtime answers in each
-party for that party's own share. What the four kinds of value *are* is the engine's business; an algorithm only hands
-them on:
+An algorithm is written once against `Federation`. The simulator answers for everybody at once; a runtime answers in
+each party for that party's own share. What the four kinds of value *are* is the engine's business; an algorithm only
+hands them on:
 
 - `Blocks`: the weights, at the hubs between rounds and at the clients within one;
 - `Batch`: the samples of a round, the same ids everywhere, shared out by who holds them;
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeVar
 
+from crosshatch.schedules import Schedule
 from crosshatch.topology import Topology
 
 Blocks = TypeVar("Blocks")
@@ -111,6 +112,11 @@ class Algorithm(Protocol):
     @property
     def local_steps(self) -> int:
         """Q: local steps a round."""
+        ...
+
+    @property
+    def step_size(self) -> Schedule | float:
+        """eta: the step size of a round."""
         ...
 
     @property

@@ -3,8 +3,8 @@
 A network model answers two questions: how long a message takes on a link, and how long a party takes for a local step.
 `Clocks` holds the time of every party; whoever receives waits for its slowest sender.
 
-Links: `client-hub`, `hub-hub`, `group-server`, `agent-agent`. Directions: `up` towards the hub, the label's holder or the
-server, `down` back, `across` for a mutual exchange.
+Links: `client-hub`, `hub-hub`, `group-server`, `agent-agent`. Directions: `up` towards the hub, the label's holder or
+the server, `down` back, `across` for a mutual exchange.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Link:
-    """Latency in seconds, bandwidth in megabits a second; `up` is what the lower party sends, `down` what it receives."""
+    """Latency in seconds, bandwidth in megabits a second: `up` for what the lower party sends, `down` for the rest."""
 
     latency: float = 0.0
     up: float = float("inf")
@@ -146,8 +146,7 @@ def _check_positive(place: str, value: float, *, zero: bool = False) -> None:
 
 def _link_seconds(link: Link, direction: Direction, sizes: npt.NDArray[np.int64]) -> Seconds:
     megabits = link.up if direction in ("up", "across") else link.down
-    seconds: Seconds = link.latency + sizes * 8e-6 / megabits
-    return seconds
+    return np.asarray(link.latency + sizes * 8e-6 / megabits, dtype=np.float64)
 
 
 def _named(table: Mapping[str, object], silo: str, clients: Clients) -> list[tuple[int, str]]:

@@ -57,6 +57,22 @@ class Halving:
 
 Schedule: TypeAlias = Constant | InverseSqrt | Halving
 
+
+def rate(step_size: Schedule | float, round: int) -> float:
+    """The step size of a round (from 0); a plain number is constant.
+
+    >>> rate(0.1, 5), rate(InverseSqrt(0.1), 3)
+    (0.1, 0.05)
+    """
+    return step_size if isinstance(step_size, int | float) else step_size(round)
+
+
+def check_step_size(step_size: Schedule | float) -> None:
+    """Refuse a plain number that is no step size; schedules check themselves."""
+    if isinstance(step_size, int | float):
+        Constant(step_size)
+
+
 _KINDS = ("constant", "inverse_sqrt", "halving")
 
 

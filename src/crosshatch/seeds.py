@@ -1,4 +1,4 @@
-"""Everything random is derived from `(seed, purpose, numbers)`, so parties that share the seed agree without a message."""
+"""Everything random comes from `(seed, purpose, numbers)`: parties that share the seed agree without a message."""
 
 from __future__ import annotations
 

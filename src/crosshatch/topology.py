@@ -59,7 +59,7 @@ class Topology:
             match = _TIER.match(text, position)
             if match is None:
                 raise ConfigError(
-                    f"federation.tiers = {text!r}: cannot read {text[position:].strip()!r}: write tiers as 'V(10) H(10)'"
+                    f"federation.tiers = {text!r}: cannot read {text[position:].strip()!r}: write 'V(10) H(10)'"
                 )
             kind: Literal["H", "V"] = "V" if match[1] == "V" else "H"
             tiers.append(Tier(kind, int(match[2])))

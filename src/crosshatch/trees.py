@@ -1,7 +1,7 @@
 """A module's parameters as one flat vector, and back: blocks travel, are averaged and are stored in this form.
 
-Convolution weights (4-D) lie channels-last in the vector, so that a view of it is channels-last too: torch's pooling and
-convolution are much faster on that layout.
+Convolution weights (4-D) lie channels-last in the vector, so that a view of it is channels-last too: torch's pooling
+and convolution are much faster on that layout.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Layout:
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
         """Each parameter as a view of `flat` (..., size): shapes (..., *shape)."""
-        pieces = flat.split([prod(shape) for shape in self.shapes], dim=-1)
+        pieces = torch.split(flat, [prod(shape) for shape in self.shapes], dim=-1)
         return {name: _view(piece, shape) for name, piece, shape in zip(self.names, pieces, self.shapes, strict=True)}
 
 

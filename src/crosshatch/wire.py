@@ -1,8 +1,8 @@
 """What a message looks like on the wire, and so exactly how many bytes it is.
 
-A message is a 4-byte little-endian header length, a msgpack header (run, round, exchange, step, tensors) and the tensors'
-raw little-endian bytes, one after the other. Who sent it is the connection's business (a party is its certificate), so the
-header carries no name and its length depends on the numbers in it only.
+A message is a 4-byte little-endian header length, a msgpack header (run, round, exchange, step, tensors) and the
+tensors' raw little-endian bytes, one after the other. Who sent it is the connection's business (a party is its
+certificate), so the header carries no name and its length depends on the numbers in it only.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Literal
 from crosshatch.algorithms.checks import check_batch_size, check_local_steps
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
-from crosshatch.schedules import Constant, Schedule
+from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
@@ -24,7 +24,7 @@ class Central:
     """
 
     local_steps: int = 1
-    step_size: Schedule = Constant(0.1)
+    step_size: Schedule | float = 0.1
     batch_size: int | None = None
     batches: Literal["reused", "fresh"] = "reused"
 
@@ -34,6 +34,7 @@ class Central:
         """Refuse settings that make no sense."""
         check_local_steps(self.local_steps)
         check_batch_size(self.batch_size)
+        check_step_size(self.step_size)
         if self.batches not in ("reused", "fresh"):
             raise ConfigError(f"algorithm.batches = {self.batches!r}: must be 'reused' or 'fresh'")
 
@@ -47,5 +48,5 @@ class Central:
         for q in range(self.local_steps):
             batch = fed.draw_batch(self.batch_size, round=r, first=q if self.batches == "fresh" else 0)
             current = fed.share(fed.embed(blocks, batch), batch)
-            blocks = fed.descend(blocks, batch, current, steps=1, step_size=self.step_size(r))
+            blocks = fed.descend(blocks, batch, current, steps=1, step_size=rate(self.step_size, r))
         return blocks

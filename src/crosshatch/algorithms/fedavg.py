@@ -12,7 +12,7 @@ from typing import Literal
 from crosshatch.algorithms.checks import check_batch_size, check_local_steps
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
-from crosshatch.schedules import Constant, Schedule
+from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
@@ -28,7 +28,7 @@ class FedAvg:
     """
 
     local_steps: int = 10
-    step_size: Schedule = Constant(0.1)
+    step_size: Schedule | float = 0.1
     batch_size: int | None = None
     batches: Literal["reused", "fresh"] = "fresh"
     weights: Literal["equal", "samples"] = "samples"
@@ -37,6 +37,7 @@ class FedAvg:
         """Refuse settings that make no sense."""
         check_local_steps(self.local_steps)
         check_batch_size(self.batch_size)
+        check_step_size(self.step_size)
         if self.batches not in ("reused", "fresh"):
             raise ConfigError(f"algorithm.batches = {self.batches!r}: must be 'reused' or 'fresh'")
         if self.weights not in ("equal", "samples"):
@@ -55,5 +56,5 @@ class FedAvg:
         batch = fed.draw_batch(self.batch_size, round=r, parts=parts)
         blocks = fed.broadcast(blocks, batch)
         alone = fed.share(fed.embed(blocks, batch), batch)  # one silo: nobody to share with, no message
-        blocks = fed.descend(blocks, batch, alone, steps=self.local_steps, step_size=self.step_size(r))
+        blocks = fed.descend(blocks, batch, alone, steps=self.local_steps, step_size=rate(self.step_size, r))
         return fed.average(blocks, batch, weights=self.weights)

@@ -12,7 +12,7 @@ from typing import Literal
 from crosshatch.algorithms.checks import check_batch_size, check_local_steps
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
-from crosshatch.schedules import Constant, Schedule
+from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
@@ -27,7 +27,7 @@ class FedBCD:
     """
 
     local_steps: int = 5
-    step_size: Schedule = Constant(0.1)
+    step_size: Schedule | float = 0.1
     batch_size: int | None = None
     order: Literal["parallel", "sequential"] = "parallel"
     proximal: float = 0.0
@@ -36,6 +36,7 @@ class FedBCD:
         """Refuse settings that make no sense."""
         check_local_steps(self.local_steps)
         check_batch_size(self.batch_size)
+        check_step_size(self.step_size)
         if self.order not in ("parallel", "sequential"):
             raise ConfigError(f"algorithm.order = {self.order!r}: must be 'parallel' or 'sequential'")
         if not self.proximal >= 0:
@@ -51,10 +52,10 @@ class FedBCD:
         batch = fed.draw_batch(self.batch_size, round=r)  # "Randomly sample a mini-batch S"
         embeddings = fed.embed(blocks, batch)
         if self.order == "sequential":
-            return self._take_turns(fed, blocks, batch, embeddings, self.step_size(r))
+            return self._take_turns(fed, blocks, batch, embeddings, rate(self.step_size, r))
         frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
         return fed.descend(
-            blocks, batch, frozen, steps=self.local_steps, step_size=self.step_size(r), pull=self.proximal
+            blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r), pull=self.proximal
         )
 
     def _take_turns(

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from crosshatch.algorithms.checks import check_batch_size
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
-from crosshatch.schedules import Constant, Schedule
+from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
@@ -22,7 +22,7 @@ class FedSGD:
     'V(1)'
     """
 
-    step_size: Schedule = Constant(0.1)
+    step_size: Schedule | float = 0.1
     batch_size: int | None = None
 
     local_steps: ClassVar[int] = 1
@@ -30,6 +30,7 @@ class FedSGD:
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
         check_batch_size(self.batch_size)
+        check_step_size(self.step_size)
 
     @property
     def topology(self) -> Topology:
@@ -40,8 +41,6 @@ class FedSGD:
         """One iteration j of Algorithm 1."""
         batch = fed.draw_batch(self.batch_size, round=r)  # "Randomly sample S"
         embeddings = fed.embed(blocks, batch)
-        if fed.labels_held:  # Exchange, where equation (2) holds
-            frozen = fed.share_derivatives(embeddings, batch)
-        else:  # Exchange, otherwise
-            frozen = fed.share(embeddings, batch)
-        return fed.descend(blocks, batch, frozen, steps=1, step_size=self.step_size(r))
+        # Exchange: with the label's holder where equation (2) holds, with everybody otherwise
+        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
+        return fed.descend(blocks, batch, frozen, steps=1, step_size=rate(self.step_size, r))

@@ -3,8 +3,8 @@
 Das et al., arXiv:2108.08930, Algorithm 1 (journal); Das and Patterson, arXiv:2102.03620, Algorithm 1 (ICASSP).
 theta_j: block   Phi_-j: frozen   Q: local_steps   eta: step_size   zeta: batch
 
-The journal reuses one mini-batch for the Q steps of a round; the ICASSP version exchanges the embeddings of Q mini-batches up
-front. Line 32 of the journal averages after the Q-th step (its index is off by one).
+The journal reuses one mini-batch for the Q steps of a round; the ICASSP version exchanges the embeddings of Q
+mini-batches up front. Line 32 of the journal averages after the Q-th step (its index is off by one).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 from crosshatch.algorithms.checks import check_batch_size, check_local_steps
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
-from crosshatch.schedules import Constant, Schedule
+from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
@@ -32,7 +32,7 @@ class TDCD:
     """
 
     local_steps: int = 10
-    step_size: Schedule = Constant(0.1)
+    step_size: Schedule | float = 0.1
     batch_size: int | None = None
     batches: Literal["reused", "fresh"] = "reused"
     derivatives: Literal["each_step", "each_round"] = "each_step"
@@ -41,6 +41,7 @@ class TDCD:
         """Refuse settings that make no sense."""
         check_local_steps(self.local_steps)
         check_batch_size(self.batch_size)
+        check_step_size(self.step_size)
         if self.batches not in ("reused", "fresh"):
             raise ConfigError(f"algorithm.batches = {self.batches!r}: must be 'reused' (journal) or 'fresh' (ICASSP)")
         if self.derivatives not in ("each_step", "each_round"):
@@ -60,14 +61,12 @@ class TDCD:
         blocks = fed.broadcast(blocks, batch)  # lines 11-12
         embeddings = fed.embed(blocks, batch)  # line 13
         if fed.labels_held and self.derivatives == "each_step":
-            blocks = self._ask_each_step(fed, blocks, batch, embeddings, self.step_size(r))
+            blocks = self._ask_each_step(fed, blocks, batch, embeddings, rate(self.step_size, r))
         else:
-            if fed.labels_held:
-                frozen = fed.share_derivatives(embeddings, batch)
-            else:
-                frozen = fed.share(embeddings, batch)  # lines 13-22
+            # lines 13-22
+            frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
             blocks = fed.descend(  # lines 25-29
-                blocks, batch, frozen, steps=self.local_steps, step_size=self.step_size(r)
+                blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r)
             )
         return fed.average(blocks, batch)  # line 32
 

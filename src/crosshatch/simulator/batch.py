@@ -33,8 +33,9 @@ class SeededBatches:
 
     def ids(self, round: int, part: int, size: int, samples: int) -> Ids:
         """The same ids for everyone who knows the seed."""
-        drawn = generator(self.seed, "batch", round, part).choice(samples, size, replace=False, shuffle=False)
-        return drawn.astype(np.int64)
+        rng = generator(self.seed, "batch", round, part)
+        drawn: Ids = rng.choice(samples, size, replace=False, shuffle=False).astype(np.int64)
+        return drawn
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,10 @@ def make_batch(
     """Draw the parts and share them out. `owners[j]` is None where silo j has one client."""
     if size is not None and size > samples:
         raise ConfigError(
-            f"algorithm.batch_size = {size}: larger than the {samples} training samples; leave it out to use all of them"
+            f"algorithm.batch_size = {size}: more than the {samples} training samples; leave it out to use all of them"
         )
     if size is None:
-        ids = (np.arange(samples, dtype=np.int64),)
+        ids: tuple[Ids, ...] = (np.arange(samples, dtype=np.int64),)
     else:
         ids = tuple(source.ids(round, first + p, size, samples) for p in range(parts))
     clients, shares = [], []

@@ -15,12 +15,14 @@ from crosshatch.errors import ConfigError, TrainingError
 from crosshatch.exchanges import Algorithm
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Constant, Network
+from crosshatch.schedules import rate
 from crosshatch.simulator.batch import BatchSource, SeededBatches
-from crosshatch.simulator.federation import Blocks, SimulatedFederation
+from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.forward import forward
 from crosshatch.simulator.local.solve import Strategy
 from crosshatch.simulator.memory import keep_freed_memory
 from crosshatch.simulator.traffic import Traffic
+from crosshatch.simulator.values import Blocks
 from crosshatch.task.fusion import Sum
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.task import Task
@@ -76,6 +78,7 @@ class Simulator:
             self.task,
             traffic,
             batches or SeededBatches(seed),
+            self.widths,
             strategy=strategy,
             threads=threads or torch.get_num_threads(),
             keep_passes=algorithm.local_steps == 1 or central,
@@ -115,7 +118,7 @@ class Simulator:
     def _diverged(self, what: str) -> str:
         return (
             f"round {self.round}: {what} no longer finite, training diverged: lower algorithm.step_size "
-            f"(now {self.algorithm.step_size(self.round - 1):g}) or algorithm.local_steps"  # type: ignore[attr-defined]
+            f"(now {rate(self.algorithm.step_size, self.round - 1):g}) or algorithm.local_steps"
         )
 
     def scores(self, xs: Sequence[Tensor]) -> Tensor:

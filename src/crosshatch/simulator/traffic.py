@@ -1,7 +1,7 @@
 """The messages of a round: what each exchange puts on which link, counted and timed.
 
-Sizes come from the wire format. Whoever receives waits for its slowest sender. Where a silo is a single party there is no link
-between hub and client, and where all is on one machine (central training) there are no messages at all.
+Sizes come from the wire format. Whoever receives waits for its slowest sender. Where a silo is a single party there is
+no link between hub and client, and where all is on one machine (central training) there are no messages at all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Run golden trajectories through the real algorithms: `python -m crosshatch.testing.golden DIR`.
 
-A folder holds `cases.json` (blocks, cases with parameters and losses) and `tiny.npz` (data, owners, batches). Every case is
-run in the asked precision; the largest relative difference of its losses is printed. The exit code is 1 if a case is beyond
-the tolerance, 3 if none is but some could not be run (an unknown algorithm or parameter), 2 if the folder cannot be read.
+A folder holds `cases.json` (blocks, cases with parameters and losses) and `tiny.npz` (data, owners, batches). Every
+case is run in the asked precision; the largest relative difference of its losses is printed. The exit code is 1 if a
+case is beyond the tolerance, 3 if none is but some could not be run (an unknown algorithm or parameter), 2 if the folder
+cannot be read.
 """
 
 from __future__ import annotations

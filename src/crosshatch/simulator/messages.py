@@ -1,0 +1,127 @@
+"""Which messages an exchange sends: the routes of the papers over a federation's links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosshatch.simulator.batch import Batch, Ids
+from crosshatch.simulator.traffic import Call, Traffic
+
+Shape = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Links of a federation and the widths of what travels on them; `head` is its size and holder, if there is one."""
+
+    traffic: Traffic
+    widths: tuple[int, ...]
+    head: tuple[int, int] | None
+
+    def blocks_down(self, batch: Batch, sizes: Sequence[int]) -> None:
+        """Hub to clients at work: the silo's block (TDCD lines 11-12)."""
+        for j, size in enumerate(sizes):
+            everyone = np.ones_like(batch.clients[j])
+            self.traffic.hub_to_clients(j, batch.clients[j], everyone, _Vector(size), Call("broadcast", batch.round))
+
+    def blocks_up(self, batch: Batch, silo: int, size: int) -> None:
+        """Clients at work to hub: their blocks (TDCD line 32)."""
+        everyone = np.ones_like(batch.clients[silo])
+        self.traffic.clients_to_hub(silo, batch.clients[silo], everyone, _Vector(size), Call("average", batch.round))
+
+    def share(self, batch: Batch, receivers: Sequence[int]) -> None:
+        """Clients to hub, hub to the receiving hubs, hub to clients (TDCD lines 13-22)."""
+        call = Call("share", batch.round)
+        senders = [j for j in range(len(self.widths)) if any(i != j for i in receivers)]
+        for j in senders:
+            self.traffic.clients_to_hub(j, batch.clients[j], _rows(batch, j), _Rows(self.widths[j]), call)
+        arrivals = []
+        for j in senders:
+            shapes: Shape = ((batch.rows, self.widths[j]), *self._head_from(j))
+            others = [i for i in receivers if i != j]
+            arrivals.append(self.traffic.hub_to_hubs(j, others, shapes, "across", call))
+        self.traffic.wait(arrivals)
+        for j in receivers:
+            answer = _Rows(self._width_of_others(j), self._head_to(j))
+            self.traffic.hub_to_clients(j, batch.clients[j], _rows(batch, j), answer, call)
+
+    def derivatives(
+        self, batch: Batch, holder: int, senders: Sequence[int], receivers: Sequence[int], *, step: int, inner: bool
+    ) -> None:
+        """Embeddings by way of the hubs to the label holder's clients, derivatives the same way back.
+
+        `inner`: this exchange belongs to one local step and is about its part only; the round's first one carries the
+        embeddings of all parts.
+        """
+        up, down = Call("share", batch.round, step), Call("derivatives", batch.round, step)
+        of_step = [shares[step % len(shares)].counts for shares in batch.shares]
+        whole = [_rows(batch, j) for j in range(len(self.widths))]
+        asked = of_step if inner and step > 0 else whole
+        answered = of_step if inner else whole
+        sending = [j for j in senders if j != holder]
+        for j in sending:
+            self.traffic.clients_to_hub(j, batch.clients[j], asked[j], _Rows(self.widths[j]), up)
+        self.traffic.wait(
+            [
+                self.traffic.hub_to_hubs(j, [holder], ((int(asked[j].sum()), self.widths[j]),), "up", up)
+                for j in sending
+            ]
+        )
+        if sending:
+            arriving = self.widths[holder] if self.head is None else sum(self.widths[j] for j in sending)
+            self.traffic.hub_to_clients(holder, batch.clients[holder], asked[holder], _Rows(arriving), up)
+        asking = [j for j in receivers if j != holder]
+        if not asking:
+            return
+        # With a sum the derivative is the same for every silo; around stale embeddings or a head it is not.
+        each = (inner and step > 0) or self.head is not None
+        leaving = sum(self.widths[j] for j in asking) if each else self.widths[holder]
+        self.traffic.clients_to_hub(holder, batch.clients[holder], answered[holder], _Rows(leaving), down)
+        self.traffic.wait(
+            [
+                self.traffic.hub_to_hubs(holder, [j], ((int(answered[j].sum()), self.widths[j]),), "down", down)
+                for j in asking
+            ]
+        )
+        for j in asking:
+            self.traffic.hub_to_clients(j, batch.clients[j], answered[j], _Rows(self.widths[j]), down)
+
+    def _width_of_others(self, silo: int) -> int:
+        """Numbers a sample that reach a client: the others' sum, or all their embeddings."""
+        return self.widths[silo] if self.head is None else sum(self.widths) - self.widths[silo]
+
+    def _head_from(self, silo: int) -> Shape:
+        return ((self.head[0],),) if self.head is not None and self.head[1] == silo else ()
+
+    def _head_to(self, silo: int) -> Shape:
+        return ((self.head[0],),) if self.head is not None and self.head[1] != silo else ()
+
+
+@dataclass(frozen=True)
+class _Vector:
+    """A message with a block of `size` numbers, whatever the rows."""
+
+    size: int
+
+    def __call__(self, rows: int) -> Shape:  # noqa: ARG002
+        return ((self.size,),)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A message with `width` numbers a row, and what comes along."""
+
+    width: int
+    along: Shape = ()
+
+    def __call__(self, rows: int) -> Shape:
+        return ((rows, self.width), *self.along)
+
+
+def _rows(batch: Batch, silo: int) -> Ids:
+    """Samples of all parts at each client at work."""
+    counts: Ids = np.sum([share.counts for share in batch.shares[silo]], axis=0)
+    return counts
