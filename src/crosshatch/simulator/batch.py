@@ -106,6 +106,7 @@ def make_batch(
     round: int,
     parts: int,
     first: int,
+    device: torch.device,
 ) -> Batch:
     """Draw the parts and share them out. `owners[j]` is None where silo j has one client."""
     if size is not None and size > samples:
@@ -124,12 +125,12 @@ def make_batch(
         else:
             at_work = np.unique(np.concatenate([owner[part] for part in ids]))
             clients.append(at_work)
-            shares.append(tuple(_share(owner[part], at_work) for part in ids))
+            shares.append(tuple(_share(owner[part], at_work, device) for part in ids))
     return Batch(round, ids, tuple(clients), tuple(shares), whole=size is None)
 
 
-def _share(owner: Ids, at_work: Ids) -> Share:
+def _share(owner: Ids, at_work: Ids, device: torch.device) -> Share:
     order = np.argsort(owner, kind="stable")
     counts = np.diff(np.searchsorted(owner[order], np.append(at_work, np.iinfo(np.int64).max)))
     sorted_already = bool((np.diff(order) == 1).all())
-    return Share(None if sorted_already else torch.as_tensor(order), counts)
+    return Share(None if sorted_already else torch.as_tensor(order, device=device), counts)

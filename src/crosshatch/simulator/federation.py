@@ -71,8 +71,11 @@ class SimulatedFederation:
         self.traffic.clocks.clients.clear()
         if size is None and self._whole is not None:
             return replace(self._whole, round=round)
-        samples = len(self.data.y_train)
-        batch = make_batch(self.source, self._owners, samples=samples, size=size, round=round, parts=parts, first=first)
+        labels = self.data.y_train
+        batch = make_batch(
+            self.source, self._owners, samples=len(labels), size=size, round=round, parts=parts, first=first,
+            device=labels.device,
+        )  # fmt: skip
         if size is None:
             self._whole = batch
         return batch
