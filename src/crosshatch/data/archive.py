@@ -7,11 +7,13 @@ import io
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.lib.npyio import NpzFile
 
 from crosshatch.data.assemble import Raw
 from crosshatch.data.samples import Array, Kind, Samples
@@ -25,21 +27,26 @@ class Archive(Mapping[str, Array]):
         if not path.is_file():
             raise DataError(f"no file {path}: see `crosshatch datasets` for how to get it, or check --data")
         self.path = path
+        with self._open() as file:
+            self._names = tuple(file.files)
+
+    @contextmanager
+    def _open(self) -> Iterator[NpzFile]:
         try:
-            self._file = np.load(path, allow_pickle=False)
-            self._names = tuple(self._file.files)
-        except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path} is not a readable npz archive: {_one_line(error)}; get the file again") from error
+            with self.path.open("rb") as stream:  # numpy does not close a file that turns out to be no archive
+                file = np.load(stream, allow_pickle=False)
+                if not isinstance(file, NpzFile):
+                    raise ValueError("it holds a single array")
+                yield file
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(f"{self.path} is not a readable npz archive: {reason}; get the file again") from error
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._names:
             raise KeyError(name)
-        try:
-            array: Array = self._file[name]
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise DataError(
-                f"{self.path}: array '{name}' is unreadable: {_one_line(error)}; get the file again"
-            ) from error
+        with self._open() as file:
+            array: Array = file[name]
         return array
 
     def __iter__(self) -> Iterator[str]:
@@ -142,7 +149,3 @@ def _names(arrays: Archive, key: str, count: int, path: Path) -> tuple[str, ...]
 
 def _frame(x: Array, columns: tuple[str, ...]) -> pl.DataFrame:
     return pl.DataFrame({name: np.ascontiguousarray(x[:, i]) for i, name in enumerate(columns)})
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

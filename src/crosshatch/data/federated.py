@@ -54,7 +54,7 @@ class FederatedData:
 
 
 def merge_clients(data: FederatedData) -> FederatedData:
-    """The same silos with one client each (in every group), as the vertical algorithms without a lower tier see them.
+    """The same silos, each as a single party (in every group): what FedSGD and FedBCD run on.
 
     >>> from crosshatch.data.build import federate, load_dataset
     >>> from crosshatch.data.settings import FederationSettings
@@ -65,16 +65,3 @@ def merge_clients(data: FederatedData) -> FederatedData:
     owners = np.zeros(len(data.y_train), dtype=np.int64) if data.groups is None else data.groups
     clients = int(owners.max()) + 1
     return replace(data, silos=tuple(replace(silo, owners=owners, clients=clients) for silo in data.silos))
-
-
-def merge_clients(data: FederatedData) -> FederatedData:
-    """The same silos, each as a single party: what FedSGD and FedBCD run on.
-
-    >>> from crosshatch.data.build import federate, load_dataset
-    >>> from crosshatch.data.settings import FederationSettings
-    >>> data = federate(load_dataset("wine"), FederationSettings(silos=2, clients=5), seed=0)
-    >>> [silo.clients for silo in merge_clients(data).silos]
-    [1, 1]
-    """
-    silos = tuple(replace(silo, owners=np.zeros_like(silo.owners), clients=1) for silo in data.silos)
-    return replace(data, silos=silos)

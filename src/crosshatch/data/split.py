@@ -15,14 +15,16 @@ def split_rows(
     """Positions of training and test rows, both ascending; `fraction` of the rows are test rows.
 
     With `stratify` each class of `y` (n,) has its share of the test rows, up to one row, and no class is in the test
-    rows alone. With `together` (n,) rows of
-    equal value stay on one side, and the fraction counts values instead of rows.
+    rows alone. With `together` (n,) rows of equal value stay on one side, and shares are counted in such values; the
+    first row of a value stands for its class.
     """
     if not 0 < fraction < 1:
         raise ConfigError(f"data.test_fraction = {fraction}: it must be between 0 and 1, for example 0.2")
     random = generator(seed, "data/test")
     if together is None:
         chosen = _choose(y if stratify else None, len(y), fraction, random)
+        for label in np.setdiff1d(y, y[~chosen]) if stratify else ():
+            chosen[np.flatnonzero(y == label)[0]] = False
     else:
         _, first, unit = np.unique(together, return_index=True, return_inverse=True)
         chosen = _choose(y[first] if stratify else None, len(first), fraction, random)[unit.reshape(-1)]
@@ -54,7 +56,4 @@ def _choose(y: Array | None, n: int, fraction: float, random: np.random.Generato
     marks = np.floor(np.arange(1, n + 1) * fraction + 0.5) - np.floor(np.arange(n) * fraction + 0.5)
     chosen = np.zeros(n, dtype=bool)
     chosen[shuffled] = marks > 0
-    if y is not None:
-        for label in np.setdiff1d(y, y[~chosen]):
-            chosen[np.flatnonzero(y == label)[0]] = False
     return chosen

@@ -1,0 +1,162 @@
+"""One own file for all silos: CSV, TSV and Parquet, with the mistakes people make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from crosshatch.data.build import build, load_dataset
+from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
+from crosshatch.errors import ConfigError, CrosshatchError, DataError
+
+Rows = dict[str, list[object]]
+
+
+def people(n: int = 20) -> Rows:
+    return {
+        "id": list(range(n)),
+        "age": [20 + i for i in range(n)],
+        "town": ["b" if i % 3 else "a" for i in range(n)],
+        "sum": [0.5 * i for i in range(n)],
+        "bad": [i % 2 for i in range(n)],
+    }
+
+
+def write(rows: Rows, path: Path) -> Path:
+    frame = pl.DataFrame(rows)
+    if path.suffix == ".parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path, separator="\t" if path.suffix == ".tsv" else ",")
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "A.CSV"])
+def test_the_same_table_in_any_format(tmp_path: Path, name: str) -> None:
+    write(people(), tmp_path / name)
+    dataset = load_dataset(DataSettings(path=name, id="id", label="bad"), base=tmp_path)
+    assert dataset.columns == ("age", "town", "sum")
+    assert (len(dataset.train), len(dataset.test), dataset.target) == (16, 4, "binary")
+    assert dataset.train.ids is not None
+    assert (dataset.train.ids % 2 == dataset.train.y).all()
+    assert isinstance(dataset.train.x, pl.DataFrame)
+    assert (dataset.train.x["age"].to_numpy() == dataset.train.ids + 20).all()
+
+
+def test_a_test_file_and_columns_by_silo(tmp_path: Path) -> None:
+    write(people(), tmp_path / "train.csv")
+    later = people(6)
+    later["id"] = list(range(100, 106))
+    write(later, tmp_path / "test.csv")
+    data = build(
+        DataSettings(path="train.csv", test_path="test.csv", id="id", label="bad"),
+        FederationSettings(
+            silos=(SiloSettings("bank", columns=("age", "town")), SiloSettings("shop", columns=("sum",))), labels="shop"
+        ),
+        base=tmp_path,
+        seed=1,
+    )
+    assert [silo.features for silo in data.silos] == [("age", "town=a", "town=b"), ("sum",)]
+    assert [tuple(silo.test.shape) for silo in data.silos] == [(6, 3), (6, 1)]
+    assert data.label_silo == "shop"
+    assert data.y_test.tolist() == [0, 1, 0, 1, 0, 1]
+
+
+def test_columns_left_out_can_still_divide(tmp_path: Path) -> None:
+    write(people(), tmp_path / "a.csv")
+    settings = DataSettings(path="a.csv", id="id", label="bad", leave_out=("town",), split_by="town", test_fraction=0.5)
+    dataset = load_dataset(settings, base=tmp_path)
+    assert dataset.columns == ("age", "sum")
+    assert len(set(dataset.train.extra["town"])) == 1
+    assert set(dataset.train.extra["town"]).isdisjoint(dataset.test.extra["town"])
+
+
+def test_missing_values_are_read_as_missing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,y\n1,x,0\n,y,1\nNA,?,0\nNaN,x,1\n5,y,0\n")
+    settings = DataSettings(path="a.csv", label="y", impute="mean", standardise=False, test_fraction=0.21)
+    data = build(settings, FederationSettings(silos=1), base=tmp_path, seed=0)
+    assert data.silos[0].features[:2] == ("a", "a missing")
+    with pytest.raises(DataError, match=r"silo 'silo1' of a.csv: column 'a' has \d missing values"):
+        build(DataSettings(path="a.csv", label="y"), FederationSettings(silos=1), base=tmp_path, seed=0)
+
+
+def with_column(name: str, values: Callable[[int], object]) -> Rows:
+    rows = people()
+    rows[name] = [values(i) for i in range(20)]
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "message"),
+    [
+        (people(), {"label": None}, "a.csv: no label column is named: set data.label"),
+        (people(), {"label": "bda"}, "a.csv: unknown label column 'bda': did you mean 'bad'"),
+        (people(), {"id": "ID"}, "a.csv: unknown id column 'ID': did you mean 'id'"),
+        (people(), {"id": "bad"}, "'bad' is both data.id and data.label"),
+        (with_column("id", lambda i: i // 2), {}, r"a.csv: id '0' in column 'id' occurs 2 times \(10 such ids\)"),
+        (with_column("id", lambda i: i or None), {}, "id 'id' has no value in row 1 of 20"),
+        (with_column("bad", lambda i: None if i == 7 else i % 2), {}, "a.csv: label 'bad' has no value in row 8 of 20"),
+        (with_column("bad", lambda i: float("nan") if i == 7 else i % 2.0), {}, "label 'bad' has no value in row 8"),
+        (with_column("bad", lambda _: 1), {}, "a.csv.*all 20 labels are '1', one class only"),
+        (with_column("sum", lambda i: float("inf") if i < 9 else i), {}, r"of a.csv.*column 'sum' has \d+ infinite"),
+        (with_column("sum", lambda i: None if i < 9 else i), {}, r"of a.csv.*column 'sum' has \d+ missing"),
+        (people(), {"test_path": "a.csv"}, "id '0' is in .*a.csv and in .*a.csv"),
+        (people(), {"path": "absent.csv"}, "no file .*absent.csv: check the path"),
+        (people(), {"path": "a.xlsx"}, "a.xlsx: unsupported kind of file '.xlsx': use .csv"),
+        (people(), {"leave_out": ("agee",)}, "data.leave_out: unknown column 'agee': did you mean 'age'"),
+        (people(), {"categorical": ("agee",)}, "data.categorical: unknown column 'agee': did you mean 'age'"),
+        (people(), {"split_by": "agee"}, "data.split_by: unknown column 'agee': did you mean 'age'"),
+        (people(), {"clip": 0.0}, "data.clip = 0.0"),
+        (people(), {"name": "wine"}, "either a name"),
+        (people(), {"path": None}, "either a name"),
+        (people(), {"path": None, "name": "wine"}, "data.id is for own files"),
+    ],
+)
+def test_mistakes_are_one_line_with_a_remedy(
+    tmp_path: Path, rows: Rows, settings: dict[str, str | None], message: str
+) -> None:
+    write(rows, tmp_path / "a.csv")
+    data = DataSettings(**{"path": "a.csv", "id": "id", "label": "bad", **settings})  # type: ignore[arg-type]
+    with pytest.raises(CrosshatchError, match=message) as caught:
+        build(data, FederationSettings(), base=tmp_path, seed=0)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", b""),
+        ("a.csv", b"a,y\n"),
+        ("a.csv", b"a,y\n1,2,3,4\n5\n"),
+        ("a.csv", b"a,y\n\xff\xfe\x00,1\n"),
+        ("a.parquet", b"PAR1 no"),
+    ],
+)
+def test_unreadable_files(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=name) as caught:
+        load_dataset(DataSettings(path=name, label="y"), base=tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_test_file_without_a_column(tmp_path: Path) -> None:
+    write(people(), tmp_path / "a.csv")
+    rows = people(5)
+    del rows["age"]
+    write(rows, tmp_path / "b.csv")
+    with pytest.raises(DataError, match=r"b.csv has no column 'age', which .*a.csv has"):
+        load_dataset(DataSettings(path="a.csv", test_path="b.csv", label="bad"), base=tmp_path)
+
+
+def test_nothing_but_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("y\n" + "0\n1\n" * 5)
+    with pytest.raises(CrosshatchError, match="2 silos for 0 columns"):
+        build(DataSettings(path="a.csv", label="y"), FederationSettings(), base=tmp_path, seed=0)
+
+
+def test_settings_for_known_sets_only(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data.label is for own files"):
+        load_dataset(DataSettings(name="wine", label="y"), base=tmp_path)
