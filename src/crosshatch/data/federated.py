@@ -18,6 +18,10 @@ class SiloData:
     `train` (n_train, ...) and `test` (n_test, ...) are float32 and contiguous; rows are the same samples in every
     silo. `owners` (n_train,) is the client of this silo that holds each training sample, 0..clients-1; a client may
     hold none.
+
+    >>> left = SiloData("left", torch.zeros(3, 2), torch.zeros(1, 2), ("a", "b"), np.array([0, 1, 1]), clients=2)
+    >>> np.bincount(left.owners).tolist()
+    [1, 2]
     """
 
     name: str
@@ -35,6 +39,12 @@ class FederatedData:
     `y_train`, `y_test` are float32 for binary labels {0, 1} and regression, int64 for several classes. `label_silo`
     is None where every client has the labels of its samples. `groups` (n_train,) is the group of each sample where
     whole vertical federations are members of an outer horizontal tier. Clients of a silo never straddle groups.
+
+    >>> from crosshatch.data.build import federate, load_dataset
+    >>> from crosshatch.data.settings import FederationSettings
+    >>> data = federate(load_dataset("digits"), FederationSettings(split="halves"), seed=1)
+    >>> data.classes, data.silos[0].name, tuple(data.silos[0].train.shape)
+    (10, 'left', (1438, 1, 8, 4))
     """
 
     silos: tuple[SiloData, ...]

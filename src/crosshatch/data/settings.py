@@ -15,6 +15,9 @@ class Preparation:
     `categorical` names numeric columns that are codes, to be one-hot encoded like text. `indicators` adds a 0/1
     column for missing values where they are imputed. `clip` cuts values further than so many standard deviations from
     the mean.
+
+    >>> Preparation(impute="median", clip=4.0).standardise
+    True
     """
 
     standardise: bool = True
@@ -34,6 +37,9 @@ class DataSettings:
     a column whose equal values stay on one side. `positive` makes the task one class against the rest; `limit` keeps
     so many training samples; `leave_out` names columns nobody gets. Where silos have files of their own, `path` may
     name a further file that holds only ids and labels.
+
+    >>> DataSettings(path="customers.csv", id="id", label="default", impute="mean").preparation.impute
+    'mean'
     """
 
     name: str | None = None
@@ -76,6 +82,9 @@ class SampleSplit:
     `dirichlet`: each class is spread over the clients in proportions drawn from Dirichlet(`alpha`). `main_labels`:
     `main_share` of a client's samples have one of its `main` labels, the rest other labels. `sizes` are samples a
     client, equal if not given (for `permutation` and `main_labels`).
+
+    >>> SampleSplit("dirichlet", alpha=0.1).alpha
+    0.1
     """
 
     kind: Literal["permutation", "column", "dirichlet", "main_labels"] = "permutation"
@@ -96,6 +105,9 @@ class SiloSettings:
     `columns` (names, or patterns like `PAY_*`) and `groups` (named groups of columns), `span` (columns from..to by
     position, the end not included), `window` (top, bottom, left, right pixels of an image, ends not included), or
     `path` (a file of its own, with the id column `id`). `clients`, `sizes` and `samples` override the federation's.
+
+    >>> SiloSettings("bank", columns=("LIMIT_BAL", "PAY_*"), clients=10).name
+    'bank'
     """
 
     name: str
@@ -120,6 +132,9 @@ class FederationSettings:
     of an image) or `patches` (`patches` = rows, columns of a grid). `clients` is the number of clients a silo (in each
     group), or "each" for one client a sample. `labels` is "shared" or the name of the silo that holds them. `aligned`
     divides the samples in the same way in silos with the same number of clients; otherwise each silo draws its own.
+
+    >>> FederationSettings(split="patches", patches=(2, 2), clients=10, labels="shared").patches
+    (2, 2)
     """
 
     silos: tuple[SiloSettings, ...] | int | None = None
