@@ -1,0 +1,160 @@
+"""The commands, their options and their help; and how errors leave the program.
+
+A mistake of the user's is one line on stderr and exit code 2. A bug keeps its traceback. Ctrl-C is exit code 130.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crosshatch.errors import CrosshatchError
+
+# No rich in help texts: importing it would take longer than all the rest of `crosshatch --help`.
+app = typer.Typer(
+    name="crosshatch",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+USAGE_ERROR, INTERRUPTED = 2, 130
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.", show_default=False)]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", envvar="CROSSHATCH_DATA", help="Folder with data sets as NAME.npz."),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--target", metavar="METRIC=VALUE", help="Cost to reach this, e.g. auc=0.75; may be repeated."),
+]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(arguments, prog_name="crosshatch", standalone_mode=False)
+    except CrosshatchError as error:
+        _exit(str(error), USAGE_ERROR)
+    except (typer.Abort, KeyboardInterrupt):
+        _exit("interrupted; nothing was left half done", INTERRUPTED)
+    except typer.TyperException as error:
+        _exit(f"{error.format_message()} (see crosshatch --help)", USAGE_ERROR)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _exit(message: str, code: int) -> None:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"crosshatch {version('crosshatch')}")
+        raise typer.Exit
+
+
+@app.callback()
+def crosshatch(
+    version: Annotated[  # noqa: ARG001 - read by its callback
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Train one model on data that is split both ways: by features across silos, by samples across their clients.
+
+    Example: crosshatch demo
+    """
+
+
+@app.command()
+def train(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config, a TOML file.", show_default=False)],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="a.b=c", help="Change a setting; nothing after the = removes it. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Run directory.", show_default="runs/NAME")
+    ] = None,
+    data: DataFolder = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Train once, as a config says.
+
+    Writes config.toml, metrics.jsonl, summary.json, model/ and checkpoint/ into the run directory. Ctrl-C finishes the
+    round and keeps a checkpoint.
+
+    Example: crosshatch train examples/breast_cancer.toml --set algorithm.local_steps=20 --out runs/q20
+    """
+    from crosshatch.cli.train import run_train
+
+    raise typer.Exit(run_train(config, changes or [], out=out, data=data, resume=resume, quiet=quiet))
+
+
+@app.command()
+def compare(
+    runs: Runs,
+    target: Targets = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write the curves as a page.")] = None,
+) -> None:
+    """Compare runs: rounds, bytes and simulated time to a target, side by side.
+
+    Example: crosshatch compare runs/fedsgd runs/tdcd --target auc=0.75
+    """
+    from crosshatch.cli.show import show_comparison
+
+    show_comparison(runs, target or [], html)
+
+
+@app.command()
+def report(
+    runs: Runs,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The page.", show_default="RUN/report.html, or report.html for several"),
+    ] = None,
+    target: Targets = None,
+) -> None:
+    """Write one self-contained HTML page about one or several runs.
+
+    Example: crosshatch report runs/fedsgd runs/tdcd --out report.html
+    """
+    from crosshatch.cli.show import make_report
+
+    make_report(runs, out, target or [])
+
+
+@app.command()
+def datasets(data: DataFolder = None) -> None:
+    """List the data sets: licence, shape, whether present, whether their checks pass, and where to get them.
+
+    Example: crosshatch datasets --data ~/data
+    """
+    from crosshatch.cli.show import show_datasets
+
+    show_datasets(data)
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Where to write.", show_default="crosshatch-demo")
+    ] = None,
+) -> None:
+    """Train with several algorithms on data that ships with the package, compare them, write a report.
+
+    Example: crosshatch demo
+    """
+    from crosshatch.cli.demo import run_demo
+
+    run_demo(out)

@@ -1,0 +1,140 @@
+"""How a run is watched: a live bar on a terminal, a line an evaluation elsewhere, nothing when quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from crosshatch.report.measures import COST_KEYS, main_metric, metric_title
+from crosshatch.report.units import human_bytes, human_number, human_seconds
+from crosshatch.runs.prepare import Prepared
+
+
+class Lines:
+    """One plain line an evaluation."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._rounds = 0
+        self._pace = (0, 0.0)  # the round and the time at which this process began
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def begin(self, prepared: Prepared, path: Path) -> None:
+        """Say what is run, and what the data had to say."""
+        for line in opening(prepared, path):
+            self._print(line)
+        self._rounds = prepared.config.run.rounds
+        self._pace = (prepared.simulator.round, time.monotonic())
+
+    def advance(self, round: int) -> None:
+        """Nothing between evaluations."""
+
+    def evaluated(self, row: Mapping[str, Any]) -> None:
+        """Round, losses, traffic and the time left."""
+        done, started = self._pace
+        left = ""
+        if row["round"] > done:
+            seconds = (time.monotonic() - started) / (row["round"] - done) * (self._rounds - row["round"])
+            left = f"  left {human_seconds(round(seconds, 1))}"
+        width = len(str(self._rounds))
+        self._print(f"round {row['round']:>{width}}/{self._rounds}  {figures(row)}{left}")
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+class Bar:
+    """A live bar with the newest figures."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("round {task.completed}/{task.total}"),
+            TextColumn("{task.fields[figures]}", markup=False),
+            TimeRemainingColumn(compact=True),
+            console=console,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, prepared: Prepared, path: Path) -> None:
+        """Draw the bar, from the round a resumed run goes on from."""
+        for line in opening(prepared, path):
+            self._progress.console.print(line, markup=False, highlight=False)
+        run, done = prepared.config.run, prepared.simulator.round
+        self._task = self._progress.add_task(prepared.config.name, total=run.rounds, completed=done, figures="")
+
+    def advance(self, round: int) -> None:
+        """Move on."""
+        assert self._task is not None
+        self._progress.update(self._task, completed=round)
+
+    def evaluated(self, row: Mapping[str, Any]) -> None:
+        """Show the newest figures."""
+        assert self._task is not None
+        self._progress.update(self._task, figures=figures(row))
+
+
+class Silence:
+    """Nothing at all."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def begin(self, prepared: Prepared, path: Path) -> None:
+        """Nothing."""
+
+    def advance(self, round: int) -> None:
+        """Nothing."""
+
+    def evaluated(self, row: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+
+def choose_watcher(*, quiet: bool) -> Lines | Bar | Silence:
+    """The one that fits where the output goes."""
+    if quiet:
+        return Silence()
+    return Bar(Console()) if sys.stdout.isatty() else Lines(sys.stdout)
+
+
+def opening(prepared: Prepared, path: Path) -> list[str]:
+    """What is run and where it goes, and the notes of the data."""
+    data, algorithm = prepared.simulator.data, prepared.simulator.algorithm
+    silos = ", ".join(f"{s.name} ({s.clients} client{'s' if s.clients > 1 else ''})" for s in data.silos)
+    first = f"{prepared.config.name}: {type(algorithm).__name__} {algorithm.topology} on {silos}, into {path}"
+    return [first, *(f"note: {note}" for note in data.notes)]
+
+
+def figures(row: Mapping[str, Any]) -> str:
+    """The figures of an evaluation on a line."""
+    metrics = tuple(name for name in row if name not in (*COST_KEYS, "train_loss"))
+    main = main_metric(metrics)
+    return (
+        f"loss {human_number(row['train_loss'])}  {metric_title(main)} {human_number(row[main])}  "
+        f"{human_bytes(row['bytes'])}  simulated {human_seconds(row['sim_seconds'])}"
+    )

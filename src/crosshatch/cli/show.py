@@ -1,0 +1,59 @@
+"""`crosshatch compare`, `report` and `datasets`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crosshatch.errors import DataError
+from crosshatch.report import compare_runs, print_comparison, read_runs, write_plot, write_report
+from crosshatch.report.findings import chosen_targets
+from crosshatch.report.measures import parse_target
+
+
+def show_comparison(paths: Sequence[Path], targets: Sequence[str], html: Path | None) -> None:
+    """Print the tables; write the page if asked."""
+    runs = read_runs(paths)
+    given = [parse_target(text) for text in targets]
+    compare_runs(runs, given)  # refuses a target that a run did not measure
+    print_comparison(compare_runs(runs, chosen_targets(runs, given)), Console())
+    if html is not None:
+        write_plot(runs, html, given)
+        print(html)
+
+
+def make_report(paths: Sequence[Path], out: Path | None, targets: Sequence[str]) -> None:
+    """Write the page and print where it is."""
+    runs = read_runs(paths)
+    if out is None:
+        out = paths[0] / "report.html" if len(paths) == 1 else Path("report.html")
+    write_report(runs, out, targets)
+    print(out)
+
+
+def show_datasets(folder: Path | None) -> None:
+    """One table row a data set, and below it how to get those which are absent."""
+    from crosshatch.data.catalogue import rows  # late: the other two commands do without it
+
+    if folder is not None and not folder.is_dir():
+        raise DataError(f"no data folder {folder}: check --data or CROSSHATCH_DATA")
+    listed = rows(folder)
+    table = Table()
+    for heading in ("name", "licence", "shape", "present", "checks"):
+        table.add_column(heading, overflow="fold")
+    for row in listed:
+        checks = f"{row.passed} of {row.checks} pass" if row.checks else "-"
+        style = "red" if row.passed < row.checks else ""
+        table.add_row(row.name, row.licence, row.shape, "yes" if row.present else "no", Text(checks, style=style))
+    console = Console()
+    console.print(table)
+    absent = [row for row in listed if not row.present]
+    if absent:
+        where = f"{folder} lacks" if folder is not None else "no data folder given (--data or CROSSHATCH_DATA), so"
+        console.print(f"\n{where} {len(absent)} of them. To get one:", markup=False, highlight=False, soft_wrap=True)
+        for row in absent:
+            console.print(f"  {row.name}: {row.get}", markup=False, highlight=False, soft_wrap=True)

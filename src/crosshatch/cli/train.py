@@ -1,0 +1,45 @@
+"""`crosshatch train`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from crosshatch.cli.progress import choose_watcher
+from crosshatch.errors import DataError
+from crosshatch.report.units import human_bytes, human_number, human_seconds
+from crosshatch.runs.config import read_config
+from crosshatch.runs.train import Outcome, train
+
+INTERRUPTED = 130
+
+
+def run_train(
+    config_path: Path, changes: Sequence[str], *, out: Path | None, data: Path | None, resume: bool, quiet: bool
+) -> int:
+    """Train and say how it ended; the exit code."""
+    config = read_config(config_path, changes)
+    if data is not None and not data.is_dir():
+        raise DataError(f"no data folder {data}: check --data or CROSSHATCH_DATA")
+    out = Path("runs") / config.name if out is None else out
+    with choose_watcher(quiet=quiet) as watcher:
+        outcome = train(config, out=out, folder=data, resume=resume, watcher=watcher)
+    if not outcome.finished:
+        command = ["crosshatch", "train", str(out / "config.toml"), "--out", str(out), "--resume"]
+        command += [] if data is None else ["--data", str(data)]
+        print(f"stopped after round {outcome.round}; go on with: {shlex.join(command)}", file=sys.stderr)
+        return INTERRUPTED
+    if not quiet:
+        print(_ending(outcome))
+    return 0
+
+
+def _ending(outcome: Outcome) -> str:
+    if outcome.was_finished:
+        return f"the run in {outcome.path} has finished already, after round {outcome.round}: nothing to do"
+    summary = outcome.summary
+    final = ", ".join(f"{name} {human_number(value)}" for name, value in summary["final"].items())
+    cost = f"{human_bytes(summary['bytes'])} sent, {human_seconds(summary['sim_seconds'])} simulated"
+    return f"finished after round {outcome.round}: {final}; {cost}; {outcome.path}"

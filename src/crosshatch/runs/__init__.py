@@ -1,0 +1,1 @@
+"""Runs: the config, the run directory, checkpoints and the training loop."""

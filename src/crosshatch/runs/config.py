@@ -1,0 +1,155 @@
+"""A config: read from TOML, checked whole, and written back with everything spelled out.
+
+Paths in a config are relative to its file; written back they are absolute, so that a run's `config.toml` runs from
+anywhere. The data folder is a setting of the machine and not part of a config.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
+from crosshatch.errors import ConfigError, CrosshatchError
+from crosshatch.runs.decode import decode
+from crosshatch.runs.named import (
+    AnyAlgorithm,
+    AnyNetwork,
+    algorithm_table,
+    decode_algorithm,
+    decode_network,
+    network_table,
+)
+from crosshatch.runs.overrides import apply_overrides
+from crosshatch.runs.settings import EvaluateSettings, RunSettings
+from crosshatch.task.build import ModelSettings
+
+SECTIONS = ("data", "federation", "model", "algorithm", "network", "evaluate", "run")
+
+
+@dataclass(frozen=True)
+class Config:
+    """All sections. `measure_step`: the time of a local step is to be measured when the run starts."""
+
+    data: DataSettings
+    federation: FederationSettings
+    model: ModelSettings
+    algorithm: AnyAlgorithm
+    network: AnyNetwork
+    evaluate: EvaluateSettings
+    run: RunSettings
+    measure_step: bool = False
+
+    @property
+    def name(self) -> str:
+        """The run's name; settled once a config was read."""
+        assert self.run.name is not None
+        return self.run.name
+
+
+def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """The config in a file, changed by `--set` overrides; a ConfigError names the file, the key and the remedy."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"no config file {path}: check the path, or copy one from examples/") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a folder, not a config file: a run's config is {path / 'config.toml'}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}): check the file and its permissions") from None
+    apply_overrides(tables, overrides)
+    try:
+        config = decode_config(tables)
+    except CrosshatchError as error:
+        raise type(error)(f"{path}: {error}") from None
+    if config.run.name is None:
+        config = replace(config, run=replace(config.run, name=path.stem))
+    return with_absolute_paths(config, path.resolve().parent)
+
+
+def decode_config(tables: Mapping[str, Any]) -> Config:
+    """A config from its tables."""
+    for section in tables:
+        if section not in SECTIONS:
+            close = get_close_matches(section, SECTIONS, n=1)
+            hint = f"did you mean [{close[0]}]? " if close else ""
+            raise ConfigError(f"unknown section [{section}]: {hint}Allowed are {', '.join(SECTIONS)}")
+    for section in ("data", "algorithm", "run"):
+        if section not in tables:
+            raise ConfigError(f"section [{section}] is missing: every config needs [data], [algorithm] and [run]")
+    network, measure_step = decode_network(tables.get("network", {}))
+    return Config(
+        data=decode(tables["data"], DataSettings, "data"),
+        federation=decode(tables.get("federation", {}), FederationSettings, "federation"),
+        model=decode(tables.get("model", {}), ModelSettings, "model"),
+        algorithm=decode_algorithm(tables["algorithm"]),
+        network=network,
+        evaluate=decode(tables.get("evaluate", {}), EvaluateSettings, "evaluate"),
+        run=decode(tables["run"], RunSettings, "run"),
+        measure_step=measure_step,
+    )
+
+
+def encode_config(config: Config) -> dict[str, Any]:
+    """The tables of a config, as `decode_config` reads them: every section with all its keys, but those left out."""
+    sections: dict[str, Any] = {name: getattr(config, name) for name in SECTIONS}
+    sections["algorithm"] = algorithm_table(config.algorithm)
+    network = network_table(config.network)
+    sections["network"] = network | ({"step_seconds": "measure"} if config.measure_step else {})
+    tables = _plain(sections)
+    assert isinstance(tables, dict)
+    return tables
+
+
+def config_text(config: Config) -> str:
+    """A config as TOML."""
+    return msgspec.toml.encode(encode_config(config)).decode()
+
+
+def with_absolute_paths(config: Config, folder: Path) -> Config:
+    """The config with every relative path started from `folder`."""
+
+    def absolute(path: str | None) -> str | None:
+        return None if path is None else str(folder / path)
+
+    def block(name: str) -> str:
+        return str(folder / name) if ":" in name else name
+
+    silos = config.federation.silos
+    if isinstance(silos, tuple):
+        silos = tuple(replace(s, path=absolute(s.path), test_path=absolute(s.test_path)) for s in silos)
+    changes = {silo: dict(own) for silo, own in config.model.blocks.items()}
+    for own in changes.values():
+        if "block" in own:
+            own["block"] = block(str(own["block"]))
+    return replace(
+        config,
+        data=replace(config.data, path=absolute(config.data.path), test_path=absolute(config.data.test_path)),
+        federation=replace(config.federation, silos=silos),
+        model=replace(config.model, block=block(config.model.block), blocks=changes),
+    )
+
+
+def _plain(value: object) -> object:
+    """Settings as TOML has them: tables, lists and scalars, without what is not set."""
+    if isinstance(value, SiloSettings):
+        # One silo of many: only what is said about it.
+        standard = SiloSettings(value.name)
+        given = {f.name: getattr(value, f.name) for f in fields(value)}
+        return {k: _plain(v) for k, v in given.items() if k == "name" or v != getattr(standard, k)}
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {f.name: getattr(value, f.name) for f in fields(value)}
+    if isinstance(value, Mapping):
+        plain = {str(key): _plain(item) for key, item in value.items() if item is not None}
+        return {key: item for key, item in plain.items() if item != {}}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value

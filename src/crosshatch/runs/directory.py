@@ -1,0 +1,128 @@
+"""The run directory: what is in it, and how it is begun, continued and given up.
+
+    config.toml     the config with everything spelled out; `crosshatch train config.toml` runs it again
+    metrics.jsonl   one JSON object an evaluation
+    summary.json    totals, final and best metrics, arrival at the targets; written when the run has ended
+    model/          the trained weights, one safetensors file a silo, and head.safetensors
+    checkpoint/     the state to resume from
+    report.html     written by `crosshatch report`
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crosshatch.errors import RunError
+from crosshatch.runs.files import PARTIAL, write_whole, writing
+
+KNOWN = {"config.toml", "metrics.jsonl", "summary.json", "model", "checkpoint", "report.html"}
+
+
+@dataclass
+class RunDirectory:
+    """An open run directory; `made` are the folders this process made, the outermost first."""
+
+    path: Path
+    made: list[Path] = field(default_factory=list)
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        return self.path / "summary.json"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint" / "state.safetensors"
+
+    def begin(self, config_text: str) -> None:
+        """Make the folder, clear what an earlier start left, and write the config."""
+        with writing(self.path):
+            folder = self.path
+            while not folder.exists():
+                self.made.insert(0, folder)
+                folder = folder.parent
+            self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            self.summary.unlink(missing_ok=True)
+            shutil.rmtree(self.model, ignore_errors=True)
+            self.metrics.write_bytes(b"")
+            write_whole(self.config, config_text.encode())
+
+    def append_metrics(self, row: Mapping[str, float]) -> None:
+        """Add an evaluation as one line. Floats are written in full, so equal runs write equal bytes."""
+        with writing(self.path), open(self.metrics, "ab") as file:
+            file.write(json.dumps(row, allow_nan=False).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def cut_metrics(self, offset: int) -> list[dict[str, Any]]:
+        """Drop what was written after a checkpoint; the evaluations that stay."""
+        with writing(self.path):
+            if not self.metrics.is_file() or self.metrics.stat().st_size < offset:
+                raise RunError(f"{self.metrics} is shorter than its checkpoint says: it was changed, run again")
+            os.truncate(self.metrics, offset)
+        return [json.loads(line) for line in self.metrics.read_bytes().splitlines()]
+
+    def write_json(self, path: Path, content: Mapping[str, Any]) -> None:
+        """One JSON file, whole or not at all."""
+        with writing(self.path):
+            write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+
+    def give_up(self) -> None:
+        """Remove everything this process made, the folders above it that were missing included."""
+        if not self.made:
+            self._clear()
+            return
+        shutil.rmtree(self.path, ignore_errors=True)
+        for folder in reversed(self.made[:-1]):
+            with contextlib.suppress(OSError):  # somebody else has put something there meanwhile
+                folder.rmdir()
+
+    def _clear(self) -> None:
+        """Empty a folder that was there before, but had nothing in it of worth."""
+        for name in KNOWN - {"report.html"}:
+            entry = self.path / name
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+
+
+def open_new(path: Path) -> RunDirectory:
+    """A directory that is absent or empty; nothing is written yet."""
+    if path.exists() and not path.is_dir():
+        raise RunError(f"the output folder {path} is a file: choose another --out")
+    if path.is_dir() and any(path.iterdir()):
+        raise RunError(f"the output folder {path} exists and is not empty: choose another --out, or go on with --resume")
+    return RunDirectory(path)
+
+
+def open_existing(path: Path) -> RunDirectory:
+    """A directory of an earlier start; one that is absent or empty is as good as a run killed at once."""
+    if path.exists() and not path.is_dir():
+        raise RunError(f"the output folder {path} is a file: choose another --out")
+    strange = [entry.name for entry in path.iterdir() if _strange(entry.name)] if path.is_dir() else []
+    if strange and not (path / "config.toml").is_file():
+        raise RunError(f"{path} is no run directory (it has {sorted(strange)[0]}): choose another --out")
+    return RunDirectory(path)
+
+
+def _strange(name: str) -> bool:
+    return name not in KNOWN and not name.endswith(PARTIAL)

@@ -1,0 +1,54 @@
+"""Files that are there whole or not at all, and what to say when the disk does not take them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from crosshatch.errors import RunError
+
+PARTIAL = ".partial"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside the file, on the disk for sure, then rename: a reader or a crash never meets half a file."""
+    beside = path.with_name(path.name + PARTIAL)
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename last through a power cut; where folders cannot be opened (Windows) the system sees to it."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn the disk's refusals into one line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise RunError(
+                f"no space left to write {error.filename or folder} ({error.strerror}): free some space or choose "
+                "another --out"
+            ) from error
+        raise RunError(
+            f"cannot write {error.filename or folder} ({error.strerror}): choose another --out or change its permissions"
+        ) from error

@@ -1,0 +1,84 @@
+"""Names in a config to classes: the one place that knows which algorithms and network models there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+
+from crosshatch import schedules
+from crosshatch.algorithms.central import Central
+from crosshatch.algorithms.fedavg import FedAvg
+from crosshatch.algorithms.fedbcd import FedBCD
+from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.errors import ConfigError
+from crosshatch.network import Bandwidth, Constant
+from crosshatch.runs.decode import decode, show
+
+AnyAlgorithm = FedSGD | FedBCD | TDCD | FedAvg | Central
+AnyNetwork = Constant | Bandwidth
+
+ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
+    "central": Central,
+    "fedavg": FedAvg,
+    "fedbcd": FedBCD,
+    "fedsgd": FedSGD,
+    "tdcd": TDCD,
+}
+NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": Bandwidth, "constant": Constant}
+
+
+def decode_algorithm(table: object) -> AnyAlgorithm:
+    """Section [algorithm]: `name`, and the fields of that class; `step_size` is a number or a schedule's table."""
+    kind = _pick(table, "algorithm", "name", ALGORITHMS)
+    assert isinstance(table, Mapping)
+    given: dict[str, Any] = {"name": None}
+    if "step_size" in table:
+        given["step_size"] = schedules.parse_schedule(table["step_size"])
+    return decode(table, kind, "algorithm", given)
+
+
+def algorithm_name(algorithm: AnyAlgorithm) -> str:
+    """Its name in a config."""
+    return next(name for name, kind in ALGORITHMS.items() if isinstance(algorithm, kind))
+
+
+def algorithm_table(algorithm: AnyAlgorithm) -> dict[str, Any]:
+    """The section that gives this algorithm, every key spelled out."""
+    values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
+    schedule = algorithm.step_size
+    step_size = schedule.value if isinstance(schedule, schedules.Constant) else schedules.to_table(schedule)
+    return {"name": algorithm_name(algorithm)} | values | {"step_size": step_size}
+
+
+def decode_network(table: object) -> tuple[AnyNetwork, bool]:
+    """Section [network]: `kind`, and the fields of that class; whether the time of a local step is to be measured."""
+    if isinstance(table, Mapping):
+        table = {"kind": "constant"} | dict(table)
+    kind = _pick(table, "network", "kind", NETWORKS)
+    assert isinstance(table, Mapping)
+    measured = kind is Bandwidth and table.get("step_seconds") == "measure"
+    given: dict[str, Any] = {"kind": None} | ({"step_seconds": 0.0} if measured else {})
+    return decode(table, kind, "network", given), measured
+
+
+def network_table(network: AnyNetwork) -> dict[str, Any]:
+    """The section that gives this network model, every key spelled out."""
+    name = next(name for name, kind in NETWORKS.items() if isinstance(network, kind))
+    return {"kind": name} | {field.name: getattr(network, field.name) for field in fields(network)}
+
+
+def _pick(table: object, place: str, key: str, kinds: Mapping[str, type[Any]]) -> type[Any]:
+    choices = ", ".join(kinds)
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{place} = {show(table)}: expected a table of settings")
+    if key not in table:
+        raise ConfigError(f"{place}.{key} is missing: choose one of {choices}")
+    name = table[key]
+    if not isinstance(name, str) or name not in kinds:
+        close = get_close_matches(str(name), kinds, n=1)
+        hint = f"did you mean '{close[0]}'? " if close else ""
+        raise ConfigError(f"{place}.{key} = {show(name)} is unknown: {hint}Choose one of {choices}")
+    return kinds[name]

@@ -1,0 +1,63 @@
+"""`--set a.b=c`: changes to a config's tables before they are decoded."""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+from crosshatch.errors import ConfigError
+
+
+def apply_overrides(tables: dict[str, Any], overrides: Sequence[str]) -> None:
+    """Change `tables` in place, override after override.
+
+    A value is TOML, or text where it is not; nothing after the `=` removes the key. A number in the path counts the
+    entries of a list, from 0.
+
+    >>> tables = {"run": {"rounds": 10, "seed": 1}, "federation": {"silos": [{"name": "bank"}]}}
+    >>> apply_overrides(tables, ["run.rounds=20", "run.seed=", "federation.silos.0.clients=3", "model.block=mlp"])
+    >>> tables
+    {'run': {'rounds': 20}, 'federation': {'silos': [{'name': 'bank', 'clients': 3}]}, 'model': {'block': 'mlp'}}
+    """
+    for text in overrides:
+        path, equals, value = text.partition("=")
+        keys = [key.strip() for key in path.split(".")]
+        if not equals or len(keys) < 2 or not all(keys):
+            raise ConfigError(f"--set {text}: write section.key=value, for example run.rounds=100")
+        _set(tables, keys, value.strip(), f"--set {text}")
+
+
+def _set(tables: dict[str, Any], keys: list[str], value: str, place: str) -> None:
+    inner: Any = tables
+    for key in keys[:-1]:
+        inner = inner.setdefault(key, {}) if isinstance(inner, dict) else _entry(inner, key, place)
+    last = keys[-1]
+    if isinstance(inner, list):
+        _entry(inner, last, place)
+        inner[int(last)] = _parse(value)
+    elif not isinstance(inner, dict):
+        raise ConfigError(f"{place}: '{'.'.join(keys[:-1])}' is {inner!r}, not a table: set it as a whole")
+    elif value:
+        inner[last] = _parse(value)
+    else:
+        inner.pop(last, None)
+
+
+def _entry(found: object, key: str, place: str) -> Any:
+    if not isinstance(found, list):
+        raise ConfigError(f"{place}: '{key}' is looked for in {found!r}, which is not a table: set it as a whole")
+    if not key.isdecimal() or int(key) >= len(found):
+        raise ConfigError(f"{place}: '{key}' is no entry of a list of {len(found)}: they count from 0")
+    return found[int(key)]
+
+
+def _parse(text: str) -> Any:
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    value = read.get("value")
+    # No setting is a date, and a text with line breaks may hold more than one value.
+    return text if len(read) > 1 or isinstance(value, datetime.date | datetime.time) else value

@@ -1,0 +1,136 @@
+"""From a config to a simulation ready for its first round; everything that can be refused is refused here."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from crosshatch.data.build import build
+from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError
+from crosshatch.network import Bandwidth
+from crosshatch.runs.config import Config
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.build import build_task, resolve_model
+from crosshatch.task.metrics import default_metrics, require_fitting
+from crosshatch.task.task import Task
+
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A simulation and the config it came from, with nothing left to be decided by data or machine."""
+
+    config: Config
+    simulator: Simulator
+
+
+def prepare(config: Config, *, folder: Path | None, step_seconds: float | None = None) -> Prepared:
+    """Read the data from the data `folder`, build the task, put the parties together.
+
+    `step_seconds` stands in for a measurement, where a run that is resumed has one already.
+    """
+    _check_device(config.run.device)
+    data = build(config.data, config.federation, folder, seed=config.run.seed)
+    config = _resolve(config, data)
+    assert config.evaluate.metrics is not None
+    assert config.run.threads is not None
+    torch.set_num_threads(config.run.threads)
+    task = build_task(data, config.model, seed=config.run.seed)
+    if config.measure_step:
+        assert isinstance(config.network, Bandwidth)
+        measured = _measure_step(config, data, task) if step_seconds is None else step_seconds
+        config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
+    _check_parties(config, data)
+    simulator = Simulator(
+        data,
+        task,
+        config.algorithm,
+        seed=config.run.seed,
+        network=config.network,
+        strategy=config.run.strategy,
+        threads=config.run.threads,
+        device=config.run.device,
+        precision=PRECISIONS[config.run.precision],
+    )
+    simulator.federation.draw_batch(config.algorithm.batch_size, round=0)  # refuses a batch larger than the data
+    return Prepared(config, simulator)
+
+
+def _resolve(config: Config, data: FederatedData) -> Config:
+    metrics = config.evaluate.metrics or default_metrics(data.target)
+    require_fitting(metrics, data.target, data.classes)
+    for target in config.evaluate.parsed_targets:
+        if target.metric not in (*metrics, "train_loss"):
+            raise ConfigError(
+                f"evaluate.targets has {target.label}, which is not measured: "
+                f"add '{target.metric}' to evaluate.metrics (now {', '.join(metrics)})"
+            )
+    if config.run.stop_at_targets and not config.evaluate.targets:
+        raise ConfigError("run.stop_at_targets = true, but evaluate.targets is empty: name a target such as 'auc=0.75'")
+    run = replace(
+        config.run,
+        threads=config.run.threads or available_cores(),
+        checkpoint_every=config.run.checkpoint_every or config.evaluate.every,
+    )
+    evaluate = replace(config.evaluate, metrics=tuple(metrics))
+    return replace(config, model=resolve_model(data, config.model), evaluate=evaluate, run=run)
+
+
+def available_cores() -> int:
+    """The cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _check_device(name: str) -> None:
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without the device
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"run.device = '{name}' cannot be used ({reason}): use 'cpu'") from None
+
+
+def _check_parties(config: Config, data: FederatedData) -> None:
+    """Refuse network settings about parties that do not exist."""
+    clients = {silo.name: silo.clients for silo in data.silos}
+    named: list[tuple[str, Iterable[str]]] = [("network.slow", config.network.slow)]
+    if isinstance(config.network, Bandwidth):
+        named.append(("network.parties", config.network.parties))
+    for place, names in named:
+        for name in names:
+            silo, _, client = name.partition("/")
+            if silo not in clients:
+                close = get_close_matches(silo, clients, n=1)
+                hint = f"did you mean '{close[0]}'? " if close else ""
+                raise ConfigError(f"{place} has '{name}', no silo '{silo}': {hint}The silos are {', '.join(clients)}")
+            if "/" in name and not (client.isdecimal() and int(client) < clients[silo]):
+                raise ConfigError(f"{place} has '{name}': clients of '{silo}' are {silo}/0 to {silo}/{clients[silo] - 1}")
+
+
+def _measure_step(config: Config, data: FederatedData, task: Task) -> float:
+    """Seconds of one gradient step on a client's share of a batch, in the slowest silo; three significant digits."""
+    task = task.to(config.run.device, PRECISIONS[config.run.precision])
+    central = bool(getattr(config.algorithm, "central", False))
+    slowest = 0.0
+    for j, (silo, weights) in enumerate(zip(data.silos, task.initial(), strict=True)):
+        batch = config.algorithm.batch_size or len(silo.train)
+        rows = max(1, batch // (1 if central else silo.clients))
+        x = silo.train[:rows].to(weights)
+        leaf = weights.detach().requires_grad_()
+        seconds = []
+        for _ in range(7):
+            start = time.perf_counter()
+            torch.autograd.grad(task.embed(j, leaf, x).sum(), leaf, allow_unused=True)
+            seconds.append(time.perf_counter() - start)
+        slowest = max(slowest, median(seconds[2:]))  # the first ones also warm up
+    return float(f"{slowest:.3g}")

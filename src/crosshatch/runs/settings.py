@@ -1,0 +1,75 @@
+"""The config sections [evaluate] and [run] as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from crosshatch.errors import ConfigError
+from crosshatch.report.measures import Target, parse_target
+
+
+@dataclass(frozen=True)
+class EvaluateSettings:
+    """Section [evaluate]: what is measured, and when.
+
+    `every` so many rounds, and before the first and after the last one. `metrics` on the test samples; left out, those
+    usual for the labels. `targets` like "auc=0.75": the summary says when each was first reached. `train_samples`
+    limits how many training samples the training loss is computed on; left out, all.
+    """
+
+    every: int = 10
+    metrics: tuple[str, ...] | None = None
+    targets: tuple[str, ...] = ()
+    train_samples: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no data could make right."""
+        _at_least_one("evaluate.every", self.every, "evaluate after every round")
+        if self.metrics == ():
+            raise ConfigError("evaluate.metrics is empty: name at least one, or leave it out for the usual ones")
+        if self.train_samples is not None:
+            _at_least_one("evaluate.train_samples", self.train_samples, "leave it out to use all training samples")
+        _ = self.parsed_targets
+
+    @property
+    def parsed_targets(self) -> tuple[Target, ...]:
+        """The targets as values."""
+        return tuple(parse_target(text) for text in self.targets)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Section [run]: how long, and on what.
+
+    `name`: by default that of the config file. `threads`: by default the number of cores. `strategy`: how local steps
+    are computed. `checkpoint_every` so many rounds; by default at each evaluation. `stop_at_targets`: end at the first
+    evaluation by which all targets of [evaluate] were reached.
+    """
+
+    rounds: int
+    name: str | None = None
+    seed: int = 0
+    threads: int | None = None
+    device: str = "cpu"
+    precision: Literal["float32", "float64"] = "float32"
+    strategy: Literal["auto", "loop", "stacked", "gram"] = "auto"
+    checkpoint_every: int | None = None
+    stop_at_targets: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no data could make right."""
+        _at_least_one("run.rounds", self.rounds, "train for one round")
+        if self.seed < 0:
+            raise ConfigError(f"run.seed = {self.seed}: a seed is a whole number from 0 on")
+        if self.threads is not None:
+            _at_least_one("run.threads", self.threads, "leave it out to use all cores")
+        if self.checkpoint_every is not None:
+            _at_least_one("run.checkpoint_every", self.checkpoint_every, "leave it out: at each evaluation")
+        if self.name is not None and (not self.name.strip() or "/" in self.name or self.name.startswith(".")):
+            raise ConfigError(f"run.name = {self.name!r}: it names a folder, so no '/', no leading '.', and not empty")
+
+
+def _at_least_one(place: str, value: int, remedy: str) -> None:
+    if value < 1:
+        raise ConfigError(f"{place} = {value}: must be at least 1 ({remedy})")

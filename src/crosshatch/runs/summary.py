@@ -1,0 +1,105 @@
+"""What a run came to, for summary.json; and its model files."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save
+
+from crosshatch.report.measures import COST_KEYS, HIGHER_IS_BETTER, Target
+from crosshatch.runs.config import Config
+from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.named import algorithm_name
+from crosshatch.simulator.simulator import Simulator
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def summarise(config: Config, simulator: Simulator, rows: Rows, strategy: Mapping[str, str]) -> dict[str, Any]:
+    """The content of summary.json, from the evaluations and the simulator after the last round."""
+    last = rows[-1]
+    names = [name for name in last if name not in COST_KEYS]
+    return {
+        "name": config.name,
+        "algorithm": algorithm_name(config.algorithm),
+        "rounds": simulator.round,
+        "iterations": simulator.iteration,
+        "final": {name: last[name] for name in names},
+        "best": {name: _best(rows, name) for name in names},
+        "bytes": simulator.meter.bytes,
+        "messages": simulator.meter.messages,
+        "sim_seconds": simulator.seconds,
+        "wall_seconds": last["wall_seconds"],
+        "bytes_by_link": {
+            link: {"bytes": size, "messages": messages} for link, (size, messages) in simulator.meter.links.items()
+        },
+        "bytes_by_exchange": {exchange: size for exchange, (size, _) in simulator.meter.exchanges.items()},
+        "targets": {target.label: find_arrival(rows, target) for target in config.evaluate.parsed_targets},
+        "strategy": dict(strategy),
+        "federation": _federation(simulator),
+        "seed": config.run.seed,
+        "threads": config.run.threads,
+        "precision": config.run.precision,
+        "versions": _versions(),
+    }
+
+
+def find_arrival(rows: Rows, target: Target) -> dict[str, Any] | None:
+    """Round, bytes and simulated time of the first evaluation that had reached the target."""
+    for row in rows:
+        if target.is_reached_by(row[target.metric]):
+            return {key: row[key] for key in ("round", "bytes", "sim_seconds")}
+    return None
+
+
+def write_model(folder: Path, simulator: Simulator) -> None:
+    """One safetensors file a silo with its block's parameters under torch's names, and the head's."""
+    task = simulator.task
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+        for j, (silo, weights) in enumerate(zip(task.names, simulator.weights, strict=True)):
+            block, head = task.split(j, weights)
+            files = [(silo, task.layouts[j], block), ("head", task.head_layout, head)]
+            for name, layout, flat in files:
+                if layout is not None and flat is not None:
+                    # standard order in memory: convolutions lie channels-last in the flat vector
+                    tensors = {key: t.contiguous().clone() for key, t in layout.views(flat).items()}
+                    write_whole(folder / f"{name}.safetensors", save(tensors))
+
+
+def _best(rows: Rows, name: str) -> dict[str, Any]:
+    # max and min both return the first of equal rows
+    row = (max if HIGHER_IS_BETTER[name] else min)(rows, key=lambda row: row[name])
+    return {"value": row[name], "round": row["round"]}
+
+
+def _federation(simulator: Simulator) -> dict[str, Any]:
+    data = simulator.data
+    silos = [
+        {
+            "name": silo.name,
+            "clients": silo.clients,
+            "features": len(silo.features) or prod(silo.train.shape[1:]),
+            "samples": len(silo.train),
+            "parameters": len(weights),
+            "holds_labels": data.label_silo in (None, silo.name),
+        }
+        for silo, weights in zip(data.silos, simulator.weights, strict=True)
+    ]
+    groups = 1 if data.groups is None else len(np.unique(data.groups))
+    return {"silos": silos, "tiers": str(simulator.algorithm.topology), "groups": groups}
+
+
+def _versions() -> dict[str, str]:
+    try:
+        own = version("crosshatch")
+    except PackageNotFoundError:  # run from the source without being installed
+        own = "unknown"
+    return {"crosshatch": own, "torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()}

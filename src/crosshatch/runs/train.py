@@ -1,0 +1,230 @@
+"""One run, from its config to its directory: rounds, evaluations, checkpoints.
+
+A round is a pure function of the weights, the round number and the seed, so a run that goes on from a checkpoint ends with
+the same bits as one that was never stopped.
+"""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from crosshatch.errors import RunError, TrainingError
+from crosshatch.network import Bandwidth
+from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from crosshatch.runs.config import Config, config_text, decode_config, encode_config
+from crosshatch.runs.directory import RunDirectory, open_existing, open_new
+from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.prepare import Prepared, prepare
+from crosshatch.runs.stopping import Stop, stop_on_signals
+from crosshatch.runs.summary import find_arrival, summarise, write_model
+from crosshatch.simulator.simulator import Simulator
+
+ALIGNMENT = 64  # bytes; how torch lays out memory of its own
+
+
+class Watcher(Protocol):
+    """Somebody to tell how it goes."""
+
+    def begin(self, prepared: Prepared, path: Path) -> None:
+        """Everything was checked; rounds follow."""
+        ...
+
+    def advance(self, round: int) -> None:
+        """So many rounds are done."""
+        ...
+
+    def evaluated(self, row: Mapping[str, Any]) -> None:
+        """A line of metrics.jsonl."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `finished`, or stopped by a signal; `summary` is empty unless it finished."""
+
+    path: Path
+    finished: bool
+    round: int
+    summary: dict[str, Any] = field(default_factory=dict)
+    was_finished: bool = False
+
+
+def train(
+    config: Config, *, out: Path, folder: Path | None = None, resume: bool = False, watcher: Watcher | None = None
+) -> Outcome:
+    """Run a config into the directory `out`, reading named data sets from the data `folder`.
+
+    Nothing is written before everything was checked. With `resume` a run that was stopped goes on from its checkpoint.
+    An error before the second evaluation leaves nothing behind; a later one leaves what was measured and the checkpoint.
+    """
+    directory = open_existing(out) if resume else open_new(out)
+    stored = _stored_config(directory) if resume else None
+    known = stored.network.step_seconds if stored and isinstance(stored.network, Bandwidth) else None
+    prepared = prepare(config, folder=folder, step_seconds=known)
+    if stored is not None:
+        _require_same(stored, prepared.config, directory)
+    loop = _Loop(prepared, directory)
+    if directory.checkpoint.is_file():
+        loop.restore()
+        if loop.is_done and directory.summary.is_file():
+            return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
+    if watcher is not None:
+        watcher.begin(prepared, out)
+    with stop_on_signals() as stop:
+        try:
+            return loop.run(stop, watcher)
+        except BaseException as error:
+            if not loop.restored and len(loop.rows) <= 1:
+                directory.give_up()
+            elif isinstance(error, TrainingError):
+                raise TrainingError(f"{error}; the rounds before are kept in {out}") from None
+            raise
+
+
+class _Loop:
+    """The state of a run between rounds."""
+
+    def __init__(self, prepared: Prepared, directory: RunDirectory) -> None:
+        self.config = prepared.config
+        self.simulator: Simulator = prepared.simulator
+        self.directory = directory
+        self.rows: list[Mapping[str, Any]] = []
+        self.strategy: dict[str, str] = {}
+        self.restored = False
+        self._wall_before = 0.0
+        self._started = time.monotonic()
+
+    @property
+    def is_done(self) -> bool:
+        """All rounds were run, or all targets reached where that ends the run."""
+        if self.simulator.round >= self.config.run.rounds:
+            return True
+        targets = self.config.evaluate.parsed_targets
+        return self.config.run.stop_at_targets and all(find_arrival(self.rows, target) for target in targets)
+
+    def restore(self) -> None:
+        """Go on from the checkpoint."""
+        tensors, state = read_checkpoint(self.directory.checkpoint)
+        self.simulator.restore(tensors, state.simulator)
+        if self.simulator.round > self.config.run.rounds:
+            raise RunError(
+                f"{self.directory.path} has {self.simulator.round} rounds already, run.rounds = "
+                f"{self.config.run.rounds}: set at least as many"
+            )
+        self.rows = list(self.directory.cut_metrics(state.metrics_offset))
+        self.strategy = dict(state.strategy)
+        self._wall_before = state.wall_seconds
+        self.restored = True
+
+    def run(self, stop: Stop, watcher: Watcher | None) -> Outcome:
+        """Rounds until done or asked to stop."""
+        text = config_text(self.config)
+        if self.restored:
+            with writing(self.directory.path):
+                self.directory.summary.unlink(missing_ok=True)  # more rounds than the run once had
+                write_whole(self.directory.config, text.encode())
+        else:
+            first = self._measure()
+            self.directory.begin(text)
+            self._note(first, watcher)
+            self._write_checkpoint()
+        if watcher is not None:
+            watcher.advance(self.simulator.round)
+        while not self.is_done:
+            if stop.requested:
+                self._write_checkpoint()
+                return Outcome(self.directory.path, finished=False, round=self.simulator.round)
+            self._run_round(watcher)
+        return self._finish()
+
+    def _run_round(self, watcher: Watcher | None) -> None:
+        self.simulator.run_round()
+        _settle(self.simulator)
+        done, last = self.simulator.round, self.simulator.round == self.config.run.rounds
+        assert self.config.run.checkpoint_every is not None
+        if last or done % self.config.evaluate.every == 0:
+            self._note(self._measure(), watcher)
+        if last or done % self.config.run.checkpoint_every == 0:
+            self._write_checkpoint()
+        if watcher is not None:
+            watcher.advance(done)
+
+    def _measure(self) -> dict[str, Any]:
+        simulator = self.simulator
+        assert self.config.evaluate.metrics is not None
+        return {
+            "iteration": simulator.iteration,
+            "round": simulator.round,
+            "bytes": simulator.meter.bytes,
+            "messages": simulator.meter.messages,
+            "sim_seconds": simulator.seconds,
+            "wall_seconds": round(self._wall_seconds(), 3),
+            "train_loss": simulator.objective(self.config.evaluate.train_samples),
+            **simulator.evaluate(self.config.evaluate.metrics),
+        }
+
+    def _note(self, row: Mapping[str, Any], watcher: Watcher | None) -> None:
+        self.directory.append_metrics(row)
+        self.rows.append(row)
+        if watcher is not None:
+            watcher.evaluated(row)
+
+    def _wall_seconds(self) -> float:
+        return self._wall_before + time.monotonic() - self._started
+
+    def _write_checkpoint(self) -> None:
+        self.strategy |= self.simulator.federation.chosen
+        tensors, state = self.simulator.snapshot()
+        offset = self.directory.metrics.stat().st_size
+        write_checkpoint(
+            self.directory.checkpoint, tensors, Checkpoint(state, offset, self._wall_seconds(), self.strategy)
+        )
+
+    def _finish(self) -> Outcome:
+        """The summary comes last: a run with a summary is finished."""
+        self._write_checkpoint()
+        write_model(self.directory.model, self.simulator)
+        summary = summarise(self.config, self.simulator, self.rows, self.strategy)
+        self.directory.write_json(self.directory.summary, summary)
+        return Outcome(self.directory.path, finished=True, round=self.simulator.round, summary=summary)
+
+
+def _settle(simulator: Simulator) -> None:
+    """Weights in memory as a resumed run has them: kernels may round differently on another alignment."""
+    if any(weights.data_ptr() % ALIGNMENT or not weights.is_contiguous() for weights in simulator.weights):
+        tensors, state = simulator.snapshot()
+        simulator.restore({name: tensor.clone() for name, tensor in tensors.items()}, state)
+
+
+def _stored_config(directory: RunDirectory) -> Config | None:
+    if not directory.config.is_file():
+        return None
+    try:
+        return decode_config(tomllib.loads(directory.config.read_text(encoding="utf-8")))
+    except tomllib.TOMLDecodeError as error:
+        raise RunError(f"{directory.config} is not TOML ({error}): it was changed, run again with another --out") from None
+
+
+def _require_same(stored: Config, config: Config, directory: RunDirectory) -> None:
+    """Only the number of rounds may differ, and only grow."""
+    if config.run.rounds > stored.run.rounds:
+        stored = replace(stored, run=replace(stored.run, rounds=config.run.rounds))
+    before, now = _flat(encode_config(stored)), _flat(encode_config(config))
+    changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    if changed:
+        listed = ", ".join(f"{key} = {now.get(key, 'left out')} (was {before.get(key, 'left out')})" for key in changed)
+        raise RunError(
+            f"the run in {directory.path} was started with another config: {listed}; undo this, or choose another --out"
+        )
+
+
+def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tables.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
