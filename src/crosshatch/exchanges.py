@@ -18,6 +18,7 @@ from typing import Literal, Protocol, TypeVar
 from crosshatch.schedules import Schedule
 from crosshatch.topology import Topology
 
+ClientWeights = Literal["equal", "samples", "at_work"]
 Blocks = TypeVar("Blocks")
 Batch = TypeVar("Batch")
 Embeddings = TypeVar("Embeddings")
@@ -44,14 +45,26 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         """
         ...
 
+    def select(self, fraction: float, *, round: int) -> Batch:
+        """The samples of a fraction of the clients (of the silo with the most), drawn anew in every group: no message."""
+        ...
+
+    def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:
+        """Groups to server to groups: every group gets the average, weighted by the samples of a group.
+
+        `level` counts the horizontal tiers above the vertical one from the outermost (0: everybody).
+        """
+        ...
+
     def broadcast(self, blocks: Blocks, batch: Batch) -> Blocks:
         """Hub to clients: each client holding samples of the batch gets its silo's block."""
         ...
 
-    def average(self, blocks: Blocks, batch: Batch, *, weights: Literal["equal", "samples"] = "equal") -> Blocks:
-        """Clients to hub: the hub's block becomes the average over all its clients.
+    def average(self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal") -> Blocks:
+        """Clients to hub: the hub's block becomes the average over its clients.
 
-        A client without samples in the batch sends nothing; its share is the block it would have started from.
+        "equal" and "samples" (held) are over all clients: one without samples in the batch sends nothing, its share is
+        the block it would have started from. "at_work" is over those with samples in the batch alone.
         """
         ...
 

@@ -42,10 +42,7 @@ class Meter:
             "exchanges": {name: list(entry) for name, entry in self.exchanges.items()},
         }
 
-    @classmethod
-    def restore(cls, snapshot: dict[str, dict[str, list[int]]]) -> Meter:
-        """The meter a snapshot was taken of."""
-        return cls(
-            links={name: list(entry) for name, entry in snapshot["links"].items()},
-            exchanges={name: list(entry) for name, entry in snapshot["exchanges"].items()},
-        )
+    def load(self, snapshot: dict[str, dict[str, list[int]]]) -> None:
+        """Go on from a snapshot's totals."""
+        self.links = {name: list(entry) for name, entry in snapshot["links"].items()}
+        self.exchanges = {name: list(entry) for name, entry in snapshot["exchanges"].items()}

@@ -15,3 +15,9 @@ def check_batch_size(value: int | None) -> None:
     """A batch has at least one sample; None stands for all."""
     if value is not None and value < 1:
         raise ConfigError(f"algorithm.batch_size = {value}: must be at least 1, or left out for all samples")
+
+
+def check_fraction(value: float) -> None:
+    """A share of the clients, above 0 and at most 1."""
+    if not 0 < value <= 1:
+        raise ConfigError(f"algorithm.fraction = {value}: must be above 0 and at most 1")

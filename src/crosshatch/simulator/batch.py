@@ -18,10 +18,14 @@ Ids = npt.NDArray[np.int64]
 
 
 class BatchSource(Protocol):
-    """Where the ids of a round come from."""
+    """Where the ids of a round, and the clients selected for it, come from."""
 
     def ids(self, round: int, part: int, size: int, samples: int) -> Ids:
         """`size` of `samples` ids for a part of a round."""
+        ...
+
+    def clients(self, round: int, fraction: float, clients: int) -> Ids:
+        """A fraction of the clients, at least one."""
         ...
 
 
@@ -37,16 +41,28 @@ class SeededBatches:
         drawn: Ids = rng.choice(samples, size, replace=False, shuffle=False).astype(np.int64)
         return drawn
 
+    def clients(self, round: int, fraction: float, clients: int) -> Ids:
+        """The same clients for everyone who knows the seed."""
+        count = max(1, int(fraction * clients + 0.5))
+        drawn: Ids = generator(self.seed, "clients", round).choice(clients, count, replace=False).astype(np.int64)
+        return drawn
+
 
 @dataclass(frozen=True)
 class GivenBatches:
     """A fixed list `rounds[round][part]`, for example of a golden file."""
 
-    rounds: npt.NDArray[np.int64]  # (rounds, parts, size)
+    rounds: Ids  # (rounds, parts, size), or (rounds, 1, clients) where clients are selected
 
     def ids(self, round: int, part: int, size: int, samples: int) -> Ids:  # noqa: ARG002
         """The listed ids."""
-        return self.rounds[round, part]
+        ids: Ids = self.rounds[round, part]
+        return ids
+
+    def clients(self, round: int, fraction: float, clients: int) -> Ids:  # noqa: ARG002
+        """The listed clients."""
+        ids: Ids = self.rounds[round, 0]
+        return ids
 
 
 @dataclass(frozen=True)
@@ -97,36 +113,31 @@ class Batch:
         return self._features[key]
 
 
-def make_batch(
-    source: BatchSource,
-    owners: Sequence[Ids | None],
-    *,
-    samples: int,
-    size: int | None,
-    round: int,
-    parts: int,
-    first: int,
-    device: torch.device,
-) -> Batch:
-    """Draw the parts and share them out. `owners[j]` is None where silo j has one client."""
-    if size is not None and size > samples:
+def draw(source: BatchSource, *, samples: int, size: int | None, round: int, parts: int, first: int) -> tuple[Ids, ...]:
+    """The ids of each part; all samples in order where no size is given."""
+    if size is None:
+        return (np.arange(samples, dtype=np.int64),)
+    if size > samples:
         raise ConfigError(
             f"algorithm.batch_size = {size}: more than the {samples} training samples; leave it out to use all of them"
         )
-    if size is None:
-        ids: tuple[Ids, ...] = (np.arange(samples, dtype=np.int64),)
-    else:
-        ids = tuple(source.ids(round, first + p, size, samples) for p in range(parts))
+    return tuple(source.ids(round, first + p, size, samples) for p in range(parts))
+
+
+def share_out(
+    parts: tuple[Ids, ...], owners: Sequence[Ids | None], *, round: int, whole: bool, device: torch.device
+) -> Batch:
+    """Who holds what of the parts. `owners[j]` is None where silo j has one client."""
     clients, shares = [], []
     for owner in owners:
         if owner is None:
             clients.append(np.zeros(1, dtype=np.int64))
-            shares.append(tuple(Share(None, np.array([len(part)])) for part in ids))
+            shares.append(tuple(Share(None, np.array([len(part)])) for part in parts))
         else:
-            at_work = np.unique(np.concatenate([owner[part] for part in ids]))
+            at_work = np.unique(np.concatenate([owner[part] for part in parts]))
             clients.append(at_work)
-            shares.append(tuple(_share(owner[part], at_work, device) for part in ids))
-    return Batch(round, ids, tuple(clients), tuple(shares), whole=size is None)
+            shares.append(tuple(_share(owner[part], at_work, device) for part in parts))
+    return Batch(round, parts, tuple(clients), tuple(shares), whole=whole)
 
 
 def _share(owner: Ids, at_work: Ids, device: torch.device) -> Share:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.simulator.batch import Batch, BatchSource, Ids, make_batch
+from crosshatch.exchanges import ClientWeights
+from crosshatch.simulator.batch import Batch, BatchSource, Ids, draw, share_out
 from crosshatch.simulator.forward import forward, forward_rows
 from crosshatch.simulator.local.problem import Known, Part, Passes, Problem
 from crosshatch.simulator.local.solve import Strategy, choose, solve
@@ -68,39 +68,64 @@ class SimulatedFederation:
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
         """The round's samples from the shared seed; all of them are gathered once for the whole run."""
-        self.traffic.clocks.clients.clear()
         if size is None and self._whole is not None:
+            self.traffic.clocks.clients.clear()
             return replace(self._whole, round=round)
-        labels = self.data.y_train
-        batch = make_batch(
-            self.source, self._owners, samples=len(labels), size=size, round=round, parts=parts, first=first,
-            device=labels.device,
-        )  # fmt: skip
+        samples = len(self.data.y_train)
+        ids = draw(self.source, samples=samples, size=size, round=round, parts=parts, first=first)
+        batch = self._share_out(ids, round, whole=size is None)
         if size is None:
             self._whole = batch
         return batch
+
+    def select(self, fraction: float, *, round: int) -> Batch:
+        """The samples held by some clients of the silo with the most."""
+        most = max(self.silos, key=self._clients)
+        owners = self._owners[most]
+        if owners is None or fraction >= 1:
+            return self.draw_batch(None, round=round)
+        chosen = np.zeros(self._clients(most), dtype=bool)
+        chosen[self.source.clients(round, fraction, self._clients(most))] = True
+        return self._share_out((np.flatnonzero(chosen[owners]),), round, whole=False)
+
+    def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
+        self.traffic.clocks.clients.clear()
+        return share_out(ids, self._owners, round=round, whole=whole, device=self.data.y_train.device)
+
+    def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:  # noqa: ARG002
+        """A single group has nobody to average with."""
+        return blocks
 
     def broadcast(self, blocks: Blocks, batch: Batch) -> Blocks:
         """Hub to clients at work."""
         self._routes.blocks_down(batch, [weights.shape[0] for weights in blocks.base])
         return Blocks(blocks.base)
 
-    def average(self, blocks: Blocks, batch: Batch, *, weights: Literal["equal", "samples"] = "equal") -> Blocks:
+    def average(self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal") -> Blocks:
         """Clients at work to hub; the others' share of the average is the block they would have started from."""
         if blocks.moved is None:
             return blocks
-        shares = {j: self._client_weights(j, batch.clients[j], weights) for j in blocks.moved.problems}
+        shares = self.client_weights(batch, weights)
+        return self.finish_average(blocks, batch, shares, blocks.moved.sums(shares))
+
+    def client_weights(self, batch: Batch, weights: ClientWeights) -> dict[int, Tensor]:
+        """For each silo the weights of its clients at work in the average."""
+        return {j: self._client_weights(j, batch.clients[j], weights) for j in self.silos}
+
+    def finish_average(
+        self, blocks: Blocks, batch: Batch, shares: dict[int, Tensor], sums: dict[int, Tensor]
+    ) -> Blocks:
+        """The hubs' blocks from the weighted sums over the clients at work."""
         base = list(blocks.base)
-        for j, total in blocks.moved.sums(shares).items():
+        for j, total in sums.items():
             self._routes.blocks_up(batch, j, base[j].shape[0])
-            if len(batch.clients[j]) < self._clients(j):
-                total.add_(base[j], alpha=1.0 - float(shares[j].sum()))
-            base[j] = total
+            idle = 1.0 - float(shares[j].sum())
+            base[j] = total.add_(base[j], alpha=idle) if idle > 1e-9 else total
         return Blocks(tuple(base))
 
-    def _client_weights(self, silo: int, clients: Ids, weights: Literal["equal", "samples"]) -> Tensor:
-        total = self._clients(silo)
-        if weights == "equal" or total == 1:
+    def _client_weights(self, silo: int, clients: Ids, weights: ClientWeights) -> Tensor:
+        total = len(clients) if weights == "at_work" else self._clients(silo)
+        if weights in ("equal", "at_work") or total == 1:
             return torch.full((len(clients),), 1.0 / total, dtype=torch.float64)
         held = np.bincount(self.data.silos[silo].owners, minlength=total)
         return torch.as_tensor(held[clients] / held.sum())
@@ -245,8 +270,8 @@ class SimulatedFederation:
         return self._settle(Blocks(blocks.base, Moved(problems, self._solve)))
 
     def _settle(self, blocks: Blocks) -> Blocks:
-        """Where a silo is one party there is nobody to average with: its client's block is its hub's."""
-        if blocks.moved is None or not self.traffic.single:
+        """Where every silo is one party there is nobody to average with: the client's block is the hub's."""
+        if blocks.moved is None or len(self.traffic.single) < len(self.silos):
             return blocks
         base = list(blocks.base)
         for j, weights in blocks.moved.sums({j: torch.ones(1) for j in blocks.moved.problems}).items():

@@ -65,10 +65,7 @@ class Routes:
         for j in sending:
             self.traffic.clients_to_hub(j, batch.clients[j], asked[j], _Rows(self.widths[j]), up)
         self.traffic.wait(
-            [
-                self.traffic.hub_to_hubs(j, [holder], ((int(asked[j].sum()), self.widths[j]),), "up", up)
-                for j in sending
-            ]
+            [self.traffic.hub_to_hubs(j, [holder], ((int(asked[j].sum()), self.widths[j]),), "up", up) for j in sending]
         )
         if sending:
             arriving = self.widths[holder] if self.head is None else sum(self.widths[j] for j in sending)

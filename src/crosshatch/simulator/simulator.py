@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,17 @@ import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ConfigError, TrainingError
+from crosshatch.errors import TrainingError
 from crosshatch.exchanges import Algorithm
 from crosshatch.meter import Meter
-from crosshatch.network import Clocks, Constant, Network
+from crosshatch.network import Constant, Network
 from crosshatch.schedules import rate
-from crosshatch.simulator.batch import BatchSource, SeededBatches
-from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.simulator.assemble import Engine, assemble, move
+from crosshatch.simulator.batch import BatchSource
 from crosshatch.simulator.forward import forward
+from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.local.solve import Strategy
 from crosshatch.simulator.memory import keep_freed_memory
-from crosshatch.simulator.traffic import Traffic
 from crosshatch.simulator.values import Blocks
 from crosshatch.task.fusion import Sum
 from crosshatch.task.metrics import default_metrics, evaluate
@@ -52,7 +51,7 @@ class Simulator:
         *,
         seed: int = 0,
         network: Network | None = None,
-        batches: BatchSource | None = None,
+        batches: BatchSource | tuple[BatchSource, ...] | None = None,
         strategy: Strategy = "auto",
         threads: int | None = None,
         device: str = "cpu",
@@ -62,40 +61,26 @@ class Simulator:
         keep_freed_memory()
         if threads is not None:
             torch.set_num_threads(threads)
-        self.data = _move(data, device, precision)
+        self.data = move(data, device, precision)
         self.task = task.to(device, precision)
         self.algorithm = algorithm
-        self.widths = self.task.check_fit([silo.train[:2] for silo in self.data.silos], data.classes)
-        central = bool(getattr(algorithm, "central", False))
-        single = not algorithm.topology.below
-        if not central:
-            _check_topology(data, algorithm, single=single)
-        names = [silo.name for silo in data.silos]
-        clocks = Clocks(np.zeros(len(names)))
-        traffic = Traffic(names, network or Constant(), precision, Meter(), clocks, free=central, single=single)
-        self.federation = SimulatedFederation(
-            self.data,
-            self.task,
-            traffic,
-            batches or SeededBatches(seed),
-            self.widths,
-            strategy=strategy,
-            threads=threads or torch.get_num_threads(),
-            keep_passes=algorithm.local_steps == 1 or central,
-            one_client=central,
-        )
-        self.blocks = Blocks(tuple(self.task.initial()))
+        self.meter = Meter()
+        engine = Engine(network or Constant(), self.meter, strategy, threads or torch.get_num_threads(), precision)
+        self.threads = engine.threads
+        self.federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
+        self._groups = self.federation.groups if isinstance(self.federation, GroupedFederation) else (self.federation,)
+        self.blocks = tuple(Blocks(tuple(self.task.initial())) for _ in self._groups)
         self.round = 0
 
     @property
-    def meter(self) -> Meter:
-        """Messages and bytes so far."""
-        return self.federation.traffic.meter
+    def seconds(self) -> float:
+        """Simulated time so far: that of the last hub."""
+        return max(group.traffic.clocks.now for group in self._groups)
 
     @property
-    def seconds(self) -> float:
-        """Simulated time so far."""
-        return self.federation.traffic.clocks.now
+    def strategies(self) -> dict[str, str]:
+        """How each silo's local steps are computed."""
+        return dict(self._groups[0].chosen)
 
     @property
     def iteration(self) -> int:
@@ -104,12 +89,17 @@ class Simulator:
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
-        """The hubs' blocks, one flat vector a silo."""
-        return self.blocks.base
+        """The model: the hubs' blocks, one flat vector a silo (averaged over groups where there are any)."""
+        if isinstance(self.federation, GroupedFederation):
+            return self.federation.model(self.blocks)
+        return self.blocks[0].base
 
     def run_round(self) -> None:
         """One round; a TrainingError if the weights are no longer finite."""
-        self.blocks = self.algorithm.run_round(self.federation, self.blocks, self.round)
+        if isinstance(self.federation, GroupedFederation):
+            self.blocks = self.algorithm.run_round(self.federation, self.blocks, self.round)
+        else:
+            self.blocks = (self.algorithm.run_round(self.federation, self.blocks[0], self.round),)
         self.round += 1
         for silo, weights in zip(self.task.names, self.weights, strict=True):
             if not torch.isfinite(weights.sum()):
@@ -123,14 +113,14 @@ class Simulator:
 
     def scores(self, xs: Sequence[Tensor]) -> Tensor:
         """Scores (n, c) of samples given as one tensor a silo, under the hubs' blocks."""
-        threads = self.federation.threads
+        model = self.weights
         embeddings = [
-            forward(self.task, j, weights, x, keep=False, threads=threads)[0]
-            for j, (weights, x) in enumerate(zip(self.weights, xs, strict=True))
+            forward(self.task, j, weights, x, keep=False, threads=self.threads)[0]
+            for j, (weights, x) in enumerate(zip(model, xs, strict=True))
         ]
         if isinstance(self.task.fusion, Sum):
             return torch.stack(embeddings).sum(0)
-        _, head = self.task.split(self.task.fusion.holder, self.weights[self.task.fusion.holder])
+        _, head = self.task.split(self.task.fusion.holder, model[self.task.fusion.holder])
         assert head is not None
         with torch.no_grad():
             return self.task.apply_head(head, torch.cat(embeddings, dim=-1))
@@ -155,43 +145,20 @@ class Simulator:
 
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything a later round depends on, as tensors and plain data."""
-        tensors = {f"block.{j}": weights for j, weights in enumerate(self.weights)}
-        tensors["hubs"] = torch.as_tensor(self.federation.traffic.clocks.hubs)
+        tensors: dict[str, Tensor] = {}
+        for g, (group, blocks) in enumerate(zip(self._groups, self.blocks, strict=True)):
+            tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
+            tensors[f"hubs.{g}"] = torch.as_tensor(group.traffic.clocks.hubs)
         return tensors, {"round": self.round, "meter": self.meter.snapshot()}
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """Go on from a snapshot."""
-        like = self.blocks.base
-        found = tuple(tensors[f"block.{j}"].to(block) for j, block in enumerate(like))
-        assert [f.shape for f in found] == [block.shape for block in like]
-        self.blocks = Blocks(found)
-        self.federation.traffic.clocks.hubs = tensors["hubs"].numpy().copy()
-        self.federation.traffic.meter = Meter.restore(plain["meter"])
+        restored = []
+        for g, (group, blocks) in enumerate(zip(self._groups, self.blocks, strict=True)):
+            base = tuple(tensors[f"block.{g}.{j}"].to(like).clone() for j, like in enumerate(blocks.base))
+            assert [b.shape for b in base] == [like.shape for like in blocks.base]
+            restored.append(Blocks(base))
+            group.traffic.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
+        self.blocks = tuple(restored)
+        self.meter.load(plain["meter"])
         self.round = int(plain["round"])
-
-
-def _move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedData:
-    silos = tuple(
-        replace(silo, train=silo.train.to(device, precision), test=silo.test.to(device, precision))
-        for silo in data.silos
-    )
-    kind = precision if data.y_train.is_floating_point() else torch.int64
-    return replace(data, silos=silos, y_train=data.y_train.to(device, kind), y_test=data.y_test.to(device, kind))
-
-
-def _check_topology(data: FederatedData, algorithm: Algorithm, *, single: bool) -> None:
-    name = type(algorithm).__name__
-    if data.groups is not None and len(np.unique(data.groups)) > 1 and not algorithm.topology.above:
-        raise ConfigError(
-            f"algorithm {name} runs on {algorithm.topology}, the federation has {len(np.unique(data.groups))} groups: "
-            "set federation.groups = 1"
-        )
-    if single:
-        for silo in data.silos:
-            if silo.clients > 1:
-                raise ConfigError(
-                    f"algorithm {name} takes one client a silo, '{silo.name}' has {silo.clients}: "
-                    "set clients = 1, or use TDCD"
-                )
-    if algorithm.topology.vertical is None and len(data.silos) > 1:
-        raise ConfigError(f"algorithm {name} takes one silo, this federation has {len(data.silos)}: use TDCD")

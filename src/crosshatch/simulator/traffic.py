@@ -34,12 +34,12 @@ class Traffic:
     meter: Meter
     clocks: Clocks
     free: bool = False
-    single: bool = False  # one party a silo: its hub is its client
+    single: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
     log: Callable[[Message], None] | None = None
 
     def clients_to_hub(self, silo: int, clients: Ids, rows: Ids, shapes: Shapes, call: Call) -> None:
         """Every client with rows sends its hub one message; the hub waits for the last."""
-        if self.free or self.single:
+        if self.free or silo in self.single:
             return
         sizes = self._client_sizes(silo, clients, rows, shapes, call, "up")
         seconds = self.network.transfer("client-hub", "up", sizes, self.silos[silo], clients)
@@ -49,7 +49,7 @@ class Traffic:
 
     def hub_to_clients(self, silo: int, clients: Ids, rows: Ids, shapes: Shapes, call: Call) -> None:
         """The hub sends every client with rows one message."""
-        if self.free or self.single:
+        if self.free or silo in self.single:
             return
         sizes = self._client_sizes(silo, clients, rows, shapes, call, "down")
         seconds = self.network.transfer("client-hub", "down", sizes, self.silos[silo], clients)
@@ -84,9 +84,28 @@ class Traffic:
             for hub, when in arrival.items():
                 self.clocks.hubs[hub] = max(self.clocks.hubs[hub], when)
 
+    def hubs_to_server(self, sizes: Sequence[int], call: Call) -> float:
+        """Every hub sends its block of so many numbers; returns when the last one arrives."""
+        return max(self._server_leg(j, size, "up", call) + float(self.clocks.hubs[j]) for j, size in enumerate(sizes))
+
+    def server_to_hubs(self, now: float, sizes: Sequence[int], call: Call) -> None:
+        """The server answers every hub at time `now`."""
+        for j, size in enumerate(sizes):
+            self.clocks.hubs[j] = now + self._server_leg(j, size, "down", call)
+
+    def _server_leg(self, silo: int, numbers: int, direction: Direction, call: Call) -> float:
+        shapes = ((numbers,),)
+        size = self._size(shapes, call)
+        self.meter.count(f"group-server {direction}", call.exchange, messages=1, size=size)
+        if self.log:
+            ends = (self.silos[silo], "server")
+            sender, receiver = ends if direction == "up" else ends[::-1]
+            self.log((sender, receiver, call.round, call.exchange, call.step, shapes))
+        return float(self.network.transfer("group-server", direction, np.array([size]), self.silos[silo], None)[0])
+
     def work(self, silo: int, clients: Ids, steps: Ids) -> None:
         """`steps[i]` local steps at the i-th client at work."""
-        if self.free or self.single:
+        if self.free or silo in self.single:
             seconds = self.network.local_step(self.silos[silo], None)[0]
             self.clocks.hubs[silo] += float(steps.max(initial=0)) * seconds
         else:

@@ -23,6 +23,7 @@ import torch
 from torch import nn
 
 from crosshatch.algorithms.fedbcd import FedBCD
+from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.errors import CrosshatchError, DataError
@@ -30,7 +31,7 @@ from crosshatch.exchanges import Algorithm
 from crosshatch.schedules import Constant, Halving, InverseSqrt, Schedule
 from crosshatch.simulator.batch import GivenBatches
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.fusion import Sum
+from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import Logistic, Loss, Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
@@ -39,6 +40,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 _PARAMETERS = {
     "fedbcd": {"Q", "lr", "rounds", "l2", "l1", "mode", "mu", "labels", "decay", "loss_fn", "batches"},
+    "hsgd": {"P", "Q", "lr", "iterations", "groups", "embedding", "devices", "decay"},
     "tdcd": {"Q", "lr", "rounds", "l2", "l1", "labels", "decay", "loss_fn", "batches", "fresh"},
 }
 
@@ -76,7 +78,8 @@ def run_case(folder: Folder, case: Mapping[str, Any], precision: torch.dtype) ->
     if unknown := sorted(set(parameters) - _PARAMETERS[kind]):
         return f"unknown parameter {', '.join(unknown)}"
     try:
-        found = _losses(folder, kind, parameters, precision)
+        run = _hsgd_losses if kind == "hsgd" else _losses
+        found = run(folder, parameters, precision, kind)
     except CrosshatchError as error:
         return str(error)
     wanted = np.asarray(case["loss"])
@@ -86,7 +89,7 @@ def run_case(folder: Folder, case: Mapping[str, Any], precision: torch.dtype) ->
 
 
 def _losses(
-    folder: Folder, kind: str, parameters: Mapping[str, Any], precision: torch.dtype
+    folder: Folder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
 ) -> npt.NDArray[np.float64]:
     rounds = int(parameters["rounds"])
     listed = parameters.get("fresh", parameters.get("batches"))
@@ -110,6 +113,52 @@ def _losses(
         simulator.run_round()
         losses.append(simulator.objective())
     return np.asarray(losses)
+
+
+def _hsgd_losses(
+    folder: Folder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
+) -> npt.NDArray[np.float64]:
+    """Hospital columns first, one device a sample; losses after every P iterations and at the end."""
+    assert kind == "hsgd"
+    x, half = folder.arrays["X"], folder.arrays["X"].shape[1] // 2
+    groups = np.repeat(np.arange(len(parameters["groups"])), parameters["groups"])
+    owners = (groups.astype(np.int64), np.arange(len(x), dtype=np.int64))
+    silos = tuple(
+        SiloData(name, features, features, tuple(f"x{c}" for c in columns), owner, int(owner.max()) + 1)
+        for name, columns, owner in zip(
+            ("hospital", "devices"), (range(half), range(half, x.shape[1])), owners, strict=True
+        )
+        for features in [torch.as_tensor(x[:, list(columns)], dtype=torch.float64)]
+    )
+    y = torch.as_tensor(folder.arrays["y"], dtype=torch.float64)
+    data = FederatedData(silos, y, y, "regression", 1, groups=groups)
+    blocks = tuple(_linear(folder.arrays[name]) for name in ("W1", "W2"))
+    task = Task(blocks, Head(_linear(folder.arrays["w0"][:, None]), 0), Squared(), silos=("hospital", "devices"))
+    steps, every = int(parameters["Q"]), int(parameters["P"])
+    source = None
+    if "devices" in parameters:
+        chosen = folder.arrays[parameters["devices"]].astype(np.int64)  # (interval, group, devices)
+        first = np.concatenate([[0], np.cumsum(parameters["groups"])[:-1]])
+        inside = chosen - first[None, :, None] if chosen[:, -1].min() >= first[-1] else chosen
+        source = tuple(GivenBatches(inside[:, [g], :]) for g in range(len(first)))
+    fraction = 1.0 if source is None else 0.5  # given devices are taken as they are
+    algorithm = HSGD(every, steps, _schedule(parameters), fraction)
+    simulator = Simulator(data, task, algorithm, batches=source, threads=1, precision=precision)
+    losses = [simulator.objective()]
+    rounds = int(parameters["iterations"]) // steps
+    for r in range(rounds):
+        simulator.run_round()
+        if (r + 1) * steps % every == 0 or r + 1 == rounds:
+            losses.append(simulator.objective())
+    return np.asarray(losses)
+
+
+def _linear(weight: npt.NDArray[np.float64]) -> nn.Linear:
+    """A layer without bias that multiplies rows by `weight` (inputs, outputs)."""
+    layer = nn.Linear(*weight.shape, bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        layer.weight.copy_(torch.as_tensor(weight.T))
+    return layer
 
 
 def _algorithm(kind: str, parameters: Mapping[str, Any], size: int | None) -> Algorithm:

@@ -1,0 +1,63 @@
+"""HSGD: groups of a hospital and its patients' devices, joined vertically inside and averaged above.
+
+Yu et al., *Communication-Efficient Hybrid Federated Learning for E-health with Horizontal and Vertical Data
+Partitioning*, Algorithm 1.   theta_0: head   theta_1: hospital's block   theta_2: devices' block
+P: global_steps   Q: local_steps   eta: step_size   alpha: fraction   A_m: selected devices
+
+Between two exchanges the hospital updates its block and the head with fresh values and stale device embeddings; a
+device uses the head and the hospital's embedding as received and its own fresh block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crosshatch.algorithms.checks import check_fraction, check_local_steps
+from crosshatch.errors import ConfigError
+from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.topology import Tier, Topology
+
+
+@dataclass(frozen=True)
+class HSGD:
+    """Hybrid stochastic gradient descent: `H(P) V(Q) H(Q)` with a trained head.
+
+    >>> str(HSGD(global_steps=20, local_steps=10).topology)
+    'H(20) V(10) H(10)'
+    """
+
+    global_steps: int = 10
+    local_steps: int = 10
+    step_size: Schedule | float = 0.01
+    fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        check_local_steps(self.local_steps)
+        check_step_size(self.step_size)
+        check_fraction(self.fraction)
+        if self.global_steps < 1 or self.global_steps % self.local_steps:
+            raise ConfigError(
+                f"algorithm.global_steps = {self.global_steps}: P must be a multiple of Q "
+                f"(algorithm.local_steps = {self.local_steps})"
+            )
+
+    @property
+    def topology(self) -> Topology:
+        """Groups are averaged every P steps; embeddings move and devices are averaged every Q."""
+        return Topology((Tier("H", self.global_steps), Tier("V", self.local_steps), Tier("H", self.local_steps)))
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        """The Q iterations from one local aggregation to the next."""
+        batch = fed.select(self.fraction, round=r)  # line 13: the devices A_m and their samples
+        blocks = fed.broadcast(blocks, batch)  # line 15: the edge's block to the devices
+        embeddings = fed.embed(blocks, batch)  # line 17
+        frozen = fed.share(embeddings, batch)  # lines 17-21: embeddings both ways, the head to the devices
+        blocks = fed.descend(  # lines 22-26
+            blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r)
+        )
+        blocks = fed.average(blocks, batch, weights="at_work")  # line 12 of the next interval, equation (1)
+        if (r + 1) % (self.global_steps // self.local_steps) == 0:
+            blocks = fed.average_groups(blocks, round=r)  # lines 4-9, equation (2)
+        return blocks

@@ -1,0 +1,143 @@
+"""Put a federation together from data, task and algorithm: one vertical federation, or one for each group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError, ModelError
+from crosshatch.exchanges import Algorithm
+from crosshatch.meter import Meter
+from crosshatch.network import Clocks, Network
+from crosshatch.seeds import torch_seed
+from crosshatch.simulator.batch import BatchSource, SeededBatches
+from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.simulator.local.solve import Strategy
+from crosshatch.simulator.traffic import Traffic
+from crosshatch.task.fusion import Head
+from crosshatch.task.task import Task
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How to compute: strategy, threads and precision, and where bytes and seconds are counted."""
+
+    network: Network
+    meter: Meter
+    strategy: Strategy
+    threads: int
+    precision: torch.dtype
+
+
+def move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedData:
+    """The same data on a device and in a precision."""
+    silos = tuple(
+        replace(silo, train=silo.train.to(device, precision), test=silo.test.to(device, precision))
+        for silo in data.silos
+    )
+    kind = precision if data.y_train.is_floating_point() else torch.int64
+    return replace(data, silos=silos, y_train=data.y_train.to(device, kind), y_test=data.y_test.to(device, kind))
+
+
+def assemble(
+    data: FederatedData,
+    task: Task,
+    algorithm: Algorithm,
+    engine: Engine,
+    *,
+    seed: int,
+    batches: BatchSource | tuple[BatchSource, ...] | None,
+) -> SimulatedFederation | GroupedFederation:
+    """The federation an algorithm runs on; a ConfigError where it does not run on this one."""
+    central = bool(getattr(algorithm, "central", False))
+    widths = task.check_fit([silo.train[:2] for silo in data.silos], data.classes)
+    _check_head(data, task)
+    if not central:
+        _check_topology(data, algorithm)
+    if data.groups is None or central:
+        source = batches if batches is not None and not isinstance(batches, tuple) else SeededBatches(seed)
+        return _one(data, task, algorithm, engine, widths, source, suffix="")
+    names = np.unique(data.groups)
+    groups = []
+    for g in names:
+        source = batches[g] if isinstance(batches, tuple) else SeededBatches(torch_seed(seed, "group", int(g)))
+        part = _restrict(data, np.flatnonzero(data.groups == g))
+        groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}"))
+    samples = np.array([len(group.data.y_train) for group in groups])
+    return GroupedFederation(tuple(groups), samples, (np.zeros(len(groups), dtype=np.int64),))
+
+
+def _one(
+    data: FederatedData,
+    task: Task,
+    algorithm: Algorithm,
+    engine: Engine,
+    widths: tuple[int, ...],
+    source: BatchSource,
+    *,
+    suffix: str,
+) -> SimulatedFederation:
+    central = bool(getattr(algorithm, "central", False))
+    names = [silo.name + suffix for silo in data.silos]
+    if not algorithm.topology.below:
+        single = frozenset(range(len(names)))
+    elif algorithm.topology.above:  # a hospital is one party, its devices have an edge node between them
+        single = frozenset(j for j, silo in enumerate(data.silos) if silo.clients == 1)
+    else:
+        single = frozenset()
+    clocks = Clocks(np.zeros(len(names)))
+    traffic = Traffic(names, engine.network, engine.precision, engine.meter, clocks, free=central, single=single)
+    return SimulatedFederation(
+        data,
+        task,
+        traffic,
+        source,
+        widths,
+        strategy=engine.strategy,
+        threads=engine.threads,
+        keep_passes=algorithm.local_steps == 1 or central,
+        one_client=central,
+    )
+
+
+def _restrict(data: FederatedData, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FederatedData:
+    """A group's samples, its clients numbered anew."""
+    index = torch.as_tensor(rows, device=data.y_train.device)
+    silos = []
+    for silo in data.silos:
+        present, owners = np.unique(silo.owners[rows], return_inverse=True)
+        train = silo.train.index_select(0, index)
+        silos.append(replace(silo, train=train, owners=owners.astype(np.int64), clients=len(present)))
+    return replace(data, silos=tuple(silos), y_train=data.y_train.index_select(0, index), groups=None)
+
+
+def _check_head(data: FederatedData, task: Task) -> None:
+    if isinstance(task.fusion, Head) and data.label_silo is not None:
+        holder = data.silos[task.fusion.holder].name
+        if holder != data.label_silo:
+            raise ModelError(
+                f"silo '{holder}' holds the head, '{data.label_silo}' the labels: derivatives need both in one place, "
+                f"set model.head_holder = '{data.label_silo}'"
+            )
+
+
+def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:
+    name, topology = type(algorithm).__name__, algorithm.topology
+    if data.groups is not None and not topology.above:
+        raise ConfigError(
+            f"algorithm {name} runs on {topology}, the federation has {len(np.unique(data.groups))} groups: "
+            "set federation.groups = 1, or use HSGD"
+        )
+    if not topology.below:
+        for silo in data.silos:
+            if silo.clients > 1:
+                raise ConfigError(
+                    f"algorithm {name} takes one client a silo, '{silo.name}' has {silo.clients}: "
+                    "set clients = 1, or use TDCD"
+                )
+    if topology.vertical is None and len(data.silos) > 1:
+        raise ConfigError(f"algorithm {name} takes one silo, this federation has {len(data.silos)}: use TDCD")

@@ -1,0 +1,157 @@
+"""Groups: whole vertical federations that are members of horizontal tiers, averaged by a server.
+
+Each group is a `SimulatedFederation` of its own samples; an exchange is the same exchange in every group. Local steps
+of all groups are computed together, so that small models are stacked over groups as well as over silos and clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crosshatch.exchanges import ClientWeights
+from crosshatch.simulator.batch import Batch
+from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.simulator.traffic import Call
+from crosshatch.simulator.values import Blocks, Embeddings, Frozen
+
+T = TypeVar("T")
+GroupBlocks = tuple[Blocks, ...]
+
+
+@dataclass
+class GroupedFederation:
+    """Several groups; `tiers[level][g]` is the member of that horizontal tier which group g belongs to."""
+
+    groups: tuple[SimulatedFederation, ...]
+    samples: npt.NDArray[np.int64]  # of each group
+    tiers: tuple[npt.NDArray[np.int64], ...]
+
+    @property
+    def silos(self) -> Sequence[int]:
+        """Numbers of the silos of a group."""
+        return self.groups[0].silos
+
+    @property
+    def labels_held(self) -> bool:
+        """Whether one silo of a group alone knows the labels."""
+        return self.groups[0].labels_held
+
+    def _each(self, what: Callable[[SimulatedFederation, int], T]) -> tuple[T, ...]:
+        return tuple(what(group, g) for g, group in enumerate(self.groups))
+
+    def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> tuple[Batch, ...]:
+        """`size` samples in every group."""
+        return self._each(lambda group, _: group.draw_batch(size, round=round, parts=parts, first=first))
+
+    def select(self, fraction: float, *, round: int) -> tuple[Batch, ...]:
+        """A fraction of the clients of every group."""
+        return self._each(lambda group, _: group.select(fraction, round=round))
+
+    def broadcast(self, blocks: GroupBlocks, batch: tuple[Batch, ...]) -> GroupBlocks:
+        """Hub to clients in every group."""
+        return self._each(lambda group, g: group.broadcast(blocks[g], batch[g]))
+
+    def average(
+        self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, weights: ClientWeights = "equal"
+    ) -> GroupBlocks:
+        """Clients to hub in every group, the local steps of all groups computed in one go."""
+        if any(block.moved is None for block in blocks):
+            return self._each(lambda group, g: group.average(blocks[g], batch[g], weights=weights))
+        shares = self._each(lambda group, g: group.client_weights(batch[g], weights))
+        moved = [block.moved for block in blocks if block.moved is not None]
+        keys = [(g, j) for g, one in enumerate(moved) for j in one.problems]
+        problems = [moved[g].problems[j] for g, j in keys]
+        solved = moved[0].solver(problems, [shares[g][j] for g, j in keys], False)
+        sums: list[dict[int, Tensor]] = [{} for _ in self.groups]
+        for (g, j), total in zip(keys, solved, strict=True):
+            sums[g][j] = total
+        return self._each(lambda group, g: group.finish_average(blocks[g], batch[g], shares[g], sums[g]))
+
+    def average_groups(self, blocks: GroupBlocks, *, round: int, level: int = 0) -> GroupBlocks:
+        """Every hub to the server of its member of the tier, the weighted average back."""
+        members = self.tiers[level]
+        averaged = list(blocks)
+        for member in np.unique(members):
+            mine = np.flatnonzero(members == member)
+            self._server_round_trip(mine, [w.shape[0] for w in blocks[0].base], Call("average groups", round))
+            mean = self._mean([blocks[g] for g in mine], self.samples[mine])
+            for g in mine:
+                averaged[g] = mean
+        return tuple(averaged)
+
+    def _server_round_trip(self, groups: npt.NDArray[np.int64], sizes: Sequence[int], call: Call) -> None:
+        """The server waits for the last hub of the last group; then all get the average."""
+        arrivals = [self.groups[g].traffic.hubs_to_server(sizes, call) for g in groups]
+        for g in groups:
+            self.groups[g].traffic.server_to_hubs(max(arrivals), sizes, call)
+
+    def _mean(self, blocks: Sequence[Blocks], samples: npt.NDArray[np.int64]) -> Blocks:
+        weights = torch.as_tensor(samples / samples.sum())
+        stacked = [torch.stack(pieces) for pieces in zip(*(block.base for block in blocks), strict=True)]
+        return Blocks(tuple(weights.to(rows) @ rows for rows in stacked))
+
+    def model(self, blocks: GroupBlocks) -> tuple[Tensor, ...]:
+        """The global model: the groups' blocks weighted by their samples."""
+        return self._mean(blocks, self.samples).base
+
+    def embed(
+        self,
+        blocks: GroupBlocks,
+        batch: tuple[Batch, ...],
+        *,
+        only: int | None = None,
+        known: tuple[Embeddings, ...] | None = None,
+    ) -> tuple[Embeddings, ...]:
+        """Outputs in every group."""
+        return self._each(
+            lambda group, g: group.embed(blocks[g], batch[g], only=only, known=None if known is None else known[g])
+        )
+
+    def share(
+        self, embeddings: tuple[Embeddings, ...], batch: tuple[Batch, ...], *, to: int | None = None
+    ) -> tuple[Frozen, ...]:
+        """The exchange inside every group."""
+        return self._each(lambda group, g: group.share(embeddings[g], batch[g], to=to))
+
+    def share_derivatives(
+        self,
+        embeddings: tuple[Embeddings, ...],
+        batch: tuple[Batch, ...],
+        *,
+        around: tuple[Embeddings, ...] | None = None,
+        step: int = 0,
+        senders: Sequence[int] | None = None,
+        to: int | None = None,
+    ) -> tuple[Frozen, ...]:
+        """The exchange with the label's holder inside every group."""
+        return self._each(
+            lambda group, g: group.share_derivatives(
+                embeddings[g], batch[g], around=None if around is None else around[g], step=step, senders=senders, to=to
+            )
+        )
+
+    def descend(
+        self,
+        blocks: GroupBlocks,
+        batch: tuple[Batch, ...],
+        frozen: tuple[Frozen, ...],
+        *,
+        steps: int,
+        step_size: float,
+        first: int = 0,
+        pull: float = 0.0,
+        only: int | None = None,
+    ) -> GroupBlocks:
+        """Local steps in every group."""
+        return self._each(
+            lambda group, g: group.descend(
+                blocks[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, pull=pull, only=only
+            )
+        )
