@@ -19,6 +19,7 @@ from crosshatch.schedules import Schedule
 from crosshatch.topology import Topology
 
 ClientWeights = Literal["equal", "samples", "at_work"]
+Within = Literal["silo", "federation"]
 Blocks = TypeVar("Blocks")
 Batch = TypeVar("Batch")
 Embeddings = TypeVar("Embeddings")
@@ -46,7 +47,7 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         ...
 
     def select(self, fraction: float, *, round: int) -> Batch:
-        """The samples of a fraction of the clients (of the silo with the most), drawn anew in every group: no message."""
+        """The samples of a fraction of the clients (of the silo with the most), drawn anew in a group: no message."""
         ...
 
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:
@@ -56,15 +57,21 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         """
         ...
 
-    def broadcast(self, blocks: Blocks, batch: Batch) -> Blocks:
-        """Hub to clients: each client holding samples of the batch gets its silo's block."""
+    def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo") -> Blocks:
+        """Hub to clients: each client holding samples of the batch gets its silo's block.
+
+        Within the "federation" it is the server that sends, to the clients themselves.
+        """
         ...
 
-    def average(self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal") -> Blocks:
+    def average(
+        self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal", within: Within = "silo"
+    ) -> Blocks:
         """Clients to hub: the hub's block becomes the average over its clients.
 
         "equal" and "samples" (held) are over all clients: one without samples in the batch sends nothing, its share is
-        the block it would have started from. "at_work" is over those with samples in the batch alone.
+        the block it would have started from. "at_work" is over those with samples in the batch alone. Within the
+        "federation" the clients of all groups send to the server itself and are averaged together.
         """
         ...
 

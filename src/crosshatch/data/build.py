@@ -86,6 +86,7 @@ def federate(
         classes=dataset.classes,
         label_silo=None if federation.labels == "shared" else federation.labels,
         groups=divided.groups,
+        group_shape=divided.group_shape,
         notes=dataset.notes + notes,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class Division:
 
     owners: Mapping[str, tuple[Owners, int]]
     groups: Owners | None
+    group_shape: tuple[int, ...]
 
 
 def divide_samples(
@@ -37,11 +39,15 @@ def divide_samples(
     """Owners for every silo, each with randomness of its own unless the federation is aligned."""
     everything = np.arange(len(train))
     groups: Owners | None = None
-    if federation.groups != 1 or federation.group_samples.kind == "column":
+    shape = (federation.groups,) if isinstance(federation.groups, int) else federation.groups
+    if not shape or min(shape) < 1:
+        raise PartitionError(f"federation.groups = {federation.groups}: every number must be at least 1")
+    if prod(shape) != 1 or federation.group_samples.kind == "column":
         random = generator(seed, "samples/groups")
         groups, count = _divide(
-            train, target, federation.groups, federation.group_samples, random, "federation.groups", everything
+            train, target, prod(shape), federation.group_samples, random, "federation.groups", everything
         )
+        shape = shape if prod(shape) == count else (count,)
         if count == 1:
             groups = None
     owners = {}
@@ -55,7 +61,7 @@ def divide_samples(
         random = generator(seed, "samples/all silos" if federation.aligned else f"samples/silo/{silo.name}")
         divide = partial(_divide, train, target, clients, split, random, f"silo '{silo.name}'")
         owners[silo.name] = divide(everything) if groups is None else within_groups(groups, divide)
-    return Division(owners, groups)
+    return Division(owners, groups, () if groups is None else shape)
 
 
 def _divide(

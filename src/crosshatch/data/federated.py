@@ -38,7 +38,8 @@ class FederatedData:
 
     `y_train`, `y_test` are float32 for binary labels {0, 1} and regression, int64 for several classes. `label_silo`
     is None where every client has the labels of its samples. `groups` (n_train,) is the group of each sample where
-    whole vertical federations are members of an outer horizontal tier. Clients of a silo never straddle groups.
+    whole vertical federations are members of outer horizontal tiers. Clients of a silo never straddle groups.
+    `group_shape` says how groups nest, outermost first: (2, 5) are two regions of five groups each.
 
     >>> from crosshatch.data.build import federate, load_dataset
     >>> from crosshatch.data.settings import FederationSettings
@@ -54,6 +55,7 @@ class FederatedData:
     classes: int
     label_silo: str | None = None
     groups: npt.NDArray[np.int64] | None = None
+    group_shape: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

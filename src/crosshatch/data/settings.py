@@ -132,6 +132,7 @@ class FederationSettings:
     of an image) or `patches` (`patches` = rows, columns of a grid). `clients` is the number of clients a silo (in each
     group), or "each" for one client a sample. `labels` is "shared" or the name of the silo that holds them. `aligned`
     divides the samples in the same way in silos with the same number of clients; otherwise each silo draws its own.
+    `groups` is a number, or numbers where groups nest: [2, 5] are two regions of five groups each.
 
     >>> FederationSettings(split="patches", patches=(2, 2), clients=10, labels="shared").patches
     (2, 2)
@@ -144,5 +145,5 @@ class FederationSettings:
     labels: str = "shared"
     samples: SampleSplit = field(default_factory=SampleSplit)
     aligned: bool = False
-    groups: int = 1
+    groups: int | tuple[int, ...] = 1
     group_samples: SampleSplit = field(default_factory=SampleSplit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 import torch
@@ -68,7 +69,9 @@ def assemble(
         part = _restrict(data, np.flatnonzero(data.groups == g))
         groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}"))
     samples = np.array([len(group.data.y_train) for group in groups])
-    return GroupedFederation(tuple(groups), samples, (np.zeros(len(groups), dtype=np.int64),))
+    shape = data.group_shape or (len(groups),)
+    tiers = tuple(np.arange(len(groups)) // prod(shape[level:]) for level in range(len(shape)))
+    return GroupedFederation(tuple(groups), samples, tiers)
 
 
 def _one(
@@ -83,14 +86,19 @@ def _one(
 ) -> SimulatedFederation:
     central = bool(getattr(algorithm, "central", False))
     names = [silo.name + suffix for silo in data.silos]
-    if not algorithm.topology.below:
+    if not (algorithm.topology.below or algorithm.topology.above):
         single = frozenset(range(len(names)))
     elif algorithm.topology.above:  # a hospital is one party, its devices have an edge node between them
         single = frozenset(j for j, silo in enumerate(data.silos) if silo.clients == 1)
     else:
         single = frozenset()
     clocks = Clocks(np.zeros(len(names)))
-    traffic = Traffic(names, engine.network, engine.precision, engine.meter, clocks, free=central, single=single)
+    pairs = bool(getattr(algorithm, "pairs", False))
+    traffic = Traffic(
+        names, engine.network, engine.precision, engine.meter, clocks, free=central, single=single, together=pairs
+    )
+    if pairs:
+        data = _pair(data)
     return SimulatedFederation(
         data,
         task,
@@ -115,6 +123,12 @@ def _restrict(data: FederatedData, rows: np.ndarray[tuple[int], np.dtype[np.int6
     return replace(data, silos=tuple(silos), y_train=data.y_train.index_select(0, index), groups=None)
 
 
+def _pair(data: FederatedData) -> FederatedData:
+    """Every client of the silo with the most gets a partner in the others."""
+    most = max(data.silos, key=lambda silo: silo.clients)
+    return replace(data, silos=tuple(replace(s, owners=most.owners, clients=most.clients) for s in data.silos))
+
+
 def _check_head(data: FederatedData, task: Task) -> None:
     if isinstance(task.fusion, Head) and data.label_silo is not None:
         holder = data.silos[task.fusion.holder].name
@@ -127,12 +141,18 @@ def _check_head(data: FederatedData, task: Task) -> None:
 
 def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:
     name, topology = type(algorithm).__name__, algorithm.topology
-    if data.groups is not None and not topology.above:
+    groups = 1 if data.groups is None else len(np.unique(data.groups))
+    if groups > 1 and not topology.above:
         raise ConfigError(
-            f"algorithm {name} runs on {topology}, the federation has {len(np.unique(data.groups))} groups: "
+            f"algorithm {name} runs on {topology}, the federation has {groups} groups: "
             "set federation.groups = 1, or use HSGD"
         )
-    if not topology.below:
+    if groups > 1 and len(topology.above) != len(data.group_shape or (groups,)):
+        raise ConfigError(
+            f"algorithm {name} has {len(topology.above)} tiers above the vertical one ({topology}), federation.groups "
+            f"nests {len(data.group_shape)}: give one number a tier, for example federation.groups = [2, 5]"
+        )
+    if not (topology.below or topology.above):
         for silo in data.silos:
             if silo.clients > 1:
                 raise ConfigError(

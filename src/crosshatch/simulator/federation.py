@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.exchanges import ClientWeights
+from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.batch import Batch, BatchSource, Ids, draw, share_out
 from crosshatch.simulator.forward import forward, forward_rows
 from crosshatch.simulator.local.problem import Known, Part, Passes, Problem
@@ -58,7 +58,7 @@ class SimulatedFederation:
         return tuple(None if self._clients(j) == 1 else silo.owners for j, silo in enumerate(self.data.silos))
 
     @cached_property
-    def _routes(self) -> Routes:
+    def routes(self) -> Routes:
         fusion, layout = self.task.fusion, self.task.head_layout
         head = (layout.size, fusion.holder) if isinstance(fusion, Head) and layout is not None else None
         return Routes(self.traffic, self.widths, head)
@@ -96,29 +96,36 @@ class SimulatedFederation:
         """A single group has nobody to average with."""
         return blocks
 
-    def broadcast(self, blocks: Blocks, batch: Batch) -> Blocks:
-        """Hub to clients at work."""
-        self._routes.blocks_down(batch, [weights.shape[0] for weights in blocks.base])
+    def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo") -> Blocks:
+        """Hub (or server) to clients at work."""
+        self.routes.blocks_down(batch, [weights.shape[0] for weights in blocks.base], within)
         return Blocks(blocks.base)
 
-    def average(self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal") -> Blocks:
+    def average(
+        self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal", within: Within = "silo"
+    ) -> Blocks:
         """Clients at work to hub; the others' share of the average is the block they would have started from."""
         if blocks.moved is None:
             return blocks
         shares = self.client_weights(batch, weights)
-        return self.finish_average(blocks, batch, shares, blocks.moved.sums(shares))
+        return self.finish_average(blocks, batch, shares, blocks.moved.sums(shares), within)
 
     def client_weights(self, batch: Batch, weights: ClientWeights) -> dict[int, Tensor]:
         """For each silo the weights of its clients at work in the average."""
         return {j: self._client_weights(j, batch.clients[j], weights) for j in self.silos}
 
     def finish_average(
-        self, blocks: Blocks, batch: Batch, shares: dict[int, Tensor], sums: dict[int, Tensor]
+        self,
+        blocks: Blocks,
+        batch: Batch,
+        shares: dict[int, Tensor],
+        sums: dict[int, Tensor],
+        within: Within,
     ) -> Blocks:
         """The hubs' blocks from the weighted sums over the clients at work."""
         base = list(blocks.base)
         for j, total in sums.items():
-            self._routes.blocks_up(batch, j, base[j].shape[0])
+            self.routes.blocks_up(batch, j, base[j].shape[0], within)
             idle = 1.0 - float(shares[j].sum())
             base[j] = total.add_(base[j], alpha=idle) if idle > 1e-9 else total
         return Blocks(tuple(base))
@@ -165,7 +172,7 @@ class SimulatedFederation:
         """Every receiver gets the others' part for its own samples."""
         receivers = list(self.silos) if to is None else [to]
         if len(self.silos) > 1:
-            self._routes.share(batch, receivers)
+            self.routes.share(batch, receivers)
         known: list[tuple[Known, ...] | None] = [None] * len(self.silos)
         for s, values in enumerate(zip(*embeddings.values, strict=True)):
             labels = self._labels(batch, s)
@@ -206,7 +213,7 @@ class SimulatedFederation:
         holder = self._label_holder
         receivers = list(self.silos) if to is None else [to]
         senders = self.silos if senders is None else senders
-        self._routes.derivatives(batch, holder, senders, receivers, step=step, inner=around is not None)
+        self.routes.derivatives(batch, holder, senders, receivers, step=step, inner=around is not None)
         reference = embeddings if around is None else around
         known: list[tuple[Known, ...] | None] = [None] * len(self.silos)
         for s, values in enumerate(zip(*reference.values, strict=True)):
@@ -274,7 +281,7 @@ class SimulatedFederation:
         if blocks.moved is None or len(self.traffic.single) < len(self.silos):
             return blocks
         base = list(blocks.base)
-        for j, weights in blocks.moved.sums({j: torch.ones(1) for j in blocks.moved.problems}).items():
+        for j, weights in blocks.moved.sums({j: torch.ones(1, dtype=torch.float64) for j in blocks.moved.problems}).items():
             base[j] = weights
         return Blocks(tuple(base))
 

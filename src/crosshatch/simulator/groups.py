@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.exchanges import ClientWeights
-from crosshatch.simulator.batch import Batch
+from crosshatch.exchanges import ClientWeights, Within
+from crosshatch.simulator.batch import Batch, Ids
 from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.traffic import Call
+from crosshatch.simulator.traffic import Call, Traffic
 from crosshatch.simulator.values import Blocks, Embeddings, Frozen
 
 T = TypeVar("T")
@@ -30,8 +29,8 @@ class GroupedFederation:
     """Several groups; `tiers[level][g]` is the member of that horizontal tier which group g belongs to."""
 
     groups: tuple[SimulatedFederation, ...]
-    samples: npt.NDArray[np.int64]  # of each group
-    tiers: tuple[npt.NDArray[np.int64], ...]
+    samples: Ids  # of each group
+    tiers: tuple[Ids, ...]
 
     @property
     def silos(self) -> Sequence[int]:
@@ -54,45 +53,63 @@ class GroupedFederation:
         """A fraction of the clients of every group."""
         return self._each(lambda group, _: group.select(fraction, round=round))
 
-    def broadcast(self, blocks: GroupBlocks, batch: tuple[Batch, ...]) -> GroupBlocks:
-        """Hub to clients in every group."""
-        return self._each(lambda group, g: group.broadcast(blocks[g], batch[g]))
+    def broadcast(self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, within: Within = "silo") -> GroupBlocks:
+        """Hub (or server) to clients in every group."""
+        return self._each(lambda group, g: group.broadcast(blocks[g], batch[g], within=within))
 
     def average(
-        self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, weights: ClientWeights = "equal"
+        self,
+        blocks: GroupBlocks,
+        batch: tuple[Batch, ...],
+        *,
+        weights: ClientWeights = "equal",
+        within: Within = "silo",
     ) -> GroupBlocks:
         """Clients to hub in every group, the local steps of all groups computed in one go."""
-        if any(block.moved is None for block in blocks):
-            return self._each(lambda group, g: group.average(blocks[g], batch[g], weights=weights))
-        shares = self._each(lambda group, g: group.client_weights(batch[g], weights))
         moved = [block.moved for block in blocks if block.moved is not None]
+        if len(moved) < len(blocks):
+            return blocks
+        shares = self._each(lambda group, g: group.client_weights(batch[g], weights))
         keys = [(g, j) for g, one in enumerate(moved) for j in one.problems]
         problems = [moved[g].problems[j] for g, j in keys]
         solved = moved[0].solver(problems, [shares[g][j] for g, j in keys], False)
         sums: list[dict[int, Tensor]] = [{} for _ in self.groups]
         for (g, j), total in zip(keys, solved, strict=True):
             sums[g][j] = total
-        return self._each(lambda group, g: group.finish_average(blocks[g], batch[g], shares[g], sums[g]))
+        averaged = self._each(lambda group, g: group.finish_average(blocks[g], batch[g], shares[g], sums[g], within))
+        if within == "silo":
+            return averaged
+        self._meet()
+        at_work = np.array([max(len(clients) for clients in one.clients) for one in batch])
+        return (self._mean(averaged, at_work),) * len(self.groups)
 
     def average_groups(self, blocks: GroupBlocks, *, round: int, level: int = 0) -> GroupBlocks:
         """Every hub to the server of its member of the tier, the weighted average back."""
-        members = self.tiers[level]
         averaged = list(blocks)
-        for member in np.unique(members):
-            mine = np.flatnonzero(members == member)
-            self._server_round_trip(mine, [w.shape[0] for w in blocks[0].base], Call("average groups", round))
+        call = Call("average groups", round)
+        for member in np.unique(self.tiers[level]):
+            mine = np.flatnonzero(self.tiers[level] == member)
+            self._each_hub(mine, blocks[0], lambda t, j, size: t.hub_to_server(j, size, 1, call))
+            self._meet(mine)
+            self._each_hub(mine, blocks[0], lambda t, j, size: t.server_to_hub(j, size, 1, call))
             mean = self._mean([blocks[g] for g in mine], self.samples[mine])
             for g in mine:
                 averaged[g] = mean
         return tuple(averaged)
 
-    def _server_round_trip(self, groups: npt.NDArray[np.int64], sizes: Sequence[int], call: Call) -> None:
-        """The server waits for the last hub of the last group; then all get the average."""
-        arrivals = [self.groups[g].traffic.hubs_to_server(sizes, call) for g in groups]
+    def _each_hub(self, groups: Ids, blocks: Blocks, what: Callable[[Traffic, int, int], object]) -> None:
         for g in groups:
-            self.groups[g].traffic.server_to_hubs(max(arrivals), sizes, call)
+            for j, weights in enumerate(blocks.base):
+                what(self.groups[g].traffic, j, weights.shape[0])
 
-    def _mean(self, blocks: Sequence[Blocks], samples: npt.NDArray[np.int64]) -> Blocks:
+    def _meet(self, groups: Ids | None = None) -> None:
+        """The server waits for the last hub; nobody goes on before."""
+        clocks = [self.groups[g].traffic.clocks for g in (range(len(self.groups)) if groups is None else groups)]
+        last = max(clock.now for clock in clocks)
+        for clock in clocks:
+            clock.hubs[:] = last
+
+    def _mean(self, blocks: Sequence[Blocks], samples: Ids) -> Blocks:
         weights = torch.as_tensor(samples / samples.sum())
         stacked = [torch.stack(pieces) for pieces in zip(*(block.base for block in blocks), strict=True)]
         return Blocks(tuple(weights.to(rows) @ rows for rows in stacked))

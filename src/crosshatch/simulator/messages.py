@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosshatch.exchanges import Within
 from crosshatch.simulator.batch import Batch, Ids
 from crosshatch.simulator.traffic import Call, Traffic
 
@@ -21,16 +22,24 @@ class Routes:
     widths: tuple[int, ...]
     head: tuple[int, int] | None
 
-    def blocks_down(self, batch: Batch, sizes: Sequence[int]) -> None:
-        """Hub to clients at work: the silo's block (TDCD lines 11-12)."""
+    def blocks_down(self, batch: Batch, sizes: Sequence[int], within: Within) -> None:
+        """Hub (or server) to clients at work: the silo's block (TDCD lines 11-12)."""
+        call = Call("broadcast", batch.round)
         for j, size in enumerate(sizes):
-            everyone = np.ones_like(batch.clients[j])
-            self.traffic.hub_to_clients(j, batch.clients[j], everyone, _Vector(size), Call("broadcast", batch.round))
+            if within == "federation" and j in self.traffic.single:
+                self.traffic.server_to_hub(j, size, len(batch.clients[j]), call)
+            else:
+                everyone = np.ones_like(batch.clients[j])
+                self.traffic.hub_to_clients(j, batch.clients[j], everyone, _Vector(size), call)
 
-    def blocks_up(self, batch: Batch, silo: int, size: int) -> None:
-        """Clients at work to hub: their blocks (TDCD line 32)."""
-        everyone = np.ones_like(batch.clients[silo])
-        self.traffic.clients_to_hub(silo, batch.clients[silo], everyone, _Vector(size), Call("average", batch.round))
+    def blocks_up(self, batch: Batch, silo: int, size: int, within: Within) -> None:
+        """Clients at work to hub (or server): their blocks (TDCD line 32)."""
+        call = Call("average", batch.round)
+        if within == "federation" and silo in self.traffic.single:
+            self.traffic.hub_to_server(silo, size, len(batch.clients[silo]), call)
+        else:
+            everyone = np.ones_like(batch.clients[silo])
+            self.traffic.clients_to_hub(silo, batch.clients[silo], everyone, _Vector(size), call)
 
     def share(self, batch: Batch, receivers: Sequence[int]) -> None:
         """Clients to hub, hub to the receiving hubs, hub to clients (TDCD lines 13-22)."""

@@ -35,6 +35,7 @@ class Traffic:
     clocks: Clocks
     free: bool = False
     single: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
+    together: bool = False  # the hubs of a group are one party: devices talk to their hospital
     log: Callable[[Message], None] | None = None
 
     def clients_to_hub(self, silo: int, clients: Ids, rows: Ids, shapes: Shapes, call: Call) -> None:
@@ -70,6 +71,8 @@ class Traffic:
         """One hub sends the same to others; returns when it arrives, for `wait`."""
         if self.free or not receivers:
             return {}
+        if self.together:
+            return {receiver: float(self.clocks.hubs[sender]) for receiver in receivers}
         size = self._size(shapes, call)
         self.meter.count(f"hub-hub {direction}", call.exchange, messages=len(receivers), size=size * len(receivers))
         if self.log:
@@ -84,23 +87,24 @@ class Traffic:
             for hub, when in arrival.items():
                 self.clocks.hubs[hub] = max(self.clocks.hubs[hub], when)
 
-    def hubs_to_server(self, sizes: Sequence[int], call: Call) -> float:
-        """Every hub sends its block of so many numbers; returns when the last one arrives."""
-        return max(self._server_leg(j, size, "up", call) + float(self.clocks.hubs[j]) for j, size in enumerate(sizes))
+    def hub_to_server(self, silo: int, numbers: int, messages: int, call: Call) -> float:
+        """A hub sends the server so many blocks of so many numbers; returns when they are there."""
+        self.clocks.hubs[silo] += self._server_leg(silo, numbers, messages, "up", call)
+        return float(self.clocks.hubs[silo])
 
-    def server_to_hubs(self, now: float, sizes: Sequence[int], call: Call) -> None:
-        """The server answers every hub at time `now`."""
-        for j, size in enumerate(sizes):
-            self.clocks.hubs[j] = now + self._server_leg(j, size, "down", call)
+    def server_to_hub(self, silo: int, numbers: int, messages: int, call: Call) -> None:
+        """The server sends a hub so many blocks."""
+        self.clocks.hubs[silo] += self._server_leg(silo, numbers, messages, "down", call)
 
-    def _server_leg(self, silo: int, numbers: int, direction: Direction, call: Call) -> float:
+    def _server_leg(self, silo: int, numbers: int, messages: int, direction: Direction, call: Call) -> float:
         shapes = ((numbers,),)
-        size = self._size(shapes, call)
-        self.meter.count(f"group-server {direction}", call.exchange, messages=1, size=size)
+        size = self._size(shapes, call) * messages
+        self.meter.count(f"group-server {direction}", call.exchange, messages=messages, size=size)
         if self.log:
             ends = (self.silos[silo], "server")
             sender, receiver = ends if direction == "up" else ends[::-1]
-            self.log((sender, receiver, call.round, call.exchange, call.step, shapes))
+            for _ in range(messages):
+                self.log((sender, receiver, call.round, call.exchange, call.step, shapes))
         return float(self.network.transfer("group-server", direction, np.array([size]), self.silos[silo], None)[0])
 
     def work(self, silo: int, clients: Ids, steps: Ids) -> None:

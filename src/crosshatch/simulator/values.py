@@ -33,7 +33,7 @@ class Moved:
         """Each silo's clients' blocks (clients at work, p)."""
         if self._rows is None:
             problems = list(self.problems.values())
-            ones = [torch.ones(problem.clients) for problem in problems]
+            ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in problems]
             self._rows = dict(zip(self.problems, self.solver(problems, ones, True), strict=True))
         return self._rows
 

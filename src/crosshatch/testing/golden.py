@@ -2,8 +2,8 @@
 
 A folder holds `cases.json` (blocks, cases with parameters and losses) and `tiny.npz` (data, owners, batches). Every
 case is run in the asked precision; the largest relative difference of its losses is printed. The exit code is 1 if a
-case is beyond the tolerance, 3 if none is but some could not be run (an unknown algorithm or parameter), 2 if the folder
-cannot be read.
+case is beyond the tolerance, 3 if none is but some could not be run (an unknown algorithm or parameter), 2 if the
+folder cannot be read.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _hsgd_losses(
 
 def _linear(weight: npt.NDArray[np.float64]) -> nn.Linear:
     """A layer without bias that multiplies rows by `weight` (inputs, outputs)."""
-    layer = nn.Linear(*weight.shape, bias=False, dtype=torch.float64)
+    layer = nn.Linear(weight.shape[0], weight.shape[1], bias=False, dtype=torch.float64)
     with torch.no_grad():
         layer.weight.copy_(torch.as_tensor(weight.T))
     return layer

@@ -1,0 +1,50 @@
+"""JFL: every selected device and its hospital train a pair of their own; all pairs are averaged at the server.
+
+The baseline of the HSGD paper (section VII-A), after Yu et al.'s joint federated learning: no local aggregation, so the
+hospital keeps one block and one head for each selected device.
+theta_0, theta_1: the pair's head and hospital block   theta_2: the device's block   eta: step_size   alpha: fraction
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crosshatch.algorithms.checks import check_fraction, check_local_steps
+from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.topology import Tier, Topology
+
+
+@dataclass(frozen=True)
+class JFL:
+    """Joint federated learning: `H(Q) V(Q)`, one pair a device; Q = 1 in the paper.
+
+    >>> str(JFL().topology)
+    'H(1) V(1)'
+    """
+
+    local_steps: int = 1
+    step_size: Schedule | float = 0.01
+    fraction: float = 1.0
+
+    pairs = True  # every device has a partner at its hospital: the hospital's silo is divided as the devices are
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        check_local_steps(self.local_steps)
+        check_step_size(self.step_size)
+        check_fraction(self.fraction)
+
+    @property
+    def topology(self) -> Topology:
+        """Pairs exchange embeddings, and are averaged, every Q steps."""
+        return Topology((Tier("H", self.local_steps), Tier("V", self.local_steps)))
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        """One round of every selected pair, and the average of all pairs."""
+        batch = fed.select(self.fraction, round=r)
+        blocks = fed.broadcast(blocks, batch, within="federation")
+        embeddings = fed.embed(blocks, batch)
+        frozen = fed.share(embeddings, batch)
+        blocks = fed.descend(blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r))
+        return fed.average(blocks, batch, weights="at_work", within="federation")

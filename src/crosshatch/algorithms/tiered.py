@@ -1,0 +1,85 @@
+"""Any `H* V H*`: every tier does its exchange at its own interval, with local steps in between.
+
+The tiers above the vertical one average whole groups (regions, hospitals), the one below it averages a silo's clients.
+TDCD is `V(Q) H(Q)`, HSGD `H(P) V(Q) H(Q)` with a trained head and averages over the clients at work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crosshatch.algorithms.checks import check_batch_size, check_fraction
+from crosshatch.errors import ConfigError
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, Embeddings, Federation, Frozen
+from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.topology import Topology
+
+
+@dataclass(frozen=True)
+class Tiered:
+    """General tiers, written outermost first with their intervals in local steps.
+
+    A round reaches from one vertical exchange to the next. Its samples are `batch_size` of every group (None: all), or
+    with `fraction` those of a fraction of the clients. `weights` says how a silo averages its clients.
+
+    >>> Tiered(tiers="H(40) H(20) V(10) H(5)").local_steps
+    10
+    """
+
+    tiers: str = "V(10) H(10)"
+    step_size: Schedule | float = 0.1
+    batch_size: int | None = None
+    fraction: float | None = None
+    weights: ClientWeights = "equal"
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        check_step_size(self.step_size)
+        check_batch_size(self.batch_size)
+        if self.fraction is not None:
+            check_fraction(self.fraction)
+            if self.batch_size is not None:
+                raise ConfigError(
+                    "algorithm.batch_size and algorithm.fraction both choose the samples: give one of them"
+                )
+        if self.topology.vertical is None:
+            raise ConfigError(f"algorithm.tiers = '{self.tiers}' has no vertical tier: add V(Q), or use 'fedavg'")
+        if len(self.topology.below) > 1:
+            raise ConfigError(f"algorithm.tiers = '{self.tiers}': one horizontal tier below the vertical one at most")
+
+    @property
+    def topology(self) -> Topology:
+        """The tiers as given."""
+        return Topology.parse(self.tiers)
+
+    @property
+    def local_steps(self) -> int:
+        """Steps of a round: the interval of the vertical tier."""
+        vertical = self.topology.vertical
+        assert vertical is not None
+        return self.topology.tiers[vertical].interval
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        """From one vertical exchange to the next, then the horizontal tiers whose interval is over."""
+        above, below = self.topology.above, self.topology.below
+        steps = below[0].interval if below else self.local_steps
+        batch = self._choose_samples(fed, r)
+        blocks = fed.broadcast(blocks, batch)
+        embeddings = fed.embed(blocks, batch)
+        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
+        for done in range(0, self.local_steps, steps):
+            if done:
+                blocks = fed.broadcast(blocks, batch)
+            blocks = fed.descend(blocks, batch, frozen, steps=steps, step_size=rate(self.step_size, r))
+            blocks = fed.average(blocks, batch, weights=self.weights)
+        for level in range(
+            len(above) - 1, -1, -1
+        ):  # innermost first: a server's average is one of its regions' averages
+            if (r + 1) * self.local_steps % above[level].interval == 0:
+                blocks = fed.average_groups(blocks, round=r, level=level)
+        return blocks
+
+    def _choose_samples(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], r: int) -> Batch:
+        if self.fraction is not None:
+            return fed.select(self.fraction, round=r)
+        return fed.draw_batch(self.batch_size, round=r)
