@@ -41,13 +41,13 @@ Clients = npt.NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantNetwork:
     """The TDCD paper's model: a round trip costs `t_comm`, a local step `t_comp`, whatever the size.
 
     A message one way is half a round trip; the hubs' mutual exchange counts as a full one, as in section 5.2 of the
     paper, so a TDCD round takes `3 t_comm + Q t_comp`. `slow` multiplies the times of named parties (stragglers).
 
-    >>> Constant(t_comm=10.0, t_comp=1.0).local_step("bank", None)
+    >>> ConstantNetwork(t_comm=10.0, t_comp=1.0).local_step("bank", None)
     array([1.])
     """
 
@@ -84,10 +84,10 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Bandwidth:
+class BandwidthNetwork:
     """Latency plus size over bandwidth, per kind of link; `parties` override the link or the step time of one party.
 
-    >>> network = Bandwidth(links={"client-hub": Link(latency=0.05, up=14.0, down=110.0)}, step_seconds=0.002)
+    >>> network = BandwidthNetwork(links={"client-hub": Link(latency=0.05, up=14.0, down=110.0)}, step_seconds=0.002)
     >>> float(network.transfer("client-hub", "up", np.array([1_750_000]), "bank", np.array([0]))[0])
     1.05
     """

@@ -14,11 +14,11 @@ from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.errors import ConfigError
-from crosshatch.network import Bandwidth, Constant
+from crosshatch.network import BandwidthNetwork, ConstantNetwork
 from crosshatch.runs.decode import decode, show
 
 AnyAlgorithm = FedSGD | FedBCD | TDCD | FedAvg | Central
-AnyNetwork = Constant | Bandwidth
+AnyNetwork = ConstantNetwork | BandwidthNetwork
 
 ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
     "central": Central,
@@ -27,7 +27,7 @@ ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
     "fedsgd": FedSGD,
     "tdcd": TDCD,
 }
-NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": Bandwidth, "constant": Constant}
+NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
 
 
 def decode_algorithm(table: object) -> AnyAlgorithm:
@@ -59,7 +59,7 @@ def decode_network(table: object) -> tuple[AnyNetwork, bool]:
         table = {"kind": "constant"} | dict(table)
     kind = _pick(table, "network", "kind", NETWORKS)
     assert isinstance(table, Mapping)
-    measured = kind is Bandwidth and table.get("step_seconds") == "measure"
+    measured = kind is BandwidthNetwork and table.get("step_seconds") == "measure"
     given: dict[str, Any] = {"kind": None} | ({"step_seconds": 0.0} if measured else {})
     return decode(table, kind, "network", given), measured
 

@@ -15,7 +15,7 @@ import torch
 from crosshatch.data.build import build
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
-from crosshatch.network import Bandwidth
+from crosshatch.network import BandwidthNetwork
 from crosshatch.runs.config import Config
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import build_task, resolve_model
@@ -46,7 +46,7 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
     torch.set_num_threads(config.run.threads)
     task = build_task(data, config.model, seed=config.run.seed)
     if config.measure_step:
-        assert isinstance(config.network, Bandwidth)
+        assert isinstance(config.network, BandwidthNetwork)
         measured = _measure_step(config, data, task) if step_seconds is None else step_seconds
         config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
     _check_parties(config, data)
@@ -104,7 +104,7 @@ def _check_parties(config: Config, data: FederatedData) -> None:
     """Refuse network settings about parties that do not exist."""
     clients = {silo.name: silo.clients for silo in data.silos}
     named: list[tuple[str, Iterable[str]]] = [("network.slow", config.network.slow)]
-    if isinstance(config.network, Bandwidth):
+    if isinstance(config.network, BandwidthNetwork):
         named.append(("network.parties", config.network.parties))
     for place, names in named:
         for name in names:

@@ -13,7 +13,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import TrainingError
 from crosshatch.exchanges import Algorithm
 from crosshatch.meter import Meter
-from crosshatch.network import Constant, Network
+from crosshatch.network import ConstantNetwork, Network
 from crosshatch.schedules import rate
 from crosshatch.simulator.assemble import Engine, assemble, move
 from crosshatch.simulator.batch import BatchSource
@@ -65,7 +65,7 @@ class Simulator:
         self.task = task.to(device, precision)
         self.algorithm = algorithm
         self.meter = Meter()
-        engine = Engine(network or Constant(), self.meter, strategy, threads or torch.get_num_threads(), precision)
+        engine = Engine(network or ConstantNetwork(), self.meter, strategy, threads or torch.get_num_threads(), precision)
         self.threads = engine.threads
         self.federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
         self._groups = self.federation.groups if isinstance(self.federation, GroupedFederation) else (self.federation,)
