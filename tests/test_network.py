@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosshatch.errors import ConfigError
-from crosshatch.network import Bandwidth, Clocks, Constant, Direction, Link
+from crosshatch.network import BandwidthNetwork, Clocks, ConstantNetwork, Direction, Link
 
 times = st.floats(0, 1e6)
 directions: st.SearchStrategy[Direction] = st.sampled_from(["up", "down"])
@@ -16,7 +16,7 @@ directions: st.SearchStrategy[Direction] = st.sampled_from(["up", "down"])
 
 @given(times, times, directions, st.lists(st.integers(0, 10**12), min_size=1, max_size=5))
 def test_constant_times_do_not_depend_on_size(comm: float, comp: float, direction: Direction, sizes: list[int]) -> None:
-    network = Constant(t_comm=comm, t_comp=comp)
+    network = ConstantNetwork(t_comm=comm, t_comp=comp)
     clients = np.arange(len(sizes))
     found = network.transfer("client-hub", direction, np.array(sizes), "a", clients)
     assert found.tolist() == [comm / 2] * len(sizes)
@@ -25,7 +25,7 @@ def test_constant_times_do_not_depend_on_size(comm: float, comp: float, directio
 
 
 def test_slow_parties_are_slow_in_everything() -> None:
-    network = Constant(t_comm=10, t_comp=1, slow={"a/3": 4.0, "b": 2.0})
+    network = ConstantNetwork(t_comm=10, t_comp=1, slow={"a/3": 4.0, "b": 2.0})
     assert network.transfer("client-hub", "up", np.zeros(2, dtype=np.int64), "a", np.array([1, 3])).tolist() == [5, 20]
     assert network.local_step("a", np.array([3, 1])).tolist() == [4, 1]
     assert network.local_step("b", np.array([3, 1])).tolist() == [1, 1]  # the hub is slow, not its clients
@@ -37,7 +37,7 @@ def test_slow_parties_are_slow_in_everything() -> None:
     st.floats(0, 10), st.floats(0.1, 1e4), st.floats(0.1, 1e4), st.lists(st.integers(0, 10**9), min_size=1, max_size=4)
 )
 def test_latency_plus_bits_over_bandwidth(latency: float, up: float, down: float, sizes: list[int]) -> None:
-    network = Bandwidth(links={"client-hub": Link(latency, up, down)})
+    network = BandwidthNetwork(links={"client-hub": Link(latency, up, down)})
     clients = np.arange(len(sizes))
     for direction, megabits in (("up", up), ("down", down)):
         found = network.transfer("client-hub", direction, np.array(sizes), "a", clients)  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ def test_latency_plus_bits_over_bandwidth(latency: float, up: float, down: float
 
 
 def test_a_party_may_have_a_link_of_its_own() -> None:
-    network = Bandwidth(
+    network = BandwidthNetwork(
         links={"client-hub": Link(1.0, 8.0, 80.0), "hub-hub": Link(0.5, 800.0, 800.0)},
         parties={"a/7": Link(2.0, 0.8, 8.0), "b": Link(3.0, 8.0, 8.0)},
         step_seconds=0.1,
@@ -62,7 +62,7 @@ def test_a_party_may_have_a_link_of_its_own() -> None:
 
 
 def test_a_party_that_is_not_at_work_changes_nothing() -> None:
-    network = Constant(t_comm=10, t_comp=1, slow={"a/3": 1000.0, "c": 1000.0})
+    network = ConstantNetwork(t_comm=10, t_comp=1, slow={"a/3": 1000.0, "c": 1000.0})
     assert network.local_step("a", np.array([0, 1, 2])).tolist() == [1, 1, 1]
 
 
@@ -72,19 +72,19 @@ def test_the_last_hub_has_the_time() -> None:
 
 def test_impossible_networks_are_refused() -> None:
     with pytest.raises(ConfigError, match="t_comm = -1"):
-        Constant(t_comm=-1)
+        ConstantNetwork(t_comm=-1)
     with pytest.raises(ConfigError, match="t_comp = nan"):
-        Constant(t_comp=float("nan"))
+        ConstantNetwork(t_comp=float("nan"))
     with pytest.raises(ConfigError, match="a/1 = -2"):
-        Constant(slow={"a/1": -2})
+        ConstantNetwork(slow={"a/1": -2})
     with pytest.raises(ConfigError, match="'hub-client': the kinds of link are client-hub"):
-        Bandwidth(links={"hub-client": Link()})
+        BandwidthNetwork(links={"hub-client": Link()})
     with pytest.raises(ConfigError, match="'a' up = 0"):
-        Bandwidth(parties={"a": Link(up=0)})
+        BandwidthNetwork(parties={"a": Link(up=0)})
     with pytest.raises(ConfigError, match="latency = -1"):
-        Bandwidth(links={"hub-hub": Link(latency=-1)})
+        BandwidthNetwork(links={"hub-hub": Link(latency=-1)})
     with pytest.raises(ConfigError, match="step_seconds = -1"):
-        Bandwidth(step_seconds=-1)
+        BandwidthNetwork(step_seconds=-1)
 
 
 @pytest.mark.parametrize("name", ["a/x", "a/"])
@@ -93,9 +93,9 @@ def test_impossible_networks_are_refused() -> None:
 )
 def test_a_client_that_is_no_number_is_refused_at_the_start(name: str) -> None:
     with pytest.raises(ConfigError):
-        Constant(slow={name: 2.0}).local_step("a", np.array([0]))
+        ConstantNetwork(slow={name: 2.0}).local_step("a", np.array([0]))
 
 
 @pytest.mark.xfail(strict=True, reason="client 0 of a silo called 'a/b' is taken for client 0 of silo 'a'")
 def test_silo_names_may_hold_a_slash() -> None:
-    assert Constant(t_comp=1, slow={"a/b/0": 9.0}).local_step("a", np.array([0])).tolist() == [1]
+    assert ConstantNetwork(t_comp=1, slow={"a/b/0": 9.0}).local_step("a", np.array([0])).tolist() == [1]

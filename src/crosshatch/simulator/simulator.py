@@ -65,7 +65,9 @@ class Simulator:
         self.task = task.to(device, precision)
         self.algorithm = algorithm
         self.meter = Meter()
-        engine = Engine(network or ConstantNetwork(), self.meter, strategy, threads or torch.get_num_threads(), precision)
+        engine = Engine(
+            network or ConstantNetwork(), self.meter, strategy, threads or torch.get_num_threads(), precision
+        )
         self.threads = engine.threads
         self.federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
         self._groups = self.federation.groups if isinstance(self.federation, GroupedFederation) else (self.federation,)
