@@ -69,7 +69,7 @@ class Plan:
 
 PLANS = (
     Plan(SUPERCONDUCTIVITY, 5, 3000, (0.005, 0.01, 0.02, 0.04), halvings=0),
-    Plan(CREDIT_LOGISTIC, 10, 200, (0.01, 0.03, 0.1, 0.3)),
+    Plan(CREDIT_LOGISTIC, 10, 200, (0.03, 0.1, 0.3, 1.0)),
     Plan(CREDIT_MLP, 5, 600, (0.03, 0.1, 0.3, 1.0)),
     Plan(PHYSIONET, 5, 200, (0.03, 0.1, 0.3, 1.0)),
     Plan(MNIST, 5, 140, (0.05, 0.1, 0.2), seeds=1, evaluations=8),
