@@ -1,0 +1,73 @@
+"""What a local step costs a client: floating-point operations by torch's own counter, and memory.
+
+Memory is what the step has to hold at once: weights, their gradients, the samples and every tensor autograd saves for
+the backward pass, each storage once. It is counted, not measured, so equal runs report equal numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.flop_counter import FlopCounterMode
+
+from crosshatch.simulator.local.problem import Known, Part, Problem
+from crosshatch.task.fusion import Head, Sum
+from crosshatch.task.task import Task
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """One local step of one client."""
+
+    flops: int
+    memory: int  # bytes
+
+
+@contextmanager
+def _plain_products() -> Iterator[None]:
+    """torch's counter sees through an LSTM only where it is computed by plain products."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about another vendor's processors, whatever the setting
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
+
+
+def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...]) -> StepCost:
+    """The cost of a gradient step on the rows x (n, ...) at a client of a silo, labels at hand.
+
+    >>> from crosshatch.task.losses import Squared
+    >>> task = Task((torch.nn.Linear(10, 1, bias=False),), Sum(), Squared())
+    >>> step_cost(task, 0, torch.ones(4, 10), torch.ones(4), (1,)).flops  # forward and weight gradient, 2 x 40 each
+    160
+    """
+    weights = task.initial()[silo].requires_grad_()
+    rest = x.new_zeros(len(x), widths[silo] if isinstance(task.fusion, Sum) else sum(widths))
+    low = sum(widths[:silo])
+    problem = Problem(
+        task=task, silo=silo, parts=(Part(x, Known(y=y, rest=rest), torch.tensor([len(x)]).numpy()),), start=weights,
+        head=None, columns=(low, low + widths[silo]), steps=1, step_size=0.0,
+    )  # fmt: skip
+    _, head = task.split(silo, weights)
+    if isinstance(task.fusion, Head) and head is None:  # the head as received: used, not trained
+        holder = task.fusion.holder
+        head = task.split(holder, task.initial()[holder])[1]
+    held = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in (weights, x, rest)}
+
+    def note(t: Tensor) -> Tensor:
+        storage = t.untyped_storage()
+        held[storage.data_ptr()] = storage.nbytes()
+        saved.append(t)  # alive until the end, so that no address is used twice
+        return t
+
+    saved: list[Tensor] = []
+    with _plain_products(), FlopCounterMode(display=False) as counter, saved_tensors_hooks(note, lambda t: t):
+        loss = problem.loss(task.embed(silo, weights, x), problem.parts[0].known, head)
+        torch.autograd.grad(loss, weights)
+    gradients = weights.numel() * weights.element_size()
+    return StepCost(flops=counter.get_total_flops(), memory=sum(held.values()) + gradients)
