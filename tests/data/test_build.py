@@ -216,7 +216,7 @@ def test_hospitals_and_one_device_a_patient() -> None:
         ({"silos": 7}, "7 silos for 6 columns"),
         ({"clients": 61}, "silo 'silo1': 61 clients for 60 training samples"),
         ({"clients": 0}, "silo 'silo1': 0 clients"),
-        ({"groups": 0}, "federation.groups: 0 clients"),
+        ({"groups": 0}, "federation.groups = 0"),
         ({"groups": 10, "clients": 7}, "silo 'silo1': 7 clients for 6 training samples"),
         ({"split": "halves"}, "split = 'halves' is for images and data 'made' is a table"),
         ({"silos": 3, "split": "halves"}, "federation.silos = 3, but split = 'halves' makes 2"),
