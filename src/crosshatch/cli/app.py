@@ -65,13 +65,15 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def crosshatch(
-    version: Annotated[  # noqa: ARG001 - read by its callback
+    version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Train one model on data that is split both ways: by features across silos, by samples across their clients.
 
-    Example: crosshatch demo
+    \b
+    Example:
+      crosshatch demo
     """
 
 
@@ -94,7 +96,9 @@ def train(
     Writes config.toml, metrics.jsonl, summary.json, model/ and checkpoint/ into the run directory. Ctrl-C finishes the
     round and keeps a checkpoint.
 
-    Example: crosshatch train examples/breast_cancer.toml --set algorithm.local_steps=20 --out runs/q20
+    \b
+    Example:
+      crosshatch train examples/breast_cancer.toml --set algorithm.local_steps=20 --out runs/q20
     """
     from crosshatch.cli.train import run_train
 
@@ -105,11 +109,15 @@ def train(
 def compare(
     runs: Runs,
     target: Targets = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write the curves as a page.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write the curves as a page.")
+    ] = None,
 ) -> None:
     """Compare runs: rounds, bytes and simulated time to a target, side by side.
 
-    Example: crosshatch compare runs/fedsgd runs/tdcd --target auc=0.75
+    \b
+    Example:
+      crosshatch compare runs/fedsgd runs/tdcd --target auc=0.75
     """
     from crosshatch.cli.show import show_comparison
 
@@ -121,13 +129,15 @@ def report(
     runs: Runs,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="The page.", show_default="RUN/report.html, or report.html for several"),
+        typer.Option("--out", metavar="FILE", help="The page.", show_default="report.html; of one run: in it"),
     ] = None,
     target: Targets = None,
 ) -> None:
     """Write one self-contained HTML page about one or several runs.
 
-    Example: crosshatch report runs/fedsgd runs/tdcd --out report.html
+    \b
+    Example:
+      crosshatch report runs/fedsgd runs/tdcd --out report.html
     """
     from crosshatch.cli.show import make_report
 
@@ -138,7 +148,9 @@ def report(
 def datasets(data: DataFolder = None) -> None:
     """List the data sets: licence, shape, whether present, whether their checks pass, and where to get them.
 
-    Example: crosshatch datasets --data ~/data
+    \b
+    Example:
+      crosshatch datasets --data ~/data
     """
     from crosshatch.cli.show import show_datasets
 
@@ -153,7 +165,9 @@ def demo(
 ) -> None:
     """Train with several algorithms on data that ships with the package, compare them, write a report.
 
-    Example: crosshatch demo
+    \b
+    Example:
+      crosshatch demo
     """
     from crosshatch.cli.demo import run_demo
 

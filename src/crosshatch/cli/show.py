@@ -53,7 +53,11 @@ def show_datasets(folder: Path | None) -> None:
     console.print(table)
     absent = [row for row in listed if not row.present]
     if absent:
-        where = f"{folder} lacks" if folder is not None else "no data folder given (--data or CROSSHATCH_DATA), so"
-        console.print(f"\n{where} {len(absent)} of them. To get one:", markup=False, highlight=False, soft_wrap=True)
+        where = (
+            f"{folder} lacks"
+            if folder is not None
+            else "Without a data folder (--data or CROSSHATCH_DATA) there are not"
+        )
+        console.print(f"\n{where} {len(absent)}:", markup=False, highlight=False, soft_wrap=True)
         for row in absent:
             console.print(f"  {row.name}: {row.get}", markup=False, highlight=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crosshatch.cli.progress import choose_watcher
 from crosshatch.errors import DataError
+from crosshatch.report import read_runs, write_report
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config
 from crosshatch.runs.train import Outcome, train
@@ -31,6 +32,9 @@ def run_train(
         command += [] if data is None else ["--data", str(data)]
         print(f"stopped after round {outcome.round}; go on with: {shlex.join(command)}", file=sys.stderr)
         return INTERRUPTED
+    page = out / "report.html"
+    if not outcome.was_finished or not page.exists():
+        write_report(read_runs([out]), page)
     if not quiet:
         print(_ending(outcome))
     return 0

@@ -30,7 +30,9 @@ class Checkpoint:
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: Checkpoint) -> None:
     """Replace the checkpoint in one step."""
     # One metadata key: safetensors writes several in no fixed order, and equal runs should write equal files.
-    content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, {"state": json.dumps(asdict(state))})
+    content = save(
+        {name: tensor.contiguous() for name, tensor in tensors.items()}, {"state": json.dumps(asdict(state))}
+    )
     with writing(path.parent):
         path.parent.mkdir(exist_ok=True)
         write_whole(path, content)

@@ -28,7 +28,7 @@ from crosshatch.runs.named import (
 )
 from crosshatch.runs.overrides import apply_overrides
 from crosshatch.runs.settings import EvaluateSettings, RunSettings
-from crosshatch.task.build import ModelSettings
+from crosshatch.task.build import BlockChanges, ModelSettings
 
 SECTIONS = ("data", "federation", "model", "algorithm", "network", "evaluate", "run")
 
@@ -126,10 +126,10 @@ def with_absolute_paths(config: Config, folder: Path) -> Config:
     silos = config.federation.silos
     if isinstance(silos, tuple):
         silos = tuple(replace(s, path=absolute(s.path), test_path=absolute(s.test_path)) for s in silos)
-    changes = {silo: dict(own) for silo, own in config.model.blocks.items()}
+    changes: dict[str, BlockChanges] = {silo: {**own} for silo, own in config.model.blocks.items()}
     for own in changes.values():
         if "block" in own:
-            own["block"] = block(str(own["block"]))
+            own["block"] = block(own["block"])
     return replace(
         config,
         data=replace(config.data, path=absolute(config.data.path), test_path=absolute(config.data.test_path)),

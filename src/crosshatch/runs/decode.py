@@ -29,7 +29,7 @@ def decode(table: object, kind: type[T], place: str, given: Mapping[str, Any] = 
     """
     if not isinstance(table, Mapping):
         raise ConfigError(f"{place} = {show(table)}: expected a table of settings")
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # a class is hashable
     for key in table:
         if key not in hints and key not in given:
             raise unknown_key(str(key), list(hints), place)
@@ -77,14 +77,15 @@ def _describe(member: Any) -> str:
 def _decode_value(value: object, hint: Any, place: str) -> Any:
     plain = []
     for member in _members(hint):
-        inner = get_args(member)[-1 if get_origin(member) is not tuple else 0] if get_args(member) else None
+        of_tuple = get_origin(member) is tuple
+        inner: Any = get_args(member)[0 if of_tuple else -1] if get_args(member) else None
         if _is_settings(member):
             if isinstance(value, Mapping):
                 return decode(value, member, place)
         elif _is_settings(inner):
-            if get_origin(member) is tuple and isinstance(value, list):
+            if of_tuple and isinstance(value, list):
                 return tuple(decode(item, inner, f"{place}[{i}]") for i, item in enumerate(value))
-            if get_origin(member) is not tuple and isinstance(value, Mapping):
+            if not of_tuple and isinstance(value, Mapping):
                 return {str(key): decode(item, inner, f"{place}.{key}") for key, item in value.items()}
         else:
             plain.append(member)

@@ -1,11 +1,11 @@
 """The run directory: what is in it, and how it is begun, continued and given up.
 
-    config.toml     the config with everything spelled out; `crosshatch train config.toml` runs it again
-    metrics.jsonl   one JSON object an evaluation
-    summary.json    totals, final and best metrics, arrival at the targets; written when the run has ended
-    model/          the trained weights, one safetensors file a silo, and head.safetensors
-    checkpoint/     the state to resume from
-    report.html     written by `crosshatch report`
+config.toml     the config with everything spelled out; `crosshatch train config.toml` runs it again
+metrics.jsonl   one JSON object an evaluation
+summary.json    totals, final and best metrics, arrival at the targets; written when the run has ended
+model/          the trained weights, one safetensors file a silo, and head.safetensors
+checkpoint/     the state to resume from
+report.html     the run on a page, written by the command line
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def open_new(path: Path) -> RunDirectory:
     if path.exists() and not path.is_dir():
         raise RunError(f"the output folder {path} is a file: choose another --out")
     if path.is_dir() and any(path.iterdir()):
-        raise RunError(f"the output folder {path} exists and is not empty: choose another --out, or go on with --resume")
+        raise RunError(f"the output folder {path} exists and is not empty: choose another --out, or --resume to go on")
     return RunDirectory(path)
 
 

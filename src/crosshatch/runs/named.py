@@ -12,12 +12,15 @@ from crosshatch.algorithms.central import Central
 from crosshatch.algorithms.fedavg import FedAvg
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.jfl import JFL
 from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.algorithms.tiered import Tiered
 from crosshatch.errors import ConfigError
 from crosshatch.network import BandwidthNetwork, ConstantNetwork
 from crosshatch.runs.decode import decode, show
 
-AnyAlgorithm = FedSGD | FedBCD | TDCD | FedAvg | Central
+AnyAlgorithm = FedSGD | FedBCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central
 AnyNetwork = ConstantNetwork | BandwidthNetwork
 
 ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
@@ -25,14 +28,17 @@ ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
     "fedavg": FedAvg,
     "fedbcd": FedBCD,
     "fedsgd": FedSGD,
+    "hsgd": HSGD,
+    "jfl": JFL,
     "tdcd": TDCD,
+    "tiered": Tiered,
 }
 NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
 
 
 def decode_algorithm(table: object) -> AnyAlgorithm:
     """Section [algorithm]: `name`, and the fields of that class; `step_size` is a number or a schedule's table."""
-    kind = _pick(table, "algorithm", "name", ALGORITHMS)
+    kind: type[AnyAlgorithm] = _pick(table, "algorithm", "name", ALGORITHMS)
     assert isinstance(table, Mapping)
     given: dict[str, Any] = {"name": None}
     if "step_size" in table:
@@ -49,7 +55,10 @@ def algorithm_table(algorithm: AnyAlgorithm) -> dict[str, Any]:
     """The section that gives this algorithm, every key spelled out."""
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     schedule = algorithm.step_size
-    step_size = schedule.value if isinstance(schedule, schedules.Constant) else schedules.to_table(schedule)
+    if isinstance(schedule, float | int):
+        step_size: object = float(schedule)
+    else:
+        step_size = schedule.value if isinstance(schedule, schedules.Constant) else schedules.to_table(schedule)
     return {"name": algorithm_name(algorithm)} | values | {"step_size": step_size}
 
 
@@ -57,7 +66,7 @@ def decode_network(table: object) -> tuple[AnyNetwork, bool]:
     """Section [network]: `kind`, and the fields of that class; whether the time of a local step is to be measured."""
     if isinstance(table, Mapping):
         table = {"kind": "constant"} | dict(table)
-    kind = _pick(table, "network", "kind", NETWORKS)
+    kind: type[AnyNetwork] = _pick(table, "network", "kind", NETWORKS)
     assert isinstance(table, Mapping)
     measured = kind is BandwidthNetwork and table.get("step_seconds") == "measure"
     given: dict[str, Any] = {"kind": None} | ({"step_seconds": 0.0} if measured else {})

@@ -40,6 +40,7 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
     """
     _check_device(config.run.device)
     data = build(config.data, config.federation, folder, seed=config.run.seed)
+    _check_names(data)
     config = _resolve(config, data)
     assert config.evaluate.metrics is not None
     assert config.run.threads is not None
@@ -61,7 +62,9 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
         device=config.run.device,
         precision=PRECISIONS[config.run.precision],
     )
-    simulator.federation.draw_batch(config.algorithm.batch_size, round=0)  # refuses a batch larger than the data
+    batch_size = getattr(config.algorithm, "batch_size", None)
+    if batch_size is not None:
+        simulator.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
     return Prepared(config, simulator)
 
 
@@ -100,6 +103,15 @@ def _check_device(name: str) -> None:
         raise ConfigError(f"run.device = '{name}' cannot be used ({reason}): use 'cpu'") from None
 
 
+def _check_names(data: FederatedData) -> None:
+    """Silos name files of the model, and the parties of the network."""
+    for silo in data.silos:
+        if silo.name == "head" or silo.name.startswith(".") or any(sign in silo.name for sign in "/\\\0"):
+            raise ConfigError(
+                f"federation.silos has '{silo.name}': it names a file, so no '/', no '.' first, not 'head'"
+            )
+
+
 def _check_parties(config: Config, data: FederatedData) -> None:
     """Refuse network settings about parties that do not exist."""
     clients = {silo.name: silo.clients for silo in data.silos}
@@ -114,7 +126,9 @@ def _check_parties(config: Config, data: FederatedData) -> None:
                 hint = f"did you mean '{close[0]}'? " if close else ""
                 raise ConfigError(f"{place} has '{name}', no silo '{silo}': {hint}The silos are {', '.join(clients)}")
             if "/" in name and not (client.isdecimal() and int(client) < clients[silo]):
-                raise ConfigError(f"{place} has '{name}': clients of '{silo}' are {silo}/0 to {silo}/{clients[silo] - 1}")
+                raise ConfigError(
+                    f"{place} has '{name}': clients of '{silo}' are {silo}/0 to {silo}/{clients[silo] - 1}"
+                )
 
 
 def _measure_step(config: Config, data: FederatedData, task: Task) -> float:
@@ -123,7 +137,7 @@ def _measure_step(config: Config, data: FederatedData, task: Task) -> float:
     central = bool(getattr(config.algorithm, "central", False))
     slowest = 0.0
     for j, (silo, weights) in enumerate(zip(data.silos, task.initial(), strict=True)):
-        batch = config.algorithm.batch_size or len(silo.train)
+        batch = getattr(config.algorithm, "batch_size", None) or len(silo.train)
         rows = max(1, batch // (1 if central else silo.clients))
         x = silo.train[:rows].to(weights)
         leaf = weights.detach().requires_grad_()

@@ -1,7 +1,7 @@
 """One run, from its config to its directory: rounds, evaluations, checkpoints.
 
-A round is a pure function of the weights, the round number and the seed, so a run that goes on from a checkpoint ends with
-the same bits as one that was never stopped.
+A round is a pure function of the weights, the round number and the seed, so a run that goes on from a checkpoint ends
+with the same bits as one that was never stopped.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def train(
     """Run a config into the directory `out`, reading named data sets from the data `folder`.
 
     Nothing is written before everything was checked. With `resume` a run that was stopped goes on from its checkpoint.
-    An error before the second evaluation leaves nothing behind; a later one leaves what was measured and the checkpoint.
+    An error before the second evaluation leaves nothing behind; a later one leaves the evaluations and the checkpoint.
     """
     directory = open_existing(out) if resume else open_new(out)
     stored = _stored_config(directory) if resume else None
@@ -178,7 +178,7 @@ class _Loop:
         return self._wall_before + time.monotonic() - self._started
 
     def _write_checkpoint(self) -> None:
-        self.strategy |= self.simulator.federation.chosen
+        self.strategy |= self.simulator.strategies
         tensors, state = self.simulator.snapshot()
         offset = self.directory.metrics.stat().st_size
         write_checkpoint(
@@ -196,9 +196,9 @@ class _Loop:
 
 def _settle(simulator: Simulator) -> None:
     """Weights in memory as a resumed run has them: kernels may round differently on another alignment."""
-    if any(weights.data_ptr() % ALIGNMENT or not weights.is_contiguous() for weights in simulator.weights):
-        tensors, state = simulator.snapshot()
-        simulator.restore({name: tensor.clone() for name, tensor in tensors.items()}, state)
+    tensors, state = simulator.snapshot()
+    if any(tensor.data_ptr() % ALIGNMENT or not tensor.is_contiguous() for tensor in tensors.values()):
+        simulator.restore(tensors, state)
 
 
 def _stored_config(directory: RunDirectory) -> Config | None:
@@ -207,7 +207,9 @@ def _stored_config(directory: RunDirectory) -> Config | None:
     try:
         return decode_config(tomllib.loads(directory.config.read_text(encoding="utf-8")))
     except tomllib.TOMLDecodeError as error:
-        raise RunError(f"{directory.config} is not TOML ({error}): it was changed, run again with another --out") from None
+        raise RunError(
+            f"{directory.config} is not TOML ({error}): it was changed, run again with another --out"
+        ) from None
 
 
 def _require_same(stored: Config, config: Config, directory: RunDirectory) -> None:

@@ -20,7 +20,8 @@ from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared, requir
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
-_LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "cross_entropy": CrossEntropy()}
+LossName = Literal["squared", "logistic", "cross_entropy"]
+_LOSSES: dict[LossName, Loss] = {"squared": Squared(), "logistic": Logistic(), "cross_entropy": CrossEntropy()}
 _BY_TARGET = {loss.target: name for name, loss in _LOSSES.items()}
 
 
@@ -47,6 +48,9 @@ class ModelSettings:
     `loss` "auto" follows the labels. `outputs` is the width of a block's embeddings: one a score for the sum, 16 for a
     head unless given. `head_holder` names the silo that trains the head: by default the one with the labels, else the
     first. The rest is explained at `BlockSettings` and `Regulariser`.
+
+    >>> ModelSettings(block="mlp", hidden=(32,), blocks={"bank": {"hidden": (8,)}}).fusion
+    'sum'
     """
 
     block: str = "linear"
@@ -58,7 +62,7 @@ class ModelSettings:
     dense: int = 256
     norm: str = "group"
     arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
-    loss: Literal["auto", "squared", "logistic", "cross_entropy"] = "auto"
+    loss: Literal["auto"] | LossName = "auto"
     fusion: Literal["sum", "head"] = "sum"
     outputs: int | None = None
     head: Literal["linear", "mlp"] = "linear"
@@ -75,7 +79,9 @@ class ModelSettings:
         if not self.head_hidden or min(self.head_hidden) < 1:
             raise ModelError(f"model.head_hidden = {list(self.head_hidden)}: give sizes of at least 1")
         if self.fusion == "sum" and self.head_holder is not None:
-            raise ModelError(f"model.head_holder = '{self.head_holder}', but there is no head: set model.fusion = 'head'")
+            raise ModelError(
+                f"model.head_holder = '{self.head_holder}', but there is no head: set model.fusion = 'head'"
+            )
         _ = self.block_settings, Regulariser(l2=self.l2, l1=self.l1)
 
     @property
@@ -105,12 +111,12 @@ def resolve_model(data: FederatedData, settings: ModelSettings) -> ModelSettings
             raise ModelError(f"model.blocks speaks of {_no_silo(silo, silos)}")
     if settings.fusion == "sum":
         outputs = settings.outputs if settings.outputs is not None else loss.scores(data.classes)
-        return replace(settings, loss=loss.name, outputs=outputs)
+        return replace(settings, loss=name, outputs=outputs)
     holder = settings.head_holder if settings.head_holder is not None else data.label_silo or silos[0]
     if holder not in silos:
         raise ModelError(f"model.head_holder is {_no_silo(holder, silos)}")
     outputs = settings.outputs if settings.outputs is not None else 16
-    return replace(settings, loss=loss.name, outputs=outputs, head_holder=holder)
+    return replace(settings, loss=name, outputs=outputs, head_holder=holder)
 
 
 def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folder: Path | None = None) -> Task:
@@ -127,6 +133,7 @@ def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folde
     """
     settings = resolve_model(data, settings)
     assert settings.outputs is not None
+    assert settings.loss != "auto"
     loss = _LOSSES[settings.loss]
     blocks, width = [], 0
     for number, silo in enumerate(data.silos):
