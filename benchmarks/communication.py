@@ -201,8 +201,8 @@ def describe(race: Race) -> str:
     grid = ", ".join(f"{size:g}" for size in sorted(race.step_sizes))
     return (
         f"- {race.setting.name}: batch {race.setting.batch_size}, constant step sizes {grid}, "
-        f"seeds 0 to {race.seeds - 1}, at most {race.rounds} rounds and {race.local_steps} local steps, evaluated every round "
-        f"(every {race.every} at Q = 1), {rows} validation rows"
+        f"seeds 0 to {race.seeds - 1}, at most {race.rounds} rounds and {race.local_steps} local steps, "
+        f"evaluated every round (every {race.every} at Q = 1), {rows} validation rows"
     )
 
 
