@@ -1,1 +1,135 @@
-"""Crosshatch."""
+"""Crosshatch trains one model on data split both ways: by features across silos, by samples across their clients.
+
+Everything named here is loaded when it is first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crosshatch.algorithms.central import Central
+    from crosshatch.algorithms.fedavg import FedAvg
+    from crosshatch.algorithms.fedbcd import FedBCD
+    from crosshatch.algorithms.fedsgd import FedSGD
+    from crosshatch.algorithms.hsgd import HSGD
+    from crosshatch.algorithms.jfl import JFL
+    from crosshatch.algorithms.tdcd import TDCD
+    from crosshatch.algorithms.tiered import Tiered
+    from crosshatch.data.build import federate, load_dataset
+    from crosshatch.data.federated import FederatedData, SiloData, merge_clients
+    from crosshatch.data.settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
+    from crosshatch.errors import CrosshatchError
+    from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
+    from crosshatch.report import compare_runs, read_run, write_report
+    from crosshatch.runs.config import read_config
+    from crosshatch.runs.train import train
+    from crosshatch.schedules import Halving, InverseSqrt
+    from crosshatch.simulator.simulator import Simulator
+    from crosshatch.task.build import ModelSettings, build_task
+    from crosshatch.task.fusion import Head, Sum
+    from crosshatch.task.losses import CrossEntropy, Logistic, Squared
+    from crosshatch.task.regulariser import Regulariser
+    from crosshatch.task.task import Task
+    from crosshatch.topology import Topology
+
+__all__ = [
+    "HSGD",
+    "JFL",
+    "TDCD",
+    "BandwidthNetwork",
+    "Central",
+    "ConstantNetwork",
+    "CrossEntropy",
+    "CrosshatchError",
+    "DataSettings",
+    "FedAvg",
+    "FedBCD",
+    "FedSGD",
+    "FederatedData",
+    "FederationSettings",
+    "Halving",
+    "Head",
+    "InverseSqrt",
+    "Link",
+    "Logistic",
+    "ModelSettings",
+    "Preparation",
+    "Regulariser",
+    "SampleSplit",
+    "SiloData",
+    "SiloSettings",
+    "Simulator",
+    "Squared",
+    "Sum",
+    "Task",
+    "Tiered",
+    "Topology",
+    "build_task",
+    "compare_runs",
+    "federate",
+    "load_dataset",
+    "merge_clients",
+    "read_config",
+    "read_run",
+    "train",
+    "write_report",
+]
+
+_HOMES = {
+    "BandwidthNetwork": "network",
+    "Central": "algorithms.central",
+    "ConstantNetwork": "network",
+    "CrossEntropy": "task.losses",
+    "CrosshatchError": "errors",
+    "DataSettings": "data.settings",
+    "FedAvg": "algorithms.fedavg",
+    "FedBCD": "algorithms.fedbcd",
+    "FedSGD": "algorithms.fedsgd",
+    "FederatedData": "data.federated",
+    "FederationSettings": "data.settings",
+    "HSGD": "algorithms.hsgd",
+    "Halving": "schedules",
+    "Head": "task.fusion",
+    "InverseSqrt": "schedules",
+    "JFL": "algorithms.jfl",
+    "Link": "network",
+    "Logistic": "task.losses",
+    "ModelSettings": "task.build",
+    "Preparation": "data.settings",
+    "Regulariser": "task.regulariser",
+    "SampleSplit": "data.settings",
+    "SiloData": "data.federated",
+    "SiloSettings": "data.settings",
+    "Simulator": "simulator.simulator",
+    "Squared": "task.losses",
+    "Sum": "task.fusion",
+    "TDCD": "algorithms.tdcd",
+    "Task": "task.task",
+    "Tiered": "algorithms.tiered",
+    "Topology": "topology",
+    "build_task": "task.build",
+    "compare_runs": "report",
+    "federate": "data.build",
+    "load_dataset": "data.build",
+    "merge_clients": "data.federated",
+    "read_config": "runs.config",
+    "read_run": "report",
+    "train": "runs.train",
+    "write_report": "report",
+}
+
+
+if not TYPE_CHECKING:  # a type checker shall know the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name from its home."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'crosshatch' has no attribute {name!r}")
+        return getattr(import_module(f"crosshatch.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 
 class CrosshatchError(Exception):
-    """Anything Crosshatch refuses or gives up on; the root of the tree."""
+    """Anything Crosshatch refuses or gives up on; the root of the tree.
+
+    >>> from crosshatch import TDCD
+    >>> try:
+    ...     TDCD(local_steps=0)
+    ... except CrosshatchError as error:
+    ...     print(error)
+    algorithm.local_steps = 0: Q must be at least 1
+    """
 
 
 class ConfigError(CrosshatchError):

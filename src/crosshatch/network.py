@@ -76,7 +76,11 @@ class ConstantNetwork:
 
 @dataclass(frozen=True)
 class Link:
-    """Latency in seconds, bandwidth in megabits a second: `up` for what the lower party sends, `down` for the rest."""
+    """Latency in seconds, bandwidth in megabits a second: `up` for what the lower party sends, `down` for the rest.
+
+    >>> Link(latency=0.05, up=14.0, down=110.0).down
+    110.0
+    """
 
     latency: float = 0.0
     up: float = float("inf")

@@ -27,7 +27,11 @@ class Constant:
 @final
 @dataclass(frozen=True)
 class InverseSqrt:
-    """`value / sqrt(round + 1)`, the decreasing step size of the convex convergence theorems; rounds count from 0."""
+    """`value / sqrt(round + 1)`, the decreasing step size of the convex convergence theorems; rounds count from 0.
+
+    >>> InverseSqrt(0.8)(3)
+    0.4
+    """
 
     value: float
 
@@ -41,7 +45,12 @@ class InverseSqrt:
 @final
 @dataclass(frozen=True)
 class Halving:
-    """`value * 0.5 ** (round // every)`: half the step size after every `every` rounds (the papers' T0)."""
+    """`value * 0.5 ** (round // every)`: half the step size after every `every` rounds (the papers' T0).
+
+    >>> schedule = Halving(0.8, every=100)
+    >>> schedule(99), schedule(100)
+    (0.8, 0.4)
+    """
 
     value: float
     every: int

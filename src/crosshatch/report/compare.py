@@ -61,7 +61,18 @@ class Comparison:
 
 
 def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> Comparison:
-    """Compare by what metrics.jsonl says, so that unfinished runs count too."""
+    """Compare by what metrics.jsonl says, so that unfinished runs count too.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from crosshatch import read_run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     line = '{"round": 10, "bytes": 8000, "sim_seconds": 31.0, "auc": 0.75}'
+    ...     written = Path(folder, "metrics.jsonl").write_text(line)
+    ...     result = compare_runs([read_run(folder)], ["auc=0.7"])
+    >>> result.outcomes[0].arrivals
+    {'auc>=0.7': Arrival(round=10, bytes=8000, sim_seconds=31.0, value=0.75)}
+    """
     if not runs:
         raise RunError("no runs to compare: name at least one run directory")
     parsed = tuple(dict.fromkeys(parse_target(item) if isinstance(item, str) else item for item in targets))

@@ -38,7 +38,16 @@ _DASHES = {"solid": "", "dash": "7 3", "dot": "2 3", "dashdot": "7 3 2 3"}
 
 
 def write_report(runs: Sequence[Run], path: Path | str, targets: Iterable[str | Target] = ()) -> None:
-    """The whole report of one or several runs, as one file; an existing one is replaced in a single step."""
+    """The whole report of one or several runs, as one file; an existing one is replaced in a single step.
+
+    >>> from crosshatch import read_run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     line = '{"round": 10, "bytes": 8000, "sim_seconds": 31.0, "auc": 0.75}'
+    ...     written = Path(folder, "metrics.jsonl").write_text(line)
+    ...     write_report([read_run(folder)], Path(folder, "report.html"), ["auc=0.7"])
+    ...     "0.75" in Path(folder, "report.html").read_text()
+    True
+    """
     result = _comparison(runs, targets)
     swatches = [_swatch(style) for style in run_styles(runs)]
     metrics = metric_order(runs)

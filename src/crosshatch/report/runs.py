@@ -51,7 +51,16 @@ class Run:
 
 
 def read_run(path: Path | str) -> Run:
-    """The run in directory `path`; raises RunError when it is not one."""
+    """The run in directory `path`; raises RunError when it is not one.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     line = '{"round": 10, "bytes": 8000, "sim_seconds": 31.0, "auc": 0.75}'
+    ...     written = Path(folder, "metrics.jsonl").write_text(line)
+    ...     run = read_run(folder)
+    >>> run.metric_names, run.finished
+    (('auc',), False)
+    """
     path = Path(path)
     if not path.is_dir():
         raise RunError(f"{path} is not a directory: name a run directory, as written by `crosshatch train --out`")

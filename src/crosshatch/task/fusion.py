@@ -9,7 +9,13 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Sum:
-    """Scores are the sum of the blocks' outputs; every block has as many outputs as there are scores."""
+    """Scores are the sum of the blocks' outputs; every block has as many outputs as there are scores.
+
+    >>> from crosshatch.task.losses import Squared
+    >>> from crosshatch.task.task import Task
+    >>> Task((nn.Linear(3, 1), nn.Linear(2, 1)), Sum(), Squared()).fusion
+    Sum()
+    """
 
 
 @dataclass(frozen=True)
@@ -17,6 +23,9 @@ class Head:
     """Scores are `module(concatenated embeddings)`; the head is trained by the silo at index `holder`.
 
     Other silos work with the head as they last received it.
+
+    >>> Head(nn.Linear(8 + 4, 1), holder=0).holder  # embeddings of width 8 and 4
+    0
     """
 
     module: nn.Module

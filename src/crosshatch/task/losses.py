@@ -19,7 +19,11 @@ from crosshatch.errors import ModelError
 @final
 @dataclass(frozen=True)
 class Squared:
-    """Half the squared residual, `(score - y)^2 / 2`, for one real score a sample (c = 1)."""
+    """Half the squared residual, `(score - y)^2 / 2`, for one real score a sample (c = 1).
+
+    >>> Squared().value(torch.tensor([[3.0]]), torch.tensor([1.0]))
+    tensor([2.])
+    """
 
     name: ClassVar[str] = "squared"
     target: ClassVar[str] = "regression"
@@ -47,6 +51,9 @@ class Logistic:
     """Negative log-likelihood of labels in {0, 1} under `sigmoid(score)`, one score a sample (c = 1).
 
     With the margin m = (2y - 1) score the loss is `log(1 + exp(-m))`, without cancellation at either end.
+
+    >>> Logistic().derivative(torch.tensor([[0.0]]), torch.tensor([1.0]))
+    tensor([[-0.5000]])
     """
 
     name: ClassVar[str] = "logistic"
@@ -72,7 +79,11 @@ class Logistic:
 @final
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Negative log-likelihood of int64 class labels under `softmax(scores)`, one score a class."""
+    """Negative log-likelihood of int64 class labels under `softmax(scores)`, one score a class.
+
+    >>> CrossEntropy().predict(torch.zeros(1, 4))
+    tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    """
 
     name: ClassVar[str] = "cross_entropy"
     target: ClassVar[str] = "multiclass"
