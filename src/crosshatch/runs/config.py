@@ -54,7 +54,16 @@ class Config:
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """The config in a file, changed by `--set` overrides; a ConfigError names the file, the key and the remedy."""
+    """The config in a file, changed by `--set` overrides; a ConfigError names the file, the key and the remedy.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "wine.toml")
+    ...     written = path.write_text('data = {name = "wine"}')
+    ...     config = read_config(path, ["algorithm.name=fedbcd", "run.rounds=20"])
+    >>> config.name, config.algorithm.local_steps, config.run.rounds
+    ('wine', 5, 20)
+    """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

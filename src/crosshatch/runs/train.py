@@ -61,6 +61,16 @@ def train(
 
     Nothing is written before everything was checked. With `resume` a run that was stopped goes on from its checkpoint.
     An error before the second evaluation leaves nothing behind; a later one leaves the evaluations and the checkpoint.
+
+    >>> import tempfile
+    >>> from crosshatch import read_config
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "wine.toml")
+    ...     written = path.write_text('data = {name = "wine"}')
+    ...     config = read_config(path, ["algorithm.name=fedbcd", "run.rounds=20", "run.threads=1"])
+    ...     outcome = train(config, out=Path(folder, "run"))
+    >>> outcome.finished, outcome.summary["final"]["accuracy"] > 0.9
+    (True, True)
     """
     directory = open_existing(out) if resume else open_new(out)
     stored = _stored_config(directory) if resume else None
