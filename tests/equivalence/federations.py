@@ -70,8 +70,14 @@ class Case:
 
     def prepare(self, algorithm: Algorithm, **options: Any) -> Simulator:
         """A simulator with this case's batches."""
-        given = {"precision": torch.float64, "threads": 1, "strategy": self.strategy, **options}
-        return Simulator(self.data, self.task, algorithm, batches=GivenBatches(self.batches), **given)
+        given = {
+            "precision": torch.float64,
+            "threads": 1,
+            "strategy": self.strategy,
+            "batches": GivenBatches(self.batches),
+            **options,
+        }
+        return Simulator(self.data, self.task, algorithm, **given)
 
     def with_labels(self, silo: str | None) -> Case:
         """The same with the labels shared (None) or held by one silo."""
