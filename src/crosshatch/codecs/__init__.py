@@ -1,0 +1,27 @@
+"""Codecs: what a tensor becomes on the wire, exactly how long that is, and what is left of it on the other side."""
+
+from __future__ import annotations
+
+from crosshatch.codecs.chain import Chain
+from crosshatch.codecs.channel import AnyCodec, Channel
+from crosshatch.codecs.codec import Codec, Draw
+from crosshatch.codecs.dense import Half, Identity
+from crosshatch.codecs.feedback import ErrorFeedback
+from crosshatch.codecs.parse import parse_codec
+from crosshatch.codecs.quantise import Quantise
+from crosshatch.codecs.sparse import RandomK, TopK
+
+__all__ = [
+    "AnyCodec",
+    "Chain",
+    "Channel",
+    "Codec",
+    "Draw",
+    "ErrorFeedback",
+    "Half",
+    "Identity",
+    "Quantise",
+    "RandomK",
+    "TopK",
+    "parse_codec",
+]

@@ -1,0 +1,112 @@
+"""Codecs that send every number: as it is, or in half precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from crosshatch.codecs.codec import Array, Draw, DTypes, Parts, Stage, require_finite
+
+_HALF = np.dtype("<f2")
+_LARGEST = 65504.0  # of half precision
+
+
+@final
+@dataclass(frozen=True)
+class Identity(Stage):
+    """Everything as it is.
+
+    >>> import torch
+    >>> Identity().encode(torch.tensor([1.0])).hex()
+    '0000803f'
+    """
+
+    def __str__(self) -> str:
+        return "identity"
+
+    @property
+    def keeps_all(self) -> bool:
+        """Always."""
+        return True
+
+    def kept(self, n: int) -> int:
+        """All."""
+        return n
+
+    def kind(self, kind: DTypes) -> DTypes:
+        """The same."""
+        return kind
+
+    def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
+        """Nothing of its own."""
+        return 0
+
+    def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:  # noqa: ARG002
+        """As they are."""
+        return (), values
+
+    def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
+        """Nothing."""
+        return b""
+
+    def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
+        """Nothing."""
+        return ()
+
+    def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:  # noqa: ARG002
+        """As they are."""
+        return values
+
+
+@final
+@dataclass(frozen=True)
+class Half(Stage):
+    """Half precision (float16), rounded to nearest; what is beyond its largest number, 65504, becomes that number.
+
+    >>> import torch
+    >>> Half().roundtrip(torch.tensor([1.0, 1e6, 1e-9])).tolist()
+    [1.0, 65504.0, 0.0]
+    """
+
+    def __str__(self) -> str:
+        return "half"
+
+    @property
+    def keeps_all(self) -> bool:
+        """Not for wider numbers."""
+        return False
+
+    def kept(self, n: int) -> int:
+        """All."""
+        return n
+
+    def kind(self, kind: DTypes) -> DTypes:  # noqa: ARG002
+        """Two bytes."""
+        return _HALF
+
+    def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
+        """Nothing of its own."""
+        return 0
+
+    def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:  # noqa: ARG002
+        """Rounded."""
+        if values.dtype == _HALF:
+            return (), values
+        clipped = np.clip(values, -_LARGEST, _LARGEST)
+        require_finite(values)
+        return (), clipped.astype(_HALF)
+
+    def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
+        """Nothing."""
+        return b""
+
+    def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
+        """Nothing."""
+        return ()
+
+    def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:  # noqa: ARG002
+        """Widened."""
+        return values.astype(kind)

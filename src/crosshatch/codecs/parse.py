@@ -1,0 +1,150 @@
+"""Codecs as text: `topk(0.01) | quantise(128)`, `ef(topk(0.01))`, `half`. `str(codec)` is the inverse."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from crosshatch.codecs.chain import Chain
+from crosshatch.codecs.channel import AnyCodec
+from crosshatch.codecs.dense import Half, Identity
+from crosshatch.codecs.feedback import ErrorFeedback
+from crosshatch.codecs.quantise import Quantise
+from crosshatch.codecs.sparse import RandomK, TopK
+from crosshatch.errors import ConfigError
+
+# The arguments of each codec, in order; a word among them, such as `unbiased`, stands for itself.
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "identity": (),
+    "half": (),
+    "topk": ("fraction", "k"),
+    "randomk": ("fraction", "unbiased"),
+    "quantise": ("levels",),
+    "ef": ("codec", "mode"),
+}
+_LONGEST = 200  # characters: Python's own parser reads them, and its depth is limited
+
+
+def parse_codec(given: object, *, place: str = "codec") -> AnyCodec:
+    """A codec from a config value: a text, a list of them (a chain), or a table with `kind` and the arguments.
+
+    >>> parse_codec("ef(topk(0.01) | quantise(128))")
+    ErrorFeedback(codec=Chain(parts=(TopK(fraction=0.01, k=None), Quantise(levels=128))), mode='ef21')
+    >>> parse_codec({"kind": "topk", "k": 100}) == parse_codec("topk(k=100)")
+    True
+    """
+    try:
+        return _parse(given)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def _parse(given: object) -> AnyCodec:
+    if isinstance(given, str):
+        return _from_text(given)
+    if isinstance(given, list | tuple):
+        return _chain([_parse(part) for part in given])
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"a codec is a text such as 'topk(0.01) | quantise(128)', a list or a table, got {given!r}")
+    arguments = {str(key): value for key, value in given.items()}
+    kind = arguments.pop("kind", None)
+    if kind is None:
+        raise ConfigError(f"a codec table needs kind, one of {', '.join(_ARGUMENTS)}")
+    if "codec" in arguments:
+        arguments["codec"] = _parse(arguments["codec"])
+    return _build(kind, arguments)
+
+
+def _from_text(text: str) -> AnyCodec:
+    example = "write it like 'topk(0.01) | quantise(128)'"
+    if len(text) > _LONGEST:
+        raise ConfigError(f"a codec of {len(text)} characters, at most {_LONGEST} are read: {example}")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        raise ConfigError(f"cannot read the codec {text!r}: {example}") from None
+    return _from_tree(tree, text)
+
+
+def _from_tree(node: ast.expr, text: str) -> AnyCodec:
+    match node:
+        case ast.BinOp(op=ast.BitOr()):
+            return _chain([_from_tree(part, text) for part in _operands(node)])
+        case ast.Name(name):
+            return _build(name, {})
+        case ast.Call(func=ast.Name(name)):
+            return _build(name, _arguments(name, node, text))
+    raise ConfigError(f"cannot read {ast.unparse(node)!r} in the codec {text!r}: name one of {', '.join(_ARGUMENTS)}")
+
+
+def _operands(node: ast.expr) -> list[ast.expr]:
+    """The parts of `a | b | c`, which Python reads as `(a | b) | c`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [*_operands(node.left), *_operands(node.right)]
+    return [node]
+
+
+def _arguments(name: str, call: ast.Call, text: str) -> dict[str, Any]:
+    names = _ARGUMENTS.get(name, ())
+    arguments: dict[str, Any] = {}
+    for place, argument in enumerate(call.args):
+        if isinstance(argument, ast.Name) and argument.id == "unbiased" in names:
+            arguments["unbiased"] = True
+        elif place >= len(names):
+            raise ConfigError(f"too many arguments in {ast.unparse(call)!r}: {_allowed(name)}")
+        else:
+            arguments[names[place]] = _value(names[place], argument, text)
+    for keyword in call.keywords:
+        key = str(keyword.arg)
+        if key in arguments:
+            raise ConfigError(f"{key} is given twice in {ast.unparse(call)!r}: give it once")
+        arguments[key] = _value(key, keyword.value, text)
+    return arguments
+
+
+def _value(name: str, node: ast.expr, text: str) -> object:
+    if name == "codec":
+        return _from_tree(node, text)
+    match node:
+        case ast.Constant(value):
+            return value
+        case ast.Name(word):
+            return {"true": True, "false": False}.get(word, word)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+    raise ConfigError(f"cannot read {ast.unparse(node)!r} in the codec {text!r}: a number or a word is due")
+
+
+def _chain(parts: list[AnyCodec]) -> AnyCodec:
+    return Chain(*parts)  # type: ignore[arg-type]  # it says itself what it cannot hold
+
+
+def _build(name: object, arguments: dict[str, Any]) -> AnyCodec:
+    if not isinstance(name, str) or name not in _ARGUMENTS:
+        raise ConfigError(f"unknown codec {name!r}: choose one of {', '.join(_ARGUMENTS)}")
+    unknown = [key for key in arguments if key not in _ARGUMENTS[name]]
+    if unknown:
+        raise ConfigError(f"unknown argument {unknown[0]!r} of {name}: {_allowed(name)}")
+    needed = {"randomk": "fraction", "quantise": "levels", "ef": "codec"}.get(name)
+    if needed is not None and needed not in arguments:
+        raise ConfigError(f"{name} needs its {needed}: {_allowed(name)}")
+    match name:
+        case "identity":
+            return Identity()
+        case "half":
+            return Half()
+        case "topk":
+            return TopK(arguments.get("fraction"), k=arguments.get("k"))
+        case "randomk":
+            return RandomK(**arguments)
+        case "quantise":
+            return Quantise(**arguments)
+        case _:
+            return ErrorFeedback(**arguments)
+
+
+def _allowed(name: str) -> str:
+    if name not in _ARGUMENTS:
+        return f"choose one of {', '.join(_ARGUMENTS)}"
+    return f"it takes {' and '.join(_ARGUMENTS[name]) or 'none'}"
