@@ -242,3 +242,16 @@ def test_other_refusals() -> None:
         MLP((4,), 1, activation="gelu")
     with pytest.raises(ModelError, match="unknown norm"):
         ResNet18((1, 8, 8), 1, channels=4, norm="layer")
+
+
+def test_lstm_folds_a_tables_columns_into_points_in_time() -> None:
+    block = build_block("eeg", (12,), 2, BlockSettings("lstm", steps=4), seed=1)
+    x = torch.arange(24.0).view(2, 12)
+    same = build_block("eeg", (4, 3), 2, BlockSettings("lstm"), seed=1)
+    assert torch.equal(block(x), same(x.view(2, 4, 3)))
+
+
+@pytest.mark.parametrize(("steps", "words"), [(5, "do not fold into model.steps = 5"), (None, "set model.steps")])
+def test_lstm_on_a_table_needs_a_divisor(steps: int | None, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        build_block("eeg", (12,), 1, BlockSettings("lstm", steps=steps))

@@ -36,6 +36,7 @@ class BlockChanges(TypedDict, total=False):
     channels: int
     dense: int
     norm: str
+    steps: int
     arguments: dict[str, object]
     outputs: int
 
@@ -61,6 +62,7 @@ class ModelSettings:
     channels: int = 64
     dense: int = 256
     norm: str = "group"
+    steps: int | None = None
     arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
     loss: Literal["auto"] | LossName = "auto"
     fusion: Literal["sum", "head"] = "sum"
@@ -96,6 +98,7 @@ class ModelSettings:
             channels=self.channels,
             dense=self.dense,
             norm=self.norm,
+            steps=self.steps,
             arguments=self.arguments,
         )
 

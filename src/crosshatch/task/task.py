@@ -107,7 +107,7 @@ class Task:
         return self.apply_head(head, torch.cat(embeddings, dim=-1))
 
     def check_fit(self, examples: Sequence[Tensor], classes: int) -> tuple[int, ...]:
-        """Widths of the embeddings, found by running the blocks on `examples` (a few samples a silo), or a ModelError."""
+        """Widths of the embeddings, found by running the blocks on a few samples a silo, or a ModelError."""
         wanted = self.loss.scores(classes)
         widths = []
         for silo, block, x in zip(self.names, self.blocks, examples, strict=True):
@@ -122,7 +122,7 @@ class Task:
             if not isinstance(out, Tensor) or out.dim() != 2 or out.shape[0] != x.shape[0]:
                 found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
                 raise ModelError(
-                    f"block of silo '{silo}' returned {found} for {x.shape[0]} samples: return one row of outputs a sample"
+                    f"block of silo '{silo}' returned {found} for {x.shape[0]} samples: return a row of outputs each"
                 )
             widths.append(out.shape[1])
             if isinstance(self.fusion, Sum) and out.shape[1] != wanted:

@@ -68,24 +68,34 @@ def _build(silo: str, shape: tuple[int, ...], outputs: int, settings: BlockSetti
         case "cnn", (channels, height, width):
             return CNN((channels, height, width), outputs, channels=settings.channels, dense=settings.dense)
         case "lstm", (steps, features):
-            hidden = settings.hidden or (16,)
-            if len(hidden) != 1:
+            return _build_lstm(silo, (steps, features), outputs, settings)
+        case "lstm", (columns,) if settings.steps is not None:
+            if settings.steps < 1 or columns % settings.steps:
                 raise ModelError(
-                    f"silo '{silo}': an LSTM has one layer, model.hidden lists {len(hidden)}: give one size"
+                    f"silo '{silo}': {columns} columns do not fold into model.steps = {settings.steps} points in time: "
+                    "choose a divisor"
                 )
-            return LSTM((steps, features), outputs, hidden=hidden[0])
+            return _build_lstm(silo, (settings.steps, columns // settings.steps), outputs, settings)
         case "resnet18", (channels, height, width):
             return ResNet18((channels, height, width), outputs, channels=settings.channels, norm=settings.norm)
         case ("cnn" | "resnet18" | "lstm") as name, _:
             wanted = _KINDS[2 if name == "lstm" else 3]
+            remedy = "set model.steps, or " if name == "lstm" and len(shape) == 1 else ""
             raise ModelError(
                 f"silo '{silo}': block {name!r} needs {wanted}, the samples are {_KINDS.get(len(shape), 'of shape')} "
-                f"{shape}: use linear or mlp"
+                f"{shape}: {remedy}use linear or mlp"
             )
     raise ModelError(
         f"silo '{silo}': unknown block {settings.block!r}: choose among {', '.join(BLOCK_NAMES)}, "
         "or name your own class as path/to/file.py:ClassName"
     )
+
+
+def _build_lstm(silo: str, shape: tuple[int, int], outputs: int, settings: BlockSettings) -> nn.Module:
+    hidden = settings.hidden or (16,)
+    if len(hidden) != 1:
+        raise ModelError(f"silo '{silo}': an LSTM has one layer, model.hidden lists {len(hidden)}: give one size")
+    return LSTM(shape, outputs, hidden=hidden[0])
 
 
 def _build_users(silo: str, shape: tuple[int, ...], outputs: int, settings: BlockSettings, folder: Path) -> nn.Module:

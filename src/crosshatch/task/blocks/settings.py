@@ -17,7 +17,8 @@ class BlockSettings:
     `block`: linear, mlp, cnn, lstm, resnet18 or `path/to/file.py:ClassName`. `hidden`: units of the MLP's layers or of
     the LSTM; None is the block's default, (64,) and 16. `channels`: filters of the CNN, first width of the ResNet.
     `dense`: units of the CNN's dense layer. `zero_init`: whether the output layer starts at zero; None means yes for
-    linear and no for the others. `arguments`: keyword arguments for a class of the user's own.
+    linear and no for the others. `steps`: points in time that an LSTM folds a table's columns into. `arguments`:
+    keyword arguments for a class of the user's own.
     """
 
     block: str = "linear"
@@ -28,6 +29,7 @@ class BlockSettings:
     channels: int = 64
     dense: int = 256
     norm: str = "group"
+    steps: int | None = None
     arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
