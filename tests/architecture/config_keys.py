@@ -1,0 +1,71 @@
+"""Every section of a config, its keys, and what the code says about each of them: the type, and the default."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, get_type_hints
+
+from crosshatch.data.settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
+from crosshatch.network import Link
+from crosshatch.runs.decode import describe
+from crosshatch.runs.named import ALGORITHMS, NETWORKS
+from crosshatch.runs.settings import EvaluateSettings, RunSettings
+from crosshatch.schedules import Schedule
+from crosshatch.task.build import BlockChanges, ModelSettings
+
+Row = tuple[str, str, str]
+"""Key, type and default as the page about configs writes them."""
+
+SECTIONS: dict[str, type[Any]] = {
+    "[data]": DataSettings,
+    "[federation]": FederationSettings,
+    "[[federation.silos]]": SiloSettings,
+    "[federation.samples]": SampleSplit,
+    "[model]": ModelSettings,
+    "[model.blocks.SILO]": BlockChanges,
+    **{f'[algorithm] name = "{name}"': kind for name, kind in ALGORITHMS.items()},
+    **{f'[network] kind = "{name}"': kind for name, kind in NETWORKS.items()},
+    "[network.links]": Link,
+    "[evaluate]": EvaluateSettings,
+    "[run]": RunSettings,
+}
+
+
+def rows(kind: type[Any]) -> list[Row]:
+    """The keys of a section in the order of its class.
+
+    >>> rows(Link)[1]
+    ('up', 'a number', '`inf`')
+    """
+    hints = get_type_hints(kind)
+    if not dataclasses.is_dataclass(kind):  # a typed dict: what is given takes the place of something else
+        return [(key, _type(hint), "that of `[model]`") for key, hint in hints.items()]
+    return [(field.name, _type(hints[field.name]), _default(field)) for field in dataclasses.fields(kind)]
+
+
+def _type(hint: Any) -> str:
+    if hint == Schedule | float:
+        return "a number or a table"
+    return describe(hint)
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.default is not dataclasses.MISSING:
+        return _show(field.default)
+    if field.default_factory is not dataclasses.MISSING:
+        made = field.default_factory()
+        return "`{}`" if dataclasses.is_dataclass(made) or made == {} else _show(made)
+    return "required"
+
+
+def _show(value: object) -> str:
+    if value is None:
+        return "left out"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return f"`{list(value)}`"
+    if isinstance(value, float) and math.isinf(value):
+        return "`inf`"
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value}`"
