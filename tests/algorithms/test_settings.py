@@ -1,0 +1,80 @@
+"""Settings of the algorithms: what makes no sense is refused, and the tiers follow from Q."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from crosshatch.algorithms.central import Central
+from crosshatch.algorithms.fedavg import FedAvg
+from crosshatch.algorithms.fedbcd import FedBCD
+from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.errors import ConfigError
+
+WITH_STEPS: tuple[Callable[..., Any], ...] = (FedBCD, TDCD, FedAvg, Central)
+ALL: tuple[Callable[..., Any], ...] = (*WITH_STEPS, FedSGD)
+
+
+@pytest.mark.parametrize("kind", WITH_STEPS)
+@pytest.mark.parametrize("steps", [0, -3])
+def test_q_is_at_least_one(kind: Callable[..., Any], steps: int) -> None:
+    with pytest.raises(ConfigError, match=f"algorithm.local_steps = {steps}: Q must be at least 1"):
+        kind(local_steps=steps)
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_batch_has_a_sample(kind: Callable[..., Any], size: int) -> None:
+    with pytest.raises(ConfigError, match=f"algorithm.batch_size = {size}: must be at least 1"):
+        kind(batch_size=size)
+
+
+@pytest.mark.parametrize("kind", [TDCD, FedAvg, Central])
+def test_batches_are_reused_or_fresh(kind: Callable[..., Any]) -> None:
+    with pytest.raises(ConfigError, match=r"algorithm.batches = 'both': must be 'reused'.* or 'fresh'"):
+        kind(batches="both")
+
+
+def test_other_words_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"algorithm.order = 'random': must be 'parallel' or 'sequential'"):
+        FedBCD(order="random")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"algorithm.derivatives = 'never': must be 'each_step' or 'each_round'"):
+        TDCD(derivatives="never")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"algorithm.weights = 'loss': must be 'equal' or 'samples'"):
+        FedAvg(weights="loss")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("weight", [-0.1, float("nan")])
+def test_the_pull_is_not_negative(weight: float) -> None:
+    with pytest.raises(ConfigError, match=r"algorithm.proximal"):
+        FedBCD(proximal=weight)
+
+
+@pytest.mark.xfail(strict=True, reason="an infinite weight is not below 0; weights become NaN in the first round")
+def test_the_pull_is_finite() -> None:
+    with pytest.raises(ConfigError, match=r"algorithm.proximal"):
+        FedBCD(proximal=float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "tiers"),
+    [
+        (FedSGD(), "V(1)"),
+        (FedBCD(local_steps=7), "V(7)"),
+        (TDCD(local_steps=7), "V(7) H(7)"),
+        (FedAvg(local_steps=7), "H(7)"),
+    ],
+)
+def test_tiers(algorithm: Any, tiers: str) -> None:
+    assert str(algorithm.topology) == tiers
+    assert algorithm.local_steps == algorithm.topology.tiers[-1].interval
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_settings_are_values(kind: Callable[..., Any]) -> None:
+    assert kind(batch_size=3) == kind(batch_size=3)
+    assert hash(kind()) == hash(kind())
+    assert kind(batch_size=3) != kind(batch_size=4)
