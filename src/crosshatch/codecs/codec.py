@@ -213,8 +213,9 @@ def _write(undo: Undo, values: Array) -> bytes:
 
 
 def _restore(undo: Undo, values: Array) -> Array:
-    for stage, parts, n, kind in reversed(undo):
-        values = stage.restore(parts, values, n, kind)
+    with np.errstate(over="ignore", invalid="ignore"):  # whatever a message holds; training notices what is not finite
+        for stage, parts, n, kind in reversed(undo):
+            values = stage.restore(parts, values, n, kind)
     return values
 
 

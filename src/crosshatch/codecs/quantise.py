@@ -81,7 +81,7 @@ class Quantise(Stage):
         """The scales and the levels, checked."""
         head = 2 * kind.itemsize
         scales = np.frombuffer(data[:head], kind).reshape(1, 2)
-        if not np.isfinite(_span(scales)[1]).all() or scales[0, 0] > scales[0, 1]:
+        if not np.isfinite(scales).all() or not 0 <= float(_span(scales)[1][0, 0]) < np.inf:
             raise DataError(f"message is quantised from {scales[0, 0]} to {scales[0, 1]}: damaged or not ours")
         levels = unpack(data[head:], n, self.width)
         if levels.max(initial=0) >= self.levels:
@@ -99,6 +99,6 @@ class Quantise(Stage):
 
 def _span(scales: Array) -> tuple[Array, Array]:
     """Least and greatest less least, in double precision, (m, 1) each; not finite if the two are too far apart."""
-    wide = scales.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
+        wide = scales.astype(np.float64)
         return wide[:, :1], wide[:, 1:] - wide[:, :1]
