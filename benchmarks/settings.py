@@ -96,9 +96,9 @@ MNIST = Setting(
     "mnist",
     DataSettings(name="mnist"),
     FederationSettings(silos=2, split="halves", clients=5),
-    ModelSettings("cnn"),
+    ModelSettings("cnn", channels=32),  # half the papers' width: a third of the time
     metric="accuracy",
-    batch_size=256,
+    batch_size=128,
 )
 
 
