@@ -16,8 +16,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("", "__main__", "cli", "report", "reproduce", "runs", "testing"),
     ("simulator", "runtime"),
     ("algorithms",),
-    ("exchanges",),
+    ("exchanges", "graph_exchanges"),
     ("task", "topology", "partition", "codecs", "network", "meter", "wire", "schedules", "theory", "privacy", "data"),
+    ("graphs",),
     ("trees", "seeds", "errors"),
 )
 STRANGERS = (("simulator", "runtime"),)

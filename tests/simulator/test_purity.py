@@ -85,7 +85,6 @@ def test_different_seeds_do_not() -> None:
     assert not torch.equal(first.weights[0], second.weights[0])
 
 
-@pytest.mark.xfail(strict=True, reason="the hubs' clocks in a snapshot are the simulator's own array")
 def test_a_snapshot_stands_still() -> None:
     case = small()
     simulator = case.simulate(TDCD(**case.settings), rounds=1)

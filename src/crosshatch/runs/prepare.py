@@ -17,6 +17,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.runs.config import Config
+from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import build_task, resolve_model
 from crosshatch.task.metrics import default_metrics, require_fitting
@@ -63,8 +64,8 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
         precision=PRECISIONS[config.run.precision],
     )
     batch_size = getattr(config.algorithm, "batch_size", None)
-    if batch_size is not None:
-        simulator.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
+    if batch_size is not None and isinstance(simulator.course, VerticalCourse):
+        simulator.course.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
     return Prepared(config, simulator)
 
 

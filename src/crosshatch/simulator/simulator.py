@@ -6,22 +6,27 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import TrainingError
 from crosshatch.exchanges import Algorithm
+from crosshatch.graph_exchanges import TokenAlgorithm
 from crosshatch.meter import Meter
 from crosshatch.network import ConstantNetwork, Network
 from crosshatch.schedules import rate
 from crosshatch.simulator.assemble import Engine, assemble, move
+from crosshatch.simulator.assemble_graph import assemble_tokens
 from crosshatch.simulator.batch import BatchSource
+from crosshatch.simulator.course import Course, TokenCourse, VerticalCourse
+from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.forward import forward
 from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.local.solve import Strategy
 from crosshatch.simulator.memory import keep_freed_memory
-from crosshatch.simulator.values import Blocks
+from crosshatch.simulator.tokens import SimulatedTokens
 from crosshatch.task.fusion import Sum
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.task import Task
@@ -47,11 +52,12 @@ class Simulator:
         self,
         data: FederatedData,
         task: Task,
-        algorithm: Algorithm,
+        algorithm: Algorithm | TokenAlgorithm,
         *,
         seed: int = 0,
         network: Network | None = None,
         batches: BatchSource | tuple[BatchSource, ...] | None = None,
+        walks: npt.NDArray[np.int64] | None = None,
         strategy: Strategy = "auto",
         threads: int | None = None,
         device: str = "cpu",
@@ -69,20 +75,25 @@ class Simulator:
             network or ConstantNetwork(), self.meter, strategy, threads or torch.get_num_threads(), precision
         )
         self.threads = engine.threads
-        self.federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
-        self._groups = self.federation.groups if isinstance(self.federation, GroupedFederation) else (self.federation,)
-        self.blocks = tuple(Blocks(tuple(self.task.initial())) for _ in self._groups)
+        self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens
+        self.course: Course
+        if isinstance(algorithm, TokenAlgorithm):
+            tokens = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
+            self.federation, self.course = tokens, TokenCourse(tokens, algorithm, tokens.begin())
+        else:
+            federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
+            self.federation, self.course = federation, VerticalCourse(federation, algorithm, self.task)
         self.round = 0
 
     @property
     def seconds(self) -> float:
-        """Simulated time so far: that of the last hub."""
-        return max(group.traffic.clocks.now for group in self._groups)
+        """Simulated time so far: that of the last hub or token."""
+        return self.course.seconds
 
     @property
     def strategies(self) -> dict[str, str]:
         """How each silo's local steps are computed."""
-        return dict(self._groups[0].chosen)
+        return self.course.strategies
 
     @property
     def iteration(self) -> int:
@@ -91,26 +102,23 @@ class Simulator:
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
-        """The model: the hubs' blocks, one flat vector a silo (averaged over groups where there are any)."""
-        if isinstance(self.federation, GroupedFederation):
-            return self.federation.model(self.blocks)
-        return self.blocks[0].base
+        """The model: the hubs' blocks (averaged over groups) or the tokens' average, one flat vector a silo."""
+        return self.course.weights
 
     def run_round(self) -> None:
         """One round; a TrainingError if the weights are no longer finite."""
-        if isinstance(self.federation, GroupedFederation):
-            self.blocks = self.algorithm.run_round(self.federation, self.blocks, self.round)
-        else:
-            self.blocks = (self.algorithm.run_round(self.federation, self.blocks[0], self.round),)
+        self.course.run_round(self.round)
         self.round += 1
-        for silo, weights in zip(self.task.names, self.weights, strict=True):
-            if not torch.isfinite(weights.sum()):
-                raise TrainingError(self._diverged(f"the block of silo '{silo}' is"))
+        broken = self.course.broken()
+        if broken is not None:
+            raise TrainingError(self._diverged(broken))
 
     def _diverged(self, what: str) -> str:
+        step = self.algorithm.step_size
+        now = step if isinstance(step, str) else f"{rate(step, self.round - 1):g}"
         return (
             f"round {self.round}: {what} no longer finite, training diverged: lower algorithm.step_size "
-            f"(now {rate(self.algorithm.step_size, self.round - 1):g}) or algorithm.local_steps"
+            f"(now {now}) or algorithm.local_steps"
         )
 
     def scores(self, xs: Sequence[Tensor]) -> Tensor:
@@ -128,11 +136,12 @@ class Simulator:
             return self.task.apply_head(head, torch.cat(embeddings, dim=-1))
 
     def objective(self, samples: int | None = None) -> float:
-        """Mean loss on the (first `samples`) training samples plus the regulariser."""
+        """Mean loss on the (first `samples`) training samples plus the regulariser; on a graph, the sum instead."""
         scores = self.scores([silo.train[:samples] for silo in self.data.silos])
         losses = self.task.loss.value(scores, self.data.y_train[:samples])
         penalty = sum(float(self.task.regulariser.penalty(weights)) for weights in self.weights)
-        value = float(losses.mean(dtype=torch.float64)) + penalty
+        mean = float(losses.mean(dtype=torch.float64))
+        value = (len(self.data.y_train) * mean if self.course.summed else mean) + penalty
         if not np.isfinite(value):
             raise TrainingError(self._diverged("the training loss is"))
         return value
@@ -147,20 +156,10 @@ class Simulator:
 
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything a later round depends on, as tensors and plain data."""
-        tensors: dict[str, Tensor] = {}
-        for g, (group, blocks) in enumerate(zip(self._groups, self.blocks, strict=True)):
-            tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
-            tensors[f"hubs.{g}"] = torch.as_tensor(group.traffic.clocks.hubs)
-        return tensors, {"round": self.round, "meter": self.meter.snapshot()}
+        return self.course.snapshot(), {"round": self.round, "meter": self.meter.snapshot()}
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """Go on from a snapshot."""
-        restored = []
-        for g, (group, blocks) in enumerate(zip(self._groups, self.blocks, strict=True)):
-            base = tuple(tensors[f"block.{g}.{j}"].to(like).clone() for j, like in enumerate(blocks.base))
-            assert [b.shape for b in base] == [like.shape for like in blocks.base]
-            restored.append(Blocks(base))
-            group.traffic.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
-        self.blocks = tuple(restored)
+        self.course.restore(tensors)
         self.meter.load(plain["meter"])
         self.round = int(plain["round"])

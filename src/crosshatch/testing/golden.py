@@ -24,6 +24,7 @@ from torch import nn
 
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.errors import CrosshatchError, DataError
@@ -41,6 +42,8 @@ TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 _PARAMETERS = {
     "fedbcd": {"Q", "lr", "rounds", "l2", "l1", "mode", "mu", "labels", "decay", "loss_fn", "batches"},
     "hsgd": {"P", "Q", "lr", "iterations", "groups", "embedding", "devices", "decay"},
+    "mtcd": {"Q", "S", "lr", "l2", "l1", "loss_fn", "decay"},
+    "stcd": {"Q", "lr", "l2", "l1", "loss_fn", "decay"},
     "tdcd": {"Q", "lr", "rounds", "l2", "l1", "labels", "decay", "loss_fn", "batches", "fresh"},
 }
 
@@ -78,7 +81,7 @@ def run_case(folder: Folder, case: Mapping[str, Any], precision: torch.dtype) ->
     if unknown := sorted(set(parameters) - _PARAMETERS[kind]):
         return f"unknown parameter {', '.join(unknown)}"
     try:
-        run = _hsgd_losses if kind == "hsgd" else _losses
+        run = {"hsgd": _hsgd_losses, "mtcd": _token_losses, "stcd": _token_losses}.get(kind, _losses)
         found = run(folder, parameters, precision, kind)
     except CrosshatchError as error:
         return str(error)
@@ -99,12 +102,7 @@ def _losses(
         source = GivenBatches(ids if ids.ndim == 3 else ids[:, None, :])
     size = None if source is None else source.rounds.shape[-1]
     data = _data(folder, kind, parameters)
-    loss: Loss = Logistic() if parameters["loss_fn"] == "logistic" else Squared()
-    regulariser = Regulariser(l2=parameters.get("l2", 0.0), l1=parameters.get("l1", 0.0))
-    blocks = tuple(nn.Linear(len(columns), 1, bias=False) for columns in folder.blocks)
-    for block in blocks:
-        nn.init.zeros_(block.weight)
-    task = Task(blocks, Sum(), loss, regulariser, tuple(silo.name for silo in data.silos))
+    task = _linear_task(folder, parameters, data)
     simulator = Simulator(
         data, task, _algorithm(kind, parameters, size), batches=source, threads=1, precision=precision
     )
@@ -113,6 +111,36 @@ def _losses(
         simulator.run_round()
         losses.append(simulator.objective())
     return np.asarray(losses)
+
+
+def _token_losses(
+    folder: Folder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
+) -> npt.NDArray[np.float64]:
+    """The walks are given; losses after every visit, and after the average where a visit ends with one."""
+    walks = folder.arrays["walks"].astype(np.int64)
+    walks = walks[:1] if kind == "stcd" else walks
+    steps, step_size = int(parameters["Q"]), _schedule(parameters)
+    algorithm: STCD | MTCD = STCD(steps, step_size)
+    if kind == "mtcd":
+        algorithm = MTCD(len(walks), steps, step_size, hops_between_averages=int(parameters.get("S", 0)))
+    data = _data(folder, kind, parameters)
+    task = _linear_task(folder, parameters, data)
+    simulator = Simulator(data, task, algorithm, walks=walks, threads=1, precision=precision)
+    losses = []
+    for _ in range(walks.shape[1]):
+        simulator.run_round()
+        losses.append(simulator.objective())
+    return np.asarray(losses)
+
+
+def _linear_task(folder: Folder, parameters: Mapping[str, Any], data: FederatedData) -> Task:
+    """Linear blocks that start at zero, their sum, and the case's loss and regulariser."""
+    loss: Loss = Logistic() if parameters["loss_fn"] == "logistic" else Squared()
+    regulariser = Regulariser(l2=parameters.get("l2", 0.0), l1=parameters.get("l1", 0.0))
+    blocks = tuple(nn.Linear(len(columns), 1, bias=False) for columns in folder.blocks)
+    for block in blocks:
+        nn.init.zeros_(block.weight)
+    return Task(blocks, Sum(), loss, regulariser, tuple(silo.name for silo in data.silos))
 
 
 def _hsgd_losses(

@@ -1,0 +1,182 @@
+"""An agent's local work on its own block: Q proximal gradient steps with a token's scores.
+
+Three ways to the same steps, by what the block is:
+
+- `gram`: a linear block under the squared loss. The gradient follows from X'X, so the features are touched twice a
+  visit instead of twice a step;
+- `linear`: a linear block under any loss;
+- `module`: anything else, by automatic differentiation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from crosshatch.simulator.local.chain import as_chain
+from crosshatch.task.losses import Loss, Squared
+from crosshatch.task.regulariser import Regulariser
+from crosshatch.task.task import Task
+
+Way = Literal["gram", "linear", "module"]
+_CURVATURE = {"squared": 1.0, "logistic": 0.25, "cross_entropy": 0.5}  # largest second derivative in the scores
+_EXACT = 1024  # up to this size the largest eigenvalue is computed, beyond it is approached by powers
+
+
+@dataclass
+class Agent:
+    """One silo: its columns `x` (n, ...) of all samples, the labels `y` (n,), and the block's number in the task."""
+
+    task: Task
+    silo: int
+    x: Tensor
+    y: Tensor
+    width: int  # of the embeddings: scores a sample
+    _map: tuple[float, Tensor] | None = field(default=None, repr=False)
+
+    @cached_property
+    def way(self) -> Way:
+        """How visits are computed."""
+        chain = as_chain(self.task.blocks[self.silo])
+        if chain is None or len(chain) > 1 or chain[0].activation != "none" or self.x.dim() != 2:
+            return "module"
+        plain = self.width == 1 and not chain[0].bias
+        few = self.x.shape[1] <= self.x.shape[0]
+        return "gram" if plain and few and isinstance(self.loss, Squared) else "linear"
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether outputs are linear in the block's parameters, so that averages of outputs are outputs of averages."""
+        return self.way != "module"
+
+    @property
+    def loss(self) -> Loss:
+        return self.task.loss
+
+    @cached_property
+    def gram(self) -> Tensor:
+        """X'X (d, d)."""
+        return self.x.T @ self.x
+
+    @cached_property
+    def smoothness(self) -> float:
+        """L: the largest curvature of the summed loss along the block's parameters; only for a linear block."""
+        assert self.is_linear
+        x = self.x
+        if self.task.layouts[self.silo].size > self.width * x.shape[1]:
+            x = torch.cat([x, x.new_ones(len(x), 1)], dim=1)  # the bias is the weight of a column of ones
+        return _CURVATURE[self.loss.name] * _largest_eigenvalue(x)
+
+    def embed(self, theta: Tensor) -> Tensor:
+        """Outputs (n, e) under the block's flat parameters."""
+        with torch.no_grad():
+            return self.task.embed(self.silo, theta, self.x)
+
+    def visit(self, theta: Tensor, scores: Tensor, *, steps: int, step_size: float) -> None:
+        """Q proximal steps, in place: `theta` (p,) is the token's copy of this block, `scores` (n, e) the token."""
+        if self.way == "gram":
+            self._visit_gram(theta, scores[:, 0], steps, step_size)
+        elif self.way == "linear":
+            self._visit_linear(theta, scores, steps, step_size)
+        else:
+            self._visit_module(theta, scores, steps, step_size)
+
+    def _visit_gram(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
+        """One step is `prox(theta - step (X'(z - y) + X'X (theta - start)))`: an affine map, then a soft threshold."""
+        regulariser, start = self.task.regulariser, theta.clone()
+        scale = 1.0 / (1.0 + step * regulariser.l2)
+        if self._map is None or self._map[0] != step:
+            matrix = self.gram.mul(-step * scale)
+            matrix.diagonal().add_(scale)
+            self._map = (step, matrix)
+        matrix = self._map[1]
+        gradient = torch.mv(self.x.T, z - self.y)
+        # theta+ = matrix @ theta + constant: the part of the start in the gradient is -(matrix - scale) @ start
+        constant = torch.add(start, gradient, alpha=-step).mul_(scale).addmv_(matrix, start, alpha=-1.0)
+        threshold = step * regulariser.l1 * scale
+        now = start
+        for _ in range(steps):
+            now = torch.addmv(constant, matrix, now)
+            if threshold:
+                now = functional.softshrink(now, threshold)
+        theta.copy_(now)
+        z.addmv_(self.x, now - start)
+
+    def _visit_linear(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
+        regulariser, x = self.task.regulariser, self.x
+        entries = self.width * x.shape[1]
+        plain = self.width == 1 and len(theta) == entries
+        z = scores[:, 0]
+        for _ in range(steps):
+            derivative = self.loss.derivative(scores, self.y)
+            if plain:
+                gradient = torch.mv(x.T, derivative[:, 0])
+            else:
+                weights = (derivative.T @ x).reshape(-1)
+                gradient = torch.cat([weights, derivative.sum(0)]) if len(theta) > entries else weights
+            after = shrink(regulariser, torch.add(theta, gradient, alpha=-step), step)
+            moved = after - theta
+            theta.copy_(after)
+            if plain:
+                z.addmv_(x, moved)
+            else:
+                scores.addmm_(x, moved[:entries].view(self.width, -1).T)
+                if len(theta) > entries:
+                    scores.add_(moved[entries:])
+
+    def _visit_module(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
+        """The token without this agent's part stays fixed; the part is computed anew at every step."""
+        leaf = theta.clone().requires_grad_()
+        rest = None
+        for _ in range(steps):
+            out = self.task.embed(self.silo, leaf, self.x)
+            if rest is None:
+                rest = scores - out.detach()
+            value = self.loss.value(rest + out, self.y).sum()
+            (gradient,) = torch.autograd.grad(value, leaf)
+            after = shrink(self.task.regulariser, leaf.detach() - step * gradient, step)
+            leaf = after.requires_grad_()
+        assert rest is not None
+        theta.copy_(leaf.detach())
+        torch.add(rest, self.embed(theta), out=scores)
+
+
+def shrink(regulariser: Regulariser, theta: Tensor, step: float) -> Tensor:
+    """The proximal operator of the whole regulariser, `argmin_u |u - theta|^2 / 2 + step (l2/2 |u|^2 + l1 |u|_1)`."""
+    shrunk = regulariser.proximal(theta, step)
+    return shrunk / (1.0 + step * regulariser.l2) if regulariser.l2 else shrunk
+
+
+def start_of(task: Task, silo: int, initial: Tensor) -> Tensor:
+    """A block's first weights: those of the task with the last layer of a chain at zero, so that all outputs are zero.
+
+    A token then begins as zeros and nobody needs to be asked for its first scores.
+    """
+    chain = as_chain(task.blocks[silo])
+    if chain is None or chain[-1].activation not in ("none", "tanh"):
+        return initial  # a sigmoid of zero is one half, and a rectifier passes no gradient there
+    start = initial.clone()
+    start[len(start) - chain[-1].size :] = 0
+    return start
+
+
+def _largest_eigenvalue(x: Tensor) -> float:
+    """Of X'X, by way of the smaller of X'X and XX'."""
+    wide = x.shape[1] > x.shape[0]
+    if min(x.shape) <= _EXACT:
+        product = (x @ x.T if wide else x.T @ x).double()
+        return float(torch.linalg.eigvalsh(product)[-1])
+    vector, value = x.new_ones(x.shape[1]) / x.shape[1] ** 0.5, 0.0
+    for _ in range(200):
+        vector = x.T @ (x @ vector)
+        size = float(vector.norm())
+        vector = vector / size
+        if abs(size - value) < 1e-6 * size:
+            break
+        value = size
+    return size

@@ -1,0 +1,170 @@
+"""The course of a simulation: what changes from round to round, behind one face for all kinds of federation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crosshatch.exchanges import Algorithm
+from crosshatch.graph_exchanges import TokenAlgorithm
+from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.simulator.tokens import SimulatedTokens, Tokens
+from crosshatch.simulator.values import Blocks
+from crosshatch.task.task import Task
+
+
+class Course(Protocol):
+    """State and its rounds."""
+
+    @property
+    def summed(self) -> bool:
+        """Whether the objective is a sum over samples, not a mean."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time so far."""
+        ...
+
+    @property
+    def strategies(self) -> dict[str, str]:
+        """How each silo's local steps are computed."""
+        ...
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """The model, one flat vector a silo."""
+        ...
+
+    def run_round(self, r: int) -> None:
+        """One round."""
+        ...
+
+    def broken(self) -> str | None:
+        """What is no longer finite, in words."""
+        ...
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Everything a later round depends on; the tensors may be kept."""
+        ...
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from a snapshot."""
+        ...
+
+
+class VerticalCourse:
+    """Hubs' blocks, of one vertical federation or of each group."""
+
+    summed = False
+
+    def __init__(self, federation: SimulatedFederation | GroupedFederation, algorithm: Algorithm, task: Task) -> None:
+        self.federation, self.algorithm, self.task = federation, algorithm, task
+        self.groups = federation.groups if isinstance(federation, GroupedFederation) else (federation,)
+        self.blocks = tuple(Blocks(tuple(task.initial())) for _ in self.groups)
+
+    @property
+    def seconds(self) -> float:
+        """That of the last hub."""
+        return max(group.traffic.clocks.now for group in self.groups)
+
+    @property
+    def strategies(self) -> dict[str, str]:
+        """As the first group chose them."""
+        return dict(self.groups[0].chosen)
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """The hubs' blocks, averaged over groups where there are any."""
+        if isinstance(self.federation, GroupedFederation):
+            return self.federation.model(self.blocks)
+        return self.blocks[0].base
+
+    def run_round(self, r: int) -> None:
+        """The algorithm's round, in all groups."""
+        if isinstance(self.federation, GroupedFederation):
+            self.blocks = self.algorithm.run_round(self.federation, self.blocks, r)
+        else:
+            self.blocks = (self.algorithm.run_round(self.federation, self.blocks[0], r),)
+
+    def broken(self) -> str | None:
+        """The first block with a NaN or an infinity."""
+        for silo, weights in zip(self.task.names, self.weights, strict=True):
+            if not torch.isfinite(weights.sum()):
+                return f"the block of silo '{silo}' is"
+        return None
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Blocks and clocks of all groups."""
+        tensors: dict[str, Tensor] = {}
+        for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):
+            tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
+            tensors[f"hubs.{g}"] = torch.as_tensor(group.traffic.clocks.hubs.copy())
+        return tensors
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Blocks and clocks of all groups."""
+        restored = []
+        for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):
+            base = tuple(tensors[f"block.{g}.{j}"].to(like).clone() for j, like in enumerate(blocks.base))
+            assert [b.shape for b in base] == [like.shape for like in blocks.base]
+            restored.append(Blocks(base))
+            group.traffic.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
+        self.blocks = tuple(restored)
+
+
+@dataclass
+class TokenCourse:
+    """Tokens on their walks."""
+
+    federation: SimulatedTokens
+    algorithm: TokenAlgorithm
+    tokens: Tokens
+
+    summed = True
+
+    @property
+    def seconds(self) -> float:
+        """That of the last token."""
+        return float(self.tokens.seconds.max())
+
+    @property
+    def strategies(self) -> dict[str, str]:
+        """How visits are computed."""
+        return dict(self.federation.chosen)
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """The average of the tokens' models."""
+        return self.federation.model(self.tokens)
+
+    def run_round(self, r: int) -> None:
+        """One visit and one hop of all tokens."""
+        self.tokens = self.algorithm.run_round(self.federation, self.tokens, r)
+
+    def broken(self) -> str | None:
+        """Whether a token has a NaN or an infinity."""
+        return None if self.federation.is_finite(self.tokens) else "a token is"
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Copies, because visits change tokens in place."""
+        return {field.name: _copy(getattr(self.tokens, field.name)) for field in fields(self.tokens)}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """All fields as they were."""
+        values: dict[str, object] = {}
+        for field in fields(self.tokens):
+            now = getattr(self.tokens, field.name)
+            stored = tensors[field.name]
+            assert stored.shape == now.shape
+            values[field.name] = stored.to(now).clone() if isinstance(now, Tensor) else stored.numpy().copy()
+        self.tokens = Tokens(**values)  # type: ignore[arg-type]  # the fields of Tokens, as listed
+
+
+def _copy(value: Tensor | np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Tensor:
+    return value.clone() if isinstance(value, Tensor) else torch.as_tensor(value.copy())

@@ -1,0 +1,87 @@
+"""Where tokens begin and where they go: drawn from the seed, or given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from crosshatch.seeds import generator
+
+Ids = npt.NDArray[np.int64]
+_CHUNK = 256  # hops drawn at once
+
+
+class Walk(Protocol):
+    """The steps of all tokens."""
+
+    def begin(self, tokens: int) -> Ids:
+        """Agents at which the tokens begin (tokens,)."""
+        ...
+
+    def next(self, at: Ids, hop: int, *, stay: bool) -> Ids:
+        """Agents after a hop of tokens that are at `at` (tokens,)."""
+        ...
+
+
+@dataclass
+class SeededWalk:
+    """Uniform among the neighbours; token number and hop decide, so a walk does not depend on the other tokens."""
+
+    graph: nx.Graph
+    seed: int
+    each: bool = False  # token i begins at agent i instead of anywhere
+    _first: Ids = field(init=False, repr=False)
+    _degrees: Ids = field(init=False, repr=False)
+    _neighbours: Ids = field(init=False, repr=False)
+    _drawn: tuple[int, npt.NDArray[np.float64]] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Neighbours of all agents in one array."""
+        lists = [sorted(self.graph[k]) for k in range(len(self.graph))]
+        self._degrees = np.array([len(one) for one in lists], dtype=np.int64)
+        self._first = np.concatenate([[0], np.cumsum(self._degrees)[:-1]]).astype(np.int64)
+        self._neighbours = np.array([k for one in lists for k in one] or [0], dtype=np.int64)
+
+    def begin(self, tokens: int) -> Ids:
+        """Anywhere, or one by one."""
+        agents = len(self._degrees)
+        if self.each:
+            return np.arange(tokens, dtype=np.int64) % agents
+        drawn = [generator(self.seed, "start", token).integers(agents) for token in range(tokens)]
+        return np.array(drawn, dtype=np.int64)
+
+    def next(self, at: Ids, hop: int, *, stay: bool) -> Ids:
+        """Each neighbour is as likely as the others, and with `stay` as the agent itself."""
+        degrees = self._degrees[at]
+        choice = (self._uniform(len(at), hop) * (degrees + stay)).astype(np.int64)
+        moves = choice < degrees
+        assert moves.all() or stay, "an agent without neighbours"
+        return np.where(moves, self._neighbours[np.where(moves, self._first[at] + choice, 0)], at)
+
+    def _uniform(self, tokens: int, hop: int) -> npt.NDArray[np.float64]:
+        chunk = hop // _CHUNK
+        if self._drawn is None or self._drawn[0] != chunk or self._drawn[1].shape[1] != tokens:
+            columns = [generator(self.seed, "walk", token, chunk).random(_CHUNK) for token in range(tokens)]
+            self._drawn = (chunk, np.stack(columns, axis=1))
+        row: npt.NDArray[np.float64] = self._drawn[1][hop % _CHUNK]
+        return row
+
+
+@dataclass(frozen=True)
+class GivenWalk:
+    """`visits[token][hop]`: the agent each token is at before its hop of that number; the last one is stayed at."""
+
+    visits: Ids
+
+    def begin(self, tokens: int) -> Ids:
+        """The first column."""
+        assert len(self.visits) == tokens, f"{len(self.visits)} walks for {tokens} tokens"
+        return self.visits[:, 0].astype(np.int64)
+
+    def next(self, at: Ids, hop: int, *, stay: bool) -> Ids:  # noqa: ARG002 - decided beforehand
+        """The next column."""
+        return self.visits[:, min(hop + 1, self.visits.shape[1] - 1)].astype(np.int64)
