@@ -1,0 +1,59 @@
+"""How many rounds, bytes and seconds the theory allows for: an upper bound, from what one round costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from crosshatch.theory.bounds import Bound
+
+
+@final
+@dataclass(frozen=True)
+class RoundCost:
+    """What one round costs, on average: of a simulated round, or in closed form from shapes."""
+
+    bytes: float
+    seconds: float
+    local_steps: int
+
+
+@final
+@dataclass(frozen=True)
+class Forecast:
+    """Rounds, bytes and seconds after which a theorem's bound is at `level`; training usually needs far fewer."""
+
+    theorem: str
+    level: float
+    iterations: int
+    rounds: int
+    bytes: float
+    seconds: float
+
+
+def forecast(bound: Bound, cost: RoundCost, *, level: float) -> Forecast | None:
+    """Where the bound reaches `level`; None where its floor is higher: lower the step size or draw larger batches.
+
+    >>> from crosshatch.theory.bounds import StepLimit
+    >>> bound = Bound("HSGD, Theorem 1", start=1.0, noise=0.1, drift=0.1, step_size=0.01, iterations=100,
+    ...     limit=StepLimit(0.1, 0.1))
+    >>> forecast(bound, RoundCost(bytes=1000, seconds=2.0, local_steps=10), level=0.7).rounds
+    20
+    """
+    iterations = bound.iterations_to(level)
+    if iterations is None:
+        return None
+    rounds = -(-iterations // cost.local_steps)
+    return Forecast(bound.theorem, level, iterations, rounds, rounds * cost.bytes, rounds * cost.seconds)
+
+
+def tdcd_round_seconds(*, local_steps: int, t_comm: float, t_comp: float) -> float:
+    """TDCD's time model (section 5.2): two round trips between clients and hub, one between hubs, Q steps."""
+    return 3 * t_comm + local_steps * t_comp
+
+
+def hsgd_round_seconds(
+    *, global_steps: int, local_steps: int, t_global: float, t_local: float, t_exchange: float, t_comp: float
+) -> float:
+    """HSGD's time model (section VII-A) for a global round: `t_g + P/Q (t_l + t_e) + P t_c`."""
+    return t_global + global_steps / local_steps * (t_local + t_exchange) + global_steps * t_comp
