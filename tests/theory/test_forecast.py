@@ -1,0 +1,49 @@
+"""Forecasts against the bound they come from, and the papers' time models against the simulator's clock."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.network import ConstantNetwork
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.theory.bounds import hsgd_bound
+from crosshatch.theory.constants import Constants
+from crosshatch.theory.forecast import RoundCost, forecast, hsgd_round_seconds, tdcd_round_seconds
+from tests.theory.quadratics import random_quadratic
+
+CONSTANTS = Constants(2.0, 1.5, (1.0, 1.0), 1.0, (0.0, 0.0), (0.3, 0.2))
+
+
+def test_the_bound_is_at_the_level_after_the_forecast_rounds() -> None:
+    def bound_after(iterations: int) -> float:
+        bound = hsgd_bound(CONSTANTS, step_size=0.001, iterations=iterations, global_steps=10, local_steps=5)
+        return bound.value
+
+    start = hsgd_bound(CONSTANTS, step_size=0.001, iterations=100, global_steps=10, local_steps=5)
+    cost = RoundCost(bytes=1200.0, seconds=0.5, local_steps=5)
+    expected = forecast(start, cost, level=0.5)
+    assert expected is not None
+    assert bound_after(expected.iterations) <= 0.5 < bound_after(expected.iterations - 2)
+    assert expected.rounds == -(-expected.iterations // 5)
+    assert (expected.bytes, expected.seconds) == (expected.rounds * 1200, expected.rounds * 0.5)
+    assert forecast(start, cost, level=start.floor / 2) is None
+
+
+def test_tdcd_time_is_the_simulators() -> None:
+    quadratic = random_quadratic(1, dims=(2, 2), clients=3)
+    run = Simulator(
+        quadratic.data(),
+        quadratic.task(),
+        TDCD(local_steps=7, step_size=0.01),
+        network=ConstantNetwork(t_comm=4.0, t_comp=0.3),
+        precision=torch.float64,
+    )
+    run.run_round()
+    assert run.seconds == pytest.approx(tdcd_round_seconds(local_steps=7, t_comm=4.0, t_comp=0.3))
+
+
+def test_hsgd_time_by_hand() -> None:
+    seconds = hsgd_round_seconds(global_steps=20, local_steps=5, t_global=3, t_local=2, t_exchange=1, t_comp=0.1)
+    assert seconds == pytest.approx(3 + 4 * (2 + 1) + 20 * 0.1)
