@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -57,6 +58,7 @@ def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ..
     if isinstance(task.fusion, Head) and head is None:  # the head as received: used, not trained
         holder = task.fusion.holder
         head = task.split(holder, task.initial()[holder])[1]
+    apply = None if head is None else partial(task.apply_head, head)
     held = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in (weights, x, rest)}
 
     def note(t: Tensor) -> Tensor:
@@ -67,7 +69,7 @@ def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ..
 
     saved: list[Tensor] = []
     with _plain_products(), FlopCounterMode(display=False) as counter, saved_tensors_hooks(note, lambda t: t):
-        loss = problem.loss(task.embed(silo, weights, x), problem.parts[0].known, head)
+        loss = problem.loss(task.embed(silo, weights, x), problem.parts[0].known, apply)
         torch.autograd.grad(loss, weights)
     gradients = weights.numel() * weights.element_size()
     return StepCost(flops=counter.get_total_flops(), memory=sum(held.values()) + gradients)

@@ -1,53 +1,94 @@
-"""Forward passes for the exchange: whole batches for chains, cache-sized pieces for heavier modules."""
+"""Forward passes for the exchange and for evaluation: chains by hand, other modules in pieces."""
 
 from __future__ import annotations
 
-import copy
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from functools import partial
+from math import ceil
 
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call
+from torch import Tensor
 
+from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import Ids
-from crosshatch.simulator.local.chain import as_chain
+from crosshatch.simulator.local.chain import as_chain, draws_random_numbers
+from crosshatch.simulator.local.layers import forward as forward_chain
+from crosshatch.simulator.local.layers import split
+from crosshatch.simulator.local.modules import call, evaluating
+from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Passes
 from crosshatch.task.task import Task
 
-_PIECE = 128  # rows of a piece for convolutions and recurrent layers: their activations stay in the cache
-_CHAIN_PIECE = 65536
+_PIECE = 256  # rows of a piece for modules other than chains: memory stays bounded, and threads have work
+_KEPT = 2**30  # bytes of activations kept for a backward pass, a silo; beyond, the forward pass is repeated
 
 
 def forward(
+    task: Task, silo: int, weights: Tensor, x: Tensor, *, keep: bool, threads: int, seed: tuple[int, ...] | None = None
+) -> tuple[Tensor, Passes | None]:
+    """Embeddings (n, e) under one block; with `keep` also what a backward pass needs.
+
+    `seed` (a run's seed and the round) means training: blocks with Dropout draw their masks from it. Without it they
+    are in evaluation mode.
+    """
+    block = task.blocks[silo]
+    chain = as_chain(block)
+    if chain is not None:
+        with torch.no_grad():
+            outputs = forward_chain(split(weights.unsqueeze(0), chain), chain, x.flatten(1).unsqueeze(0))
+        return outputs[-1].squeeze(0), Passes(weights, outputs=tuple(outputs)) if keep else None
+    if seed is None:
+        with evaluating(block):
+            return _in_pieces(task, silo, weights, x, keep=keep, threads=threads)
+    random = draws_random_numbers(block, x[:1])
+    with torch.random.fork_rng(devices=[], enabled=random):
+        if random:
+            torch.manual_seed(torch_seed(seed[0], "dropout", *seed[1:], silo))
+            threads = 1  # torch has one generator for all threads
+        return _in_pieces(task, silo, weights, x, keep=keep, threads=threads)
+
+
+def _in_pieces(
     task: Task, silo: int, weights: Tensor, x: Tensor, *, keep: bool, threads: int
 ) -> tuple[Tensor, Passes | None]:
-    """Embeddings (n, e) under one block; with `keep` also the graph, for a backward pass."""
-    chain = as_chain(task.blocks[silo]) is not None
-    size = _CHAIN_PIECE if chain else _PIECE
     leaf = weights.detach().requires_grad_(keep)
-    views = task.layouts[silo].views(task.split(silo, leaf)[0])
+    size = max(1, ceil(len(x) / max(1, round(len(x) / _PIECE))))
     slices = [slice(low, min(low + size, len(x))) for low in range(0, len(x), size)]
 
-    def run(rows: slice, module: nn.Module) -> Tensor:
-        with torch.set_grad_enabled(keep):
-            out: Tensor = functional_call(module, views, (x[rows],))
-        return out
+    def run(rows: slice, kept: bool) -> Tensor:
+        with torch.set_grad_enabled(kept):
+            return call(task.blocks[silo], task.split(silo, leaf)[0], x[rows])
 
-    if threads > 1 and len(slices) > 1:
-        # functional_call swaps parameters in place, so every piece at work needs a module of its own
-        copies = [copy.deepcopy(task.blocks[silo]) for _ in range(threads)]
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            lanes = pool.map(lambda t: [run(rows, copies[t]) for rows in slices[t::threads]], range(threads))
-            done = list(lanes)
-        pieces = [done[i % threads][i // threads] for i in range(len(slices))]
-    else:
-        pieces = [run(rows, task.blocks[silo]) for rows in slices]
-    passes = Passes(leaf, tuple(zip(slices, pieces, strict=True))) if keep else None
-    return torch.cat([piece.detach() for piece in pieces]), passes
+    pieces: list[Tensor] = []
+    fit = 0
+    if keep and slices:
+        first, memory = _weigh(partial(run, slices[0], True))
+        pieces, fit = [first], max(1, _KEPT // max(1, memory))
+    work = [partial(run, rows, i < fit) for i, rows in enumerate(slices)]
+    pieces += run_all(work[len(pieces) :], threads=threads)
+    values = torch.cat([piece.detach() for piece in pieces])
+    if not keep:
+        return values, None
+    kept = (piece if i < fit else None for i, piece in enumerate(pieces))
+    return values, Passes(leaf, pieces=tuple(zip(slices, kept, strict=True)))
+
+
+def _weigh(run: Callable[[], Tensor]) -> tuple[Tensor, int]:
+    """A forward pass, and the bytes its graph holds on to."""
+    held: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        held[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        out = run()
+    return out, sum(held.values())
 
 
 def forward_rows(task: Task, silo: int, rows: Tensor, x: Tensor, counts: Ids) -> Tensor:
     """Embeddings (n, e) where every client at work has a block of its own, `rows` (clients, p)."""
-    pieces = x.split(counts.tolist())
+    pieces = torch.split(x, counts.tolist())
     with torch.no_grad():
         return torch.cat([task.embed(silo, w, piece) for w, piece in zip(rows, pieces, strict=True) if len(piece)])

@@ -1,7 +1,8 @@
 """Keep freed memory inside the process.
 
-glibc hands large blocks back to the system as soon as they are freed and asks for them again at the next step; the page
-faults were 36-40% of a convolution or LSTM step. Three settings of its allocator stop that. Elsewhere this does nothing.
+glibc hands large blocks back to the system as soon as they are freed and asks for them again at the next step; the
+page faults were 36-40% of a convolution or LSTM step. Three settings of its allocator stop that; elsewhere than on
+Linux with glibc this does nothing.
 """
 
 from __future__ import annotations

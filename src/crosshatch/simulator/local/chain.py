@@ -1,10 +1,14 @@
-"""Modules that are plain chains of linear layers and activations, which can be stacked by hand."""
+"""What a module is, for the choice of strategy: a plain chain of linear layers, or one that draws random numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor, nn
+
+from crosshatch.trees import Layout
 
 _ACTIVATIONS = {nn.ReLU: "relu", nn.Tanh: "tanh", nn.Sigmoid: "sigmoid", nn.Identity: "none"}
 
@@ -26,51 +30,53 @@ class Layer:
 
 Chain = tuple[Layer, ...]
 
+# Templates do not change during a run, so each is looked at once.
+_CHAINS: WeakKeyDictionary[nn.Module, Chain | None] = WeakKeyDictionary()
+_RANDOM: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+
 
 def as_chain(module: nn.Module) -> Chain | None:
-    """The layers of a chain, or None for any other module. Nothing may hook into the forward pass."""
-    if any(m._forward_hooks or m._forward_pre_hooks for m in module.modules()):
+    """The layers of a chain, all trained, or None for any other module. Nothing may hook into the forward pass."""
+    if module not in _CHAINS:
+        _CHAINS[module] = _read_chain(module)
+    return _CHAINS[module]
+
+
+def _read_chain(module: nn.Module) -> Chain | None:
+    if any(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in module.modules()):
         return None
     inner = getattr(module, "layers", module)
-    if not isinstance(inner, nn.Linear | nn.Sequential):
+    if inner is not module and not _forwards_to_layers(module):
         return None
-    if inner is not module and (len(list(module.children())) != 1 or not _forwards_to_layers(module)):
+    if not isinstance(inner, nn.Module) or type(inner) not in (nn.Linear, nn.Sequential):
         return None
-    steps = [inner] if isinstance(inner, nn.Linear) else list(inner)
     layers: list[Layer] = []
-    for step in steps:
+    for step in inner if isinstance(inner, nn.Sequential) else (inner,):
         if type(step) is nn.Linear:
-            if not (step.weight.requires_grad and (step.bias is None or step.bias.requires_grad)):
-                return None
             layers.append(Layer(step.in_features, step.out_features, step.bias is not None, "none"))
         elif type(step) in _ACTIVATIONS and layers and layers[-1].activation == "none":
             last = layers[-1]
             layers[-1] = Layer(last.inputs, last.outputs, last.bias, _ACTIVATIONS[type(step)])
-        elif type(step) is nn.Flatten and not layers and step.start_dim == 1:
-            continue
-        else:
+        elif not (type(step) is nn.Flatten and not layers and step.start_dim == 1):
             return None
-    return tuple(layers) or None
+    # A layer that stands in the chain twice has its numbers once.
+    whole = sum(layer.size for layer in layers) == Layout.of(module).size
+    trained = all(parameter.requires_grad for parameter in module.parameters())
+    return tuple(layers) if layers and whole and trained else None
 
 
 def _forwards_to_layers(module: nn.Module) -> bool:
     """Only our own blocks promise that their forward pass is `self.layers(x)`."""
-    return type(module).__module__.startswith("crosshatch.task.blocks.")
+    return type(module).__module__.startswith("crosshatch.task.blocks.") and len(list(module.children())) == 1
 
 
-def activate(kind: str, z: Tensor) -> Tensor:
-    """The activation, in place where torch can."""
-    if kind == "relu":
-        return z.clamp_(min=0)
-    if kind == "tanh":
-        return z.tanh_()
-    return z.sigmoid_() if kind == "sigmoid" else z
-
-
-def slope(kind: str, gradient: Tensor, output: Tensor) -> Tensor:
-    """`gradient` times the activation's derivative, found from its output."""
-    if kind == "relu":
-        return gradient.mul_(output > 0)
-    if kind == "tanh":
-        return gradient.mul_(1 - output * output)
-    return gradient.mul_(output * (1 - output)) if kind == "sigmoid" else gradient
+def draws_random_numbers(module: nn.Module, x: Tensor) -> bool:
+    """Whether a forward pass in training mode, tried on the samples x, moves torch's generator: Dropout does."""
+    if as_chain(module) is not None:
+        return False
+    if module not in _RANDOM:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            before = torch.get_rng_state()
+            module(x)
+            _RANDOM[module] = not torch.equal(before, torch.get_rng_state())
+    return _RANDOM[module]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,27 +29,48 @@ class Known:
         """The same for some of the rows."""
         return Known(*(None if t is None else t[where] for t in (self.y, self.rest, self.derivative)))
 
+    def select(self, index: Tensor) -> Known:
+        """The same for the rows with these numbers."""
+        return Known(*(None if t is None else t.index_select(0, index) for t in (self.y, self.rest, self.derivative)))
+
 
 @dataclass(frozen=True)
 class Part:
-    """The samples of some local steps: rows ordered by client, `counts[i]` of them at the i-th client at work."""
+    """The samples of some local steps: rows ordered by client, `counts[i]` of them at the i-th client at work.
+
+    With `owners` (n,) the rows are in any order, and `owners` says whose each is: enough where one pass serves all.
+    """
 
     x: Tensor
     known: Known
     counts: npt.NDArray[np.int64]
+    owners: Tensor | None = None
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
         """Where each client's rows begin, and the end."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
+    def ordered(self) -> Part:
+        """The same samples ordered by client."""
+        if self.owners is None:
+            return self
+        order = torch.argsort(self.owners, stable=True)
+        return Part(self.x.index_select(0, order), self.known.select(order), self.counts)
+
+    def per_row(self, values: Tensor) -> Tensor:
+        """Numbers of the clients (clients,) as numbers of their rows (n,)."""
+        if self.owners is not None:
+            return values.index_select(0, self.owners)
+        return values.repeat_interleave(torch.as_tensor(self.counts, device=values.device))
+
 
 @dataclass(frozen=True)
 class Problem:
     """`steps` gradient steps at each of a silo's clients at work.
 
-    Step q uses part `(first + q) % len(parts)`; a client without rows in it stays where it is. The gradient is that of the mean
-    loss over the client's rows, plus the regulariser's, plus `pull` times the distance to its start.
+    Step q uses part `(first + q) % len(parts)`; a client without rows in it stays where it is. The gradient is that of
+    the mean loss over the client's rows, plus the regulariser's, plus `pull` times the distance to its start.
     """
 
     task: Task
@@ -61,7 +83,8 @@ class Problem:
     step_size: float
     first: int = 0
     pull: float = 0.0
-    passes: Passes | None = None  # forward passes of the first part at a common start, kept for the first step
+    passes: Passes | None = None  # the forward pass of the first part at a common start, kept for the first step
+    seed: tuple[int, ...] = (0,)  # the run's seed and the round, for blocks which draw random numbers
 
     @property
     def clients(self) -> int:
@@ -77,7 +100,13 @@ class Problem:
         low, high = self.columns
         return torch.cat([rest[..., :low], own, rest[..., high:]], dim=-1)
 
-    def loss(self, embedding: Tensor, known: Known, head: Tensor | None, weights: Tensor | None = None) -> Tensor:
+    def loss(
+        self,
+        embedding: Tensor,
+        known: Known,
+        head: Callable[[Tensor], Tensor] | None,
+        weights: Tensor | None = None,
+    ) -> Tensor:
         """Mean loss over the rows (or their sum under `weights` (n,)), differentiable in the embedding and the head."""
         if known.derivative is not None:
             values = (embedding * known.derivative).sum(-1)
@@ -88,14 +117,19 @@ class Problem:
                 scores = embedding + known.rest
             else:
                 assert head is not None
-                scores = self.task.apply_head(head, self.beside(embedding, known.rest))
+                scores = head(self.beside(embedding, known.rest))
             values = self.task.loss.value(scores, known.y)
         return values.mean() if weights is None else values @ weights
 
 
 @dataclass(frozen=True)
 class Passes:
-    """A forward pass kept for its backward: weights as a leaf, and (rows, embedding with graph) piece by piece."""
+    """A forward pass kept for its backward, under the weights `leaf`.
+
+    For a chain the outputs of every layer, differentiated by hand; for any other module (rows, embedding with its
+    graph) piece by piece, the embedding None where the graph would have taken too much memory.
+    """
 
     leaf: Tensor
-    pieces: tuple[tuple[slice, Tensor], ...]
+    pieces: tuple[tuple[slice, Tensor | None], ...] = ()
+    outputs: tuple[Tensor, ...] = ()

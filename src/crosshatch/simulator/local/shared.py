@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from crosshatch.simulator.local.problem import Problem
+from crosshatch.simulator.local.chain import as_chain
+from crosshatch.simulator.local.layers import backward, split
+from crosshatch.simulator.local.modules import call, frozen
+from crosshatch.simulator.local.pool import run_all
+from crosshatch.simulator.local.problem import Passes, Problem
+from crosshatch.task.fusion import Head, Sum
 
 
 def can_share(problem: Problem) -> bool:
@@ -19,30 +25,78 @@ def can_share(problem: Problem) -> bool:
 
 def solve_shared(problem: Problem, weights: Tensor, *, threads: int) -> Tensor:
     """Weighted sum (p,) of the clients' blocks after one step."""
-    part = problem.part(0)
-    counts = torch.as_tensor(part.counts, device=weights.device)
-    per_row = (weights / counts.clamp(min=1)).repeat_interleave(counts)
-    passes = problem.passes
+    part, passes = problem.part(0), problem.passes
     assert passes is not None
-    _, head = problem.task.split(problem.silo, passes.leaf)
-    head = problem.head if head is None else head
+    counts = torch.as_tensor(part.counts, device=weights.device)
+    per_row = part.per_row((weights / counts.clamp(min=1)).to(problem.start.dtype))
+    eta, regulariser = problem.step_size, problem.task.regulariser
+    # Clients without rows stay where they are; the others shrink and move.
+    moving = float(weights[counts > 0].sum())
+    keeps = float(weights.sum()) - eta * regulariser.l2 * moving
+    if passes.outputs:
+        total = _by_hand(problem, passes, per_row, keeps)
+    else:
+        total = problem.start * keeps
+        for gradient in _by_graph(problem, passes, per_row, threads):
+            total.sub_(gradient, alpha=eta)
+    if regulariser.l1 and moving:  # one client only, see can_share
+        total = regulariser.proximal(total / moving, eta) * moving
+    for where in frozen(problem.task, problem.silo):
+        total[where] = problem.start[where] * float(weights.sum())
+    return total
 
-    def gradient(piece: tuple[slice, Tensor]) -> Tensor:
-        rows, embedding = piece
-        loss = problem.loss(embedding, part.known.rows(rows), head, per_row[rows])
+
+def _by_hand(problem: Problem, passes: Passes, per_row: Tensor, keeps: float) -> Tensor:
+    """The step of a chain: `keeps` times the start, minus step size times the gradient."""
+    chain = as_chain(problem.task.blocks[problem.silo])
+    assert chain is not None
+    part, eta = problem.part(0), problem.step_size
+    gradient, head_gradient = _at_embedding(problem, passes.outputs[-1].squeeze(0), per_row)
+    layers = split(problem.start.unsqueeze(0), chain)
+    x = part.x.flatten(1).unsqueeze(0)
+    backward(chain, layers, passes.outputs, x, gradient.unsqueeze(0), eta, keeps, need_input=False)
+    pieces = [tensor.flatten() for layer in layers for tensor in layer.tensors()]
+    if head_gradient is not None:
+        start = problem.start[-head_gradient.shape[0] :]
+        pieces.append(start * keeps - eta * head_gradient)
+    return torch.cat(pieces)
+
+
+def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Gradient at the block's outputs (n, e), and that of a head held here."""
+    known, task = problem.part(0).known, problem.task
+    if known.derivative is not None:
+        return known.derivative * per_row.unsqueeze(-1), None
+    assert known.y is not None
+    assert known.rest is not None
+    if isinstance(task.fusion, Sum):
+        return task.loss.derivative(own + known.rest, known.y).mul_(per_row.unsqueeze(-1)), None
+    _, held = task.split(problem.silo, problem.start.detach())
+    own = own.detach().requires_grad_()
+    with torch.enable_grad():
+        held = None if held is None else held.requires_grad_()
+        loss = problem.loss(own, known, _head(problem, held), per_row)
+    gradients = torch.autograd.grad(loss, [own] if held is None else [own, held])
+    return gradients[0], gradients[1] if held is not None else None
+
+
+def _head(problem: Problem, held: Tensor | None) -> Callable[[Tensor], Tensor] | None:
+    """The head under the weights held here or else as received; None for a sum."""
+    fusion = problem.task.fusion
+    flat = problem.head if held is None else held
+    return partial(call, fusion.module, flat) if isinstance(fusion, Head) and flat is not None else None
+
+
+def _by_graph(problem: Problem, passes: Passes, per_row: Tensor, threads: int) -> list[Tensor]:
+    """Gradients (p,) of the pieces of the pass, those not kept computed anew."""
+    part, task, silo = problem.part(0), problem.task, problem.silo
+
+    def gradient(rows: slice, kept: Tensor | None) -> Tensor:
+        with torch.enable_grad():
+            block, held = task.split(silo, passes.leaf)
+            embedding = call(task.blocks[silo], block, part.x[rows]) if kept is None else kept
+            loss = problem.loss(embedding, part.known.rows(rows), _head(problem, held), per_row[rows])
         (out,) = torch.autograd.grad(loss, passes.leaf)
         return out
 
-    if threads > 1 and len(passes.pieces) > 1:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            gradients = list(pool.map(gradient, passes.pieces))
-    else:
-        gradients = [gradient(piece) for piece in passes.pieces]
-    eta, regulariser = problem.step_size, problem.task.regulariser
-    moving = float(weights[counts > 0].sum())
-    total = problem.start * (float(weights.sum()) - eta * regulariser.l2 * moving)
-    for one in gradients:
-        total.sub_(one, alpha=eta)
-    if regulariser.l1 and moving:  # one client only, see can_share
-        total = regulariser.proximal(total / moving, eta) * moving
-    return total
+    return run_all([partial(gradient, rows, kept) for rows, kept in passes.pieces], threads=threads)

@@ -1,0 +1,54 @@
+"""Central training as anybody would write it: all blocks in one place, one gradient step a batch, torch's autograd."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+
+from benchmarks.cases import BATCH
+from crosshatch.data.federated import FederatedData
+from crosshatch.simulator.batch import SeededBatches
+from crosshatch.task.task import Task
+
+
+class Central:
+    """Rounds of `steps` gradient steps on one batch; `piece` rows at a time where the cache is to be spared."""
+
+    def __init__(
+        self, data: FederatedData, task: Task, *, steps: int, piece: int | None = None, channels_last: bool = False
+    ) -> None:
+        self.data, self.loss, self.steps = data, task.loss, steps
+        self.piece = piece or BATCH
+        self.format = torch.channels_last if channels_last else torch.contiguous_format
+        self.blocks = [copy.deepcopy(block) for block in task.blocks]
+        if channels_last:
+            self.blocks = [block.to(memory_format=torch.channels_last) for block in self.blocks]  # type: ignore[call-overload]
+        self.parameters = [p for block in self.blocks for p in block.parameters()]
+        self.batches, self.round = SeededBatches(1), 0
+
+    def run_round(self) -> None:
+        """Draw the batch, gather its rows, take the steps."""
+        ids = torch.as_tensor(self.batches.ids(self.round, 0, BATCH, len(self.data.y_train)))
+        self.round += 1
+        xs = [silo.train.index_select(0, ids) for silo in self.data.silos]
+        if self.format == torch.channels_last:
+            xs = [x.contiguous(memory_format=self.format) for x in xs]
+        y = self.data.y_train.index_select(0, ids)
+        for _ in range(self.steps):
+            self._step(xs, y)
+
+    def _step(self, xs: list[Tensor], y: Tensor) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
+        for low in range(0, BATCH, self.piece):
+            rows = slice(low, low + self.piece)
+            scores = self.blocks[0](xs[0][rows])
+            for block, x in zip(self.blocks[1:], xs[1:], strict=True):
+                scores = scores + block(x[rows])
+            torch.autograd.backward(self.loss.value(scores, y[rows]).sum() / BATCH)
+        with torch.no_grad():
+            for parameter in self.parameters:
+                assert parameter.grad is not None
+                parameter.sub_(parameter.grad, alpha=0.1)

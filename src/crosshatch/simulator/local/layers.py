@@ -1,0 +1,123 @@
+"""Chains of linear layers for many clients at once, forwards and backwards by hand: a step is a few batched products.
+
+Shapes: K clients, m rows each (padded), d inputs, o outputs. Each layer's weights are a tensor of their own: torch's
+batched product takes a slow path into results that do not lie together in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from crosshatch.simulator.local.chain import Chain
+
+_LONG = 2**15  # numbers of a client from which a product of its own is quicker than a share in a batched one
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One layer of all clients: weight (K, o, d), bias (K, 1, o) or None."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def tensors(self) -> list[Tensor]:
+        """Both, as the flat vector has them."""
+        return [self.weight] if self.bias is None else [self.weight, self.bias]
+
+
+def split(flat: Tensor, chain: Chain) -> list[Weights]:
+    """Layers of flat vectors (K, p), copied; p may be longer than the chain."""
+    layers = []
+    offset = 0
+    for layer in chain:
+        end = offset + layer.outputs * layer.inputs
+        weight = _own(flat[:, offset:end]).view(-1, layer.outputs, layer.inputs)
+        bias = _own(flat[:, end : offset + layer.size]).unsqueeze(1) if layer.bias else None
+        layers.append(Weights(weight, bias))
+        offset += layer.size
+    return layers
+
+
+def _own(view: Tensor) -> Tensor:
+    return view.clone(memory_format=torch.contiguous_format)
+
+
+def size(chain: Chain) -> int:
+    """Numbers in a chain."""
+    return sum(layer.size for layer in chain)
+
+
+def linear(x: Tensor, weights: Weights) -> Tensor:
+    """Outputs (K, m, o) of one layer before its activation."""
+    weight, bias = weights.weight, weights.bias
+    if weight.shape[1] > 1:
+        return torch.bmm(x, weight.mT) if bias is None else torch.baddbmm(bias, x, weight.mT)
+    # One output: products with a column vector are slow in batches, with a row vector they are not.
+    if x.shape[1] * x.shape[2] >= _LONG:
+        z = x.new_empty(x.shape[0], x.shape[1], 1)
+        for x_k, w_k, z_k in zip(x, weight.squeeze(1), z.squeeze(-1), strict=True):
+            torch.mv(x_k, w_k, out=z_k)
+    else:
+        z = torch.bmm(weight, x.mT).mT
+    return z if bias is None else z.add_(bias)
+
+
+def forward(layers: Sequence[Weights], chain: Chain, x: Tensor) -> list[Tensor]:
+    """Outputs of every layer, (K, m, o) each."""
+    outputs: list[Tensor] = []
+    for layer, weights in zip(chain, layers, strict=True):
+        x = activate(layer.activation, linear(x, weights))
+        outputs.append(x)
+    return outputs
+
+
+def backward(
+    chain: Chain,
+    layers: Sequence[Weights],
+    outputs: Sequence[Tensor],
+    x: Tensor,
+    gradient: Tensor,
+    eta: float,
+    decay: float,
+    *,
+    update: bool = True,
+    need_input: bool = True,
+) -> Tensor:
+    """Gradient at the chain's input; with `update` the layers take their step on the way, in place."""
+    for number in range(len(chain) - 1, -1, -1):
+        weights, layer = layers[number], chain[number]
+        below = x if number == 0 else outputs[number - 1]
+        gradient = slope(layer.activation, gradient, outputs[number])
+        passed_on = _to_input(gradient, weights.weight) if number or need_input else gradient
+        if update:
+            weights.weight.baddbmm_(gradient.mT, below, beta=decay, alpha=-eta)
+            if weights.bias is not None:
+                weights.bias.mul_(decay).sub_(gradient.sum(1, keepdim=True), alpha=eta)
+        gradient = passed_on
+    return gradient
+
+
+def _to_input(gradient: Tensor, weight: Tensor) -> Tensor:
+    return gradient * weight if weight.shape[1] == 1 else torch.bmm(gradient, weight)
+
+
+def activate(kind: str, z: Tensor) -> Tensor:
+    """The activation, in place."""
+    if kind == "relu":
+        return z.clamp_(min=0)
+    if kind == "tanh":
+        return z.tanh_()
+    return z.sigmoid_() if kind == "sigmoid" else z
+
+
+def slope(kind: str, gradient: Tensor, output: Tensor) -> Tensor:
+    """`gradient` times the activation's derivative, found from its output; in place."""
+    if kind == "relu":
+        return gradient.mul_(output > 0)
+    if kind == "tanh":
+        return gradient.mul_(1 - output * output)
+    return gradient.mul_(output * (1 - output)) if kind == "sigmoid" else gradient

@@ -1,0 +1,77 @@
+"""Modules at work under weights from outside: a copy for each thread, parameters as views of one flat buffer."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import WeakKeyDictionary
+
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from crosshatch.task.fusion import Head
+from crosshatch.task.task import Task
+from crosshatch.trees import Layout
+
+_LOCAL = threading.local()
+
+
+def call(module: nn.Module, flat: Tensor, x: Tensor) -> Tensor:
+    """The module's outputs for x, its parameters those of the flat vector (p,)."""
+    out: Tensor = functional_call(_own(module), Layout.of(module).views(flat), (x,))
+    return out
+
+
+def _own(module: nn.Module) -> nn.Module:
+    """This thread's copy of the module: a call swaps its parameters for a moment."""
+    if threading.current_thread() is threading.main_thread():
+        return module
+    if not hasattr(_LOCAL, "copies"):
+        _LOCAL.copies = WeakKeyDictionary()
+    mine: nn.Module = _LOCAL.copies.get(module)
+    if mine is None:
+        mine = _LOCAL.copies[module] = copy.deepcopy(module)
+    for its, template in zip(mine.modules(), module.modules(), strict=True):
+        its.training = template.training
+    return mine
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """The module in evaluation mode; afterwards every submodule is in the mode it was in."""
+    modes = [(inner, inner.training) for inner in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for inner, mode in modes:
+            inner.training = mode
+
+
+def frozen(task: Task, silo: int) -> list[slice]:
+    """Where the numbers which are not trained stand in a silo's flat vector."""
+    fusion = task.fusion
+    modules = [task.blocks[silo], *([fusion.module] if isinstance(fusion, Head) and fusion.holder == silo else [])]
+    found = []
+    offset = 0
+    for parameter in (p for module in modules for p in module.parameters()):
+        if not parameter.requires_grad:
+            found.append(slice(offset, offset + parameter.numel()))
+        offset += parameter.numel()
+    return found
+
+
+class Replica:
+    """A copy of a module whose parameters are views of one flat buffer."""
+
+    def __init__(self, module: nn.Module, flat: Tensor) -> None:
+        """Copy the module and bind its parameters to the buffer."""
+        self.module = copy.deepcopy(module)
+        self.trained: list[Tensor] = []
+        for name, view in Layout.of(module).views(flat).items():
+            parameter = self.module.get_parameter(name)
+            parameter.data = view
+            if parameter.requires_grad:
+                self.trained.append(parameter)

@@ -1,0 +1,29 @@
+"""Threads for work that torch does not spread well itself: each takes whole pieces, with one thread inside torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Kept for the life of the process: telling torch about its threads throws away the kernels it prepared."""
+    return ThreadPoolExecutor(threads, "crosshatch", initializer=torch.set_num_threads, initargs=(1,))
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
+
+
+def run_all(work: Sequence[Callable[[], T]], *, threads: int) -> list[T]:
+    """Results in the order of `work`, whoever computed them; here and now for one thread or one piece of work."""
+    if threads == 1 or len(work) <= 1:
+        return [one() for one in work]
+    return list(_pool(threads).map(lambda one: one(), work))
