@@ -31,7 +31,7 @@ class Heard:
     def shapes(self, sender: str, receiver: str, exchange: str, step: int = 0) -> list[tuple[tuple[int, ...], ...]]:
         """Shapes of the tensors in the messages of an exchange between two parties."""
         wanted = (sender, receiver, exchange, step)
-        return [m[5] for m in self.messages if (m[0], m[1], m[3], m[4]) == wanted]
+        return [tuple(shape for _, shape in m[5]) for m in self.messages if (m[0], m[1], m[3], m[4]) == wanted]
 
 
 def listen(case: Case, algorithm: Algorithm, *, rounds: int, **options: Any) -> Heard:
@@ -62,8 +62,8 @@ def really_encoded(messages: list[Message], dtype: torch.dtype) -> dict[str, dic
     links: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     exchanges: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for message in messages:
-        _, _, round, exchange, step, shapes = message
-        tensors = tuple(torch.randn(shape, dtype=dtype) for shape in shapes)
+        _, _, round, exchange, step, specs = message
+        tensors = tuple(torch.zeros(shape, dtype=kind) for kind, shape in specs)
         length = len(wire.encode("0badcafe", round, exchange, tensors, step=step))
         for entry in (links[kind_of_link(message)], exchanges[exchange]):
             entry[0] += length

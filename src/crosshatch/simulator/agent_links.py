@@ -77,7 +77,7 @@ class AgentLinks:
             self.meter.count(f"{link} {label}", exchange, messages=len(sizes), size=sum(sizes))
         if self.log:
             for (sender, receiver), step in zip(names, steps, strict=True):
-                self.log((sender, receiver, round, exchange, int(step), (self.shape,)))
+                self.log((sender, receiver, round, exchange, int(step), content))
         seconds = [
             self.network.transfer(link, direction, np.array([size]), self.agents[agent], None)[0]
             for agent, size in zip(agents, sizes, strict=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
 import torch
 
+from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.exchanges import Algorithm
@@ -15,6 +17,7 @@ from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import BatchSource, SeededBatches
+from crosshatch.simulator.coding import Coding
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.local.solve import Strategy
@@ -32,6 +35,7 @@ class Engine:
     strategy: Strategy
     threads: int
     precision: torch.dtype
+    codecs: Mapping[str, AnyCodec] = field(default_factory=dict)
 
 
 def move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedData:
@@ -61,13 +65,14 @@ def assemble(
         _check_topology(data, algorithm)
     if data.groups is None or central:
         source = batches if batches is not None and not isinstance(batches, tuple) else SeededBatches(seed)
-        return _one(data, task, algorithm, engine, widths, source, suffix="")
+        return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
     names = np.unique(data.groups)
     groups = []
     for g in names:
         source = batches[g] if isinstance(batches, tuple) else SeededBatches(torch_seed(seed, "group", int(g)))
         part = _restrict(data, np.flatnonzero(data.groups == g))
-        groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}"))
+        own = torch_seed(seed, "codecs", int(g))
+        groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}", seed=own))
     samples = np.array([len(group.data.y_train) for group in groups])
     shape = data.group_shape or (len(groups),)
     tiers = tuple(np.arange(len(groups)) // prod(shape[level:]) for level in range(len(shape)))
@@ -83,6 +88,7 @@ def _one(
     source: BatchSource,
     *,
     suffix: str,
+    seed: int,
 ) -> SimulatedFederation:
     central = bool(getattr(algorithm, "central", False))
     names = [silo.name + suffix for silo in data.silos]
@@ -94,9 +100,7 @@ def _one(
         single = frozenset()
     clocks = Clocks(np.zeros(len(names)))
     pairs = bool(getattr(algorithm, "pairs", False))
-    traffic = Traffic(
-        names, engine.network, engine.precision, engine.meter, clocks, free=central, single=single, together=pairs
-    )
+    traffic = Traffic(names, engine.network, engine.meter, clocks, free=central, single=single, together=pairs)
     if pairs:
         data = _pair(data)
     return SimulatedFederation(
@@ -105,6 +109,7 @@ def _one(
         traffic,
         source,
         widths,
+        Coding(engine.codecs, seed, len(data.y_train)),
         strategy=engine.strategy,
         threads=engine.threads,
         keep_passes=algorithm.local_steps == 1 or central,

@@ -105,6 +105,7 @@ class VerticalCourse:
         for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):
             tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
             tensors[f"hubs.{g}"] = torch.as_tensor(group.traffic.clocks.hubs.copy())
+            tensors |= {f"codec.{g}.{name}": memory for name, memory in group.coding.snapshot().items()}
         return tensors
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -115,6 +116,8 @@ class VerticalCourse:
             assert [b.shape for b in base] == [like.shape for like in blocks.base]
             restored.append(Blocks(base))
             group.traffic.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
+            mine = f"codec.{g}."
+            group.coding.restore({k.removeprefix(mine): t for k, t in tensors.items() if k.startswith(mine)})
         self.blocks = tuple(restored)
 
 

@@ -13,10 +13,12 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.batch import Batch, BatchSource, Ids, draw, share_out
+from crosshatch.simulator.coding import Coding
 from crosshatch.simulator.forward import forward, forward_rows
-from crosshatch.simulator.local.problem import Known, Part, Passes, Problem
+from crosshatch.simulator.local.problem import Part, Passes, Problem
 from crosshatch.simulator.local.solve import Strategy, choose, solve
 from crosshatch.simulator.messages import Routes
+from crosshatch.simulator.sharing import Sharing
 from crosshatch.simulator.traffic import Traffic
 from crosshatch.simulator.values import Blocks, Embeddings, Frozen, Moved
 from crosshatch.task.fusion import Head
@@ -32,6 +34,7 @@ class SimulatedFederation:
     traffic: Traffic
     source: BatchSource
     widths: tuple[int, ...]  # of the silos' embeddings
+    coding: Coding
     strategy: Strategy = "auto"
     threads: int = 1
     keep_passes: bool = False  # the next local work is a single step: keep the exchange's forward pass for it
@@ -61,7 +64,11 @@ class SimulatedFederation:
     def routes(self) -> Routes:
         fusion, layout = self.task.fusion, self.task.head_layout
         head = (layout.size, fusion.holder) if isinstance(fusion, Head) and layout is not None else None
-        return Routes(self.traffic, self.widths, head)
+        return Routes(self.traffic, self.data.silos[0].train.dtype, self.widths, head, self.coding.codecs)
+
+    @cached_property
+    def _sharing(self) -> Sharing:
+        return Sharing(self.data, self.task, self.coding, self.widths)
 
     def _clients(self, silo: int) -> int:
         return 1 if self.one_client else self.data.silos[silo].clients
@@ -99,7 +106,10 @@ class SimulatedFederation:
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo") -> Blocks:
         """Hub (or server) to clients at work."""
         self.routes.blocks_down(batch, [weights.shape[0] for weights in blocks.base], within)
-        return Blocks(blocks.base)
+        code = self.coding.vector
+        return Blocks(
+            tuple(code("broadcast", str(j), weights, round=batch.round) for j, weights in enumerate(blocks.base))
+        )
 
     def average(
         self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal", within: Within = "silo"
@@ -108,7 +118,20 @@ class SimulatedFederation:
         if blocks.moved is None:
             return blocks
         shares = self.client_weights(batch, weights)
-        return self.finish_average(blocks, batch, shares, blocks.moved.sums(shares), within)
+        sums = (
+            blocks.moved.sums(shares) if "average" not in self.coding.codecs else self.coded_sums(blocks, batch, shares)
+        )
+        return self.finish_average(blocks, batch, shares, sums, within)
+
+    def coded_sums(self, blocks: Blocks, batch: Batch, shares: dict[int, Tensor]) -> dict[int, Tensor]:
+        """Weighted sums of what arrives of the clients' blocks: each sends how far it moved from its silo's block."""
+        assert blocks.moved is not None
+        sums = {}
+        for j, rows in blocks.moved.rows().items():
+            clients, base = batch.clients[j], blocks.base[j]
+            arrived = self.coding.vectors("average", str(j), rows - base, clients, self._clients(j), round=batch.round)
+            sums[j] = shares[j].to(rows) @ (arrived + base)
+        return sums
 
     def client_weights(self, batch: Batch, weights: ClientWeights) -> dict[int, Tensor]:
         """For each silo the weights of its clients at work in the average."""
@@ -145,7 +168,8 @@ class SimulatedFederation:
         passes: list[Passes | None] = [None] * len(self.silos) if known is None else list(known.passes)
         for j in self.silos if only is None else (only,):
             values[j], passes[j] = self._embed_silo(blocks, batch, j)
-        return Embeddings(tuple(values), tuple(passes), self._head(blocks))
+        seen = {} if known is None else {j: rows for j, rows in known.seen.items() if j != only}
+        return Embeddings(tuple(values), tuple(passes), self._head(blocks), seen)
 
     def _embed_silo(self, blocks: Blocks, batch: Batch, silo: int) -> tuple[tuple[Tensor, ...], Passes | None]:
         """Outputs in the batch's order, part by part, and the first part's pass where it is kept."""
@@ -173,31 +197,7 @@ class SimulatedFederation:
         receivers = list(self.silos) if to is None else [to]
         if len(self.silos) > 1:
             self.routes.share(batch, receivers)
-        known: list[tuple[Known, ...] | None] = [None] * len(self.silos)
-        for s, values in enumerate(zip(*embeddings.values, strict=True)):
-            labels = self._labels(batch, s)
-            for j, rest in zip(receivers, self._others(values, receivers), strict=True):
-                share = batch.shares[j][s]
-                known[j] = (*(known[j] or ()), Known(y=share.sort(labels), rest=share.sort(rest)))
-        return Frozen(tuple(known), embeddings.head, embeddings.passes)
-
-    def _others(self, values: Sequence[Tensor], receivers: Sequence[int]) -> list[Tensor]:
-        """For each receiver what the other silos say: their sum, or all embeddings side by side."""
-        if isinstance(self.task.fusion, Head):
-            beside = torch.cat(list(values), dim=-1)
-            return [beside for _ in receivers]
-        before, after = [torch.zeros_like(values[0])], [torch.zeros_like(values[0])]
-        for value in values[:-1]:
-            before.append(before[-1] + value)
-        for value in reversed(values[1:]):
-            after.append(after[-1] + value)
-        return [before[j] + after[len(values) - 1 - j] for j in receivers]
-
-    def _labels(self, batch: Batch, part: int) -> Tensor:
-        labels = self.data.y_train
-        if batch.whole:
-            return labels
-        return labels.index_select(0, torch.as_tensor(batch.parts[part], device=labels.device))
+        return self._sharing.share(embeddings, batch, receivers, to=to)
 
     def share_derivatives(
         self,
@@ -214,34 +214,10 @@ class SimulatedFederation:
         receivers = list(self.silos) if to is None else [to]
         senders = self.silos if senders is None else senders
         self.routes.derivatives(batch, holder, senders, receivers, step=step, inner=around is not None)
-        reference = embeddings if around is None else around
-        known: list[tuple[Known, ...] | None] = [None] * len(self.silos)
-        for s, values in enumerate(zip(*reference.values, strict=True)):
-            labels = self._labels(batch, s)
-            for j, rest in zip(receivers, self._others(values, receivers), strict=True):
-                share = batch.shares[j][s]
-                if j == holder:
-                    piece = Known(y=share.sort(labels), rest=share.sort(rest))
-                else:
-                    derivative = self._derivative(j, embeddings.values[j][s], rest, labels, reference.head)
-                    piece = Known(derivative=share.sort(derivative))
-                known[j] = (*(known[j] or ()), piece)
-        return Frozen(tuple(known), reference.head, embeddings.passes)
-
-    def _derivative(self, silo: int, own: Tensor, rest: Tensor, labels: Tensor, head: Tensor | None) -> Tensor:
-        """Each sample's derivative of the loss with respect to this silo's embedding (n, e)."""
-        loss = self.task.loss
-        if head is None:
-            return loss.derivative(own + rest, labels)
-        low, high = self._columns(silo)
-        leaf = own.detach().requires_grad_()
-        scores = self.task.apply_head(head, torch.cat([rest[:, :low], leaf, rest[:, high:]], dim=-1))
-        return torch.autograd.grad(loss.value(scores, labels).sum(), leaf)[0]
-
-    def _columns(self, silo: int) -> tuple[int, int]:
-        """Where a silo's embedding stands among all of them."""
-        low = sum(self.widths[:silo])
-        return low, low + self.widths[silo]
+        return self._sharing.derivatives(
+            embeddings, batch, around=embeddings if around is None else around, holder=holder, senders=senders,
+            receivers=receivers, step=step,
+        )  # fmt: skip
 
     def descend(
         self,
@@ -267,7 +243,7 @@ class SimulatedFederation:
             )
             problems[j] = Problem(
                 task=self.task, silo=j, parts=parts, start=earlier.get(j, blocks.base[j]),
-                head=None if self.task.holds_head(j) else frozen.head, columns=self._columns(j),
+                head=None if self.task.holds_head(j) else frozen.head, columns=self._sharing.columns(j),
                 steps=steps, step_size=step_size, first=first, pull=pull, passes=frozen.passes[j],
             )  # fmt: skip
             self.traffic.work(j, batch.clients[j], _steps_worked(parts, first, steps))
@@ -281,7 +257,9 @@ class SimulatedFederation:
         if blocks.moved is None or len(self.traffic.single) < len(self.silos):
             return blocks
         base = list(blocks.base)
-        for j, weights in blocks.moved.sums({j: torch.ones(1, dtype=torch.float64) for j in blocks.moved.problems}).items():
+        for j, weights in blocks.moved.sums(
+            {j: torch.ones(1, dtype=torch.float64) for j in blocks.moved.problems}
+        ).items():
             base[j] = weights
         return Blocks(tuple(base))
 

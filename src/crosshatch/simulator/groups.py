@@ -17,7 +17,7 @@ from torch import Tensor
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.batch import Batch, Ids
 from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.traffic import Call, Traffic
+from crosshatch.simulator.traffic import Call, Specs
 from crosshatch.simulator.values import Blocks, Embeddings, Frozen
 
 T = TypeVar("T")
@@ -89,18 +89,23 @@ class GroupedFederation:
         call = Call("average groups", round)
         for member in np.unique(self.tiers[level]):
             mine = np.flatnonzero(self.tiers[level] == member)
-            self._each_hub(mine, blocks[0], lambda t, j, size: t.hub_to_server(j, size, 1, call))
+            self._each_hub(mine, blocks[0], lambda group, j, specs: group.traffic.hub_to_server(j, specs, 1, call))
             self._meet(mine)
-            self._each_hub(mine, blocks[0], lambda t, j, size: t.server_to_hub(j, size, 1, call))
-            mean = self._mean([blocks[g] for g in mine], self.samples[mine])
+            self._each_hub(mine, blocks[0], lambda group, j, specs: group.traffic.server_to_hub(j, specs, 1, call))
+            mean = self._mean([self._arrived(blocks[g], int(g), round) for g in mine], self.samples[mine])
             for g in mine:
                 averaged[g] = mean
         return tuple(averaged)
 
-    def _each_hub(self, groups: Ids, blocks: Blocks, what: Callable[[Traffic, int, int], object]) -> None:
+    def _each_hub(self, groups: Ids, blocks: Blocks, what: Callable[[SimulatedFederation, int, Specs], object]) -> None:
         for g in groups:
             for j, weights in enumerate(blocks.base):
-                what(self.groups[g].traffic, j, weights.shape[0])
+                what(self.groups[g], j, self.groups[g].routes.block("average groups", weights.shape[0]))
+
+    def _arrived(self, blocks: Blocks, group: int, round: int) -> Blocks:
+        """What the server gets of a group's blocks."""
+        coding = self.groups[group].coding
+        return Blocks(tuple(coding.vector("average groups", str(j), w, round=round) for j, w in enumerate(blocks.base)))
 
     def _meet(self, groups: Ids | None = None) -> None:
         """The server waits for the last hub; nobody goes on before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import TrainingError
 from crosshatch.exchanges import Algorithm
@@ -58,12 +59,13 @@ class Simulator:
         network: Network | None = None,
         batches: BatchSource | tuple[BatchSource, ...] | None = None,
         walks: npt.NDArray[np.int64] | None = None,
+        codecs: Mapping[str, AnyCodec] | None = None,
         strategy: Strategy = "auto",
         threads: int | None = None,
         device: str = "cpu",
         precision: torch.dtype = torch.float32,
     ) -> None:
-        """Put the parties together; weights start as the task's modules have them."""
+        """Put the parties together; weights start as the task's modules have them. `codecs` are by exchange."""
         keep_freed_memory()
         if threads is not None:
             torch.set_num_threads(threads)
@@ -72,7 +74,12 @@ class Simulator:
         self.algorithm = algorithm
         self.meter = Meter()
         engine = Engine(
-            network or ConstantNetwork(), self.meter, strategy, threads or torch.get_num_threads(), precision
+            network or ConstantNetwork(),
+            self.meter,
+            strategy,
+            threads or torch.get_num_threads(),
+            precision,
+            codecs or {},
         )
         self.threads = engine.threads
         self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens

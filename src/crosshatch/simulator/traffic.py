@@ -6,8 +6,9 @@ no link between hub and client, and where all is on one machine (central trainin
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,15 @@ from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Direction, Network
 
 Ids = npt.NDArray[np.int64]
-Message = tuple[str, str, int, str, int, tuple[tuple[int, ...], ...]]
-"""Sender, receiver, round, exchange, step, shapes: everything that decides a message's bytes but its numbers."""
-Shapes = Callable[[int], tuple[tuple[int, ...], ...]]
-"""Shapes of the tensors in a message about so many rows."""
+Specs = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
+"""Types and shapes of the tensors in a message."""
+Message = tuple[str, str, int, str, int, Specs]
+"""Sender, receiver, round, exchange, step, tensors: everything that decides a message's bytes but its numbers."""
+Contents = Callable[[int], Specs]
+"""The tensors in a message about so many rows."""
+
+_LONGER = (128, 256, 2**16, 2**32)
+"""From these numbers on a header's integer takes more bytes."""
 
 
 @dataclass
@@ -30,29 +36,29 @@ class Traffic:
 
     silos: Sequence[str]
     network: Network
-    dtype: torch.dtype
     meter: Meter
     clocks: Clocks
     free: bool = False
     single: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
     together: bool = False  # the hubs of a group are one party: devices talk to their hospital
     log: Callable[[Message], None] | None = None
+    _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)
 
-    def clients_to_hub(self, silo: int, clients: Ids, rows: Ids, shapes: Shapes, call: Call) -> None:
+    def clients_to_hub(self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call) -> None:
         """Every client with rows sends its hub one message; the hub waits for the last."""
         if self.free or silo in self.single:
             return
-        sizes = self._client_sizes(silo, clients, rows, shapes, call, "up")
+        sizes = self._client_sizes(silo, clients, rows, contents, call, "up")
         seconds = self.network.transfer("client-hub", "up", sizes, self.silos[silo], clients)
         if (rows > 0).any():
             arrival = (self.clocks.clients[silo] + seconds)[rows > 0].max()
             self.clocks.hubs[silo] = max(self.clocks.hubs[silo], arrival)
 
-    def hub_to_clients(self, silo: int, clients: Ids, rows: Ids, shapes: Shapes, call: Call) -> None:
+    def hub_to_clients(self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call) -> None:
         """The hub sends every client with rows one message."""
         if self.free or silo in self.single:
             return
-        sizes = self._client_sizes(silo, clients, rows, shapes, call, "down")
+        sizes = self._client_sizes(silo, clients, rows, contents, call, "down")
         seconds = self.network.transfer("client-hub", "down", sizes, self.silos[silo], clients)
         before = self.clocks.clients.get(silo)
         arrival = self.clocks.hubs[silo] + seconds
@@ -64,7 +70,7 @@ class Traffic:
         self,
         sender: int,
         receivers: Sequence[int],
-        shapes: tuple[tuple[int, ...], ...],
+        specs: Specs,
         direction: Direction,
         call: Call,
     ) -> dict[int, float]:
@@ -73,11 +79,11 @@ class Traffic:
             return {}
         if self.together:
             return {receiver: float(self.clocks.hubs[sender]) for receiver in receivers}
-        size = self._size(shapes, call)
+        size = self._size(specs, call)
         self.meter.count(f"hub-hub {direction}", call.exchange, messages=len(receivers), size=size * len(receivers))
         if self.log:
             for receiver in receivers:
-                self.log((self.silos[sender], self.silos[receiver], call.round, call.exchange, call.step, shapes))
+                self.log((self.silos[sender], self.silos[receiver], call.round, call.exchange, call.step, specs))
         seconds = self.network.transfer("hub-hub", direction, np.array([size]), self.silos[sender], None)[0]
         return {receiver: float(self.clocks.hubs[sender] + seconds) for receiver in receivers}
 
@@ -87,24 +93,22 @@ class Traffic:
             for hub, when in arrival.items():
                 self.clocks.hubs[hub] = max(self.clocks.hubs[hub], when)
 
-    def hub_to_server(self, silo: int, numbers: int, messages: int, call: Call) -> float:
-        """A hub sends the server so many blocks of so many numbers; returns when they are there."""
-        self.clocks.hubs[silo] += self._server_leg(silo, numbers, messages, "up", call)
-        return float(self.clocks.hubs[silo])
+    def hub_to_server(self, silo: int, specs: Specs, messages: int, call: Call) -> None:
+        """A hub sends the server so many messages."""
+        self.clocks.hubs[silo] += self._server_leg(silo, specs, messages, "up", call)
 
-    def server_to_hub(self, silo: int, numbers: int, messages: int, call: Call) -> None:
-        """The server sends a hub so many blocks."""
-        self.clocks.hubs[silo] += self._server_leg(silo, numbers, messages, "down", call)
+    def server_to_hub(self, silo: int, specs: Specs, messages: int, call: Call) -> None:
+        """The server sends a hub so many messages."""
+        self.clocks.hubs[silo] += self._server_leg(silo, specs, messages, "down", call)
 
-    def _server_leg(self, silo: int, numbers: int, messages: int, direction: Direction, call: Call) -> float:
-        shapes = ((numbers,),)
-        size = self._size(shapes, call) * messages
+    def _server_leg(self, silo: int, specs: Specs, messages: int, direction: Direction, call: Call) -> float:
+        size = self._size(specs, call) * messages
         self.meter.count(f"group-server {direction}", call.exchange, messages=messages, size=size)
         if self.log:
             ends = (self.silos[silo], "server")
             sender, receiver = ends if direction == "up" else ends[::-1]
             for _ in range(messages):
-                self.log((sender, receiver, call.round, call.exchange, call.step, shapes))
+                self.log((sender, receiver, call.round, call.exchange, call.step, specs))
         return float(self.network.transfer("group-server", direction, np.array([size]), self.silos[silo], None)[0])
 
     def work(self, silo: int, clients: Ids, steps: Ids) -> None:
@@ -118,12 +122,11 @@ class Traffic:
             )
 
     def _client_sizes(
-        self, silo: int, clients: Ids, rows: Ids, shapes: Shapes, call: Call, direction: Direction
+        self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call, direction: Direction
     ) -> Ids:
         """Bytes of each client's message; a client with no rows takes no part."""
-        distinct, which = np.unique(rows, return_inverse=True)
-        sizes: Ids = np.array([self._size(shapes(int(n)), call) if n else 0 for n in distinct])[which]
-        sent = int((rows > 0).sum())
+        sizes = self._sizes(rows, contents, call)
+        sent = int(np.count_nonzero(rows))
         if sent:
             self.meter.count(f"client-hub {direction}", call.exchange, messages=sent, size=int(sizes.sum()))
         if self.log:
@@ -131,11 +134,27 @@ class Traffic:
                 if n:
                     ends = (f"{self.silos[silo]}/{client}", self.silos[silo])
                     sender, receiver = ends if direction == "up" else ends[::-1]
-                    self.log((sender, receiver, call.round, call.exchange, call.step, shapes(int(n))))
+                    self.log((sender, receiver, call.round, call.exchange, call.step, contents(int(n))))
         return sizes
 
-    def _size(self, shapes: tuple[tuple[int, ...], ...], call: Call) -> int:
-        return wire.size(call.round, call.exchange, tuple((self.dtype, shape) for shape in shapes), step=call.step)
+    def _sizes(self, rows: Ids, contents: Contents, call: Call) -> Ids:
+        """Bytes of messages about so many rows, 0 for none; looked up, since the next round asks for the same ones."""
+        key = (contents, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.step))
+        table = self._tables.get(key)
+        most = int(rows.max(initial=0))
+        if table is None or len(table) <= most:
+            wider = np.full(2 * most + 2, -1, dtype=np.int64)
+            wider[: 0 if table is None else len(table)] = [] if table is None else table
+            table = self._tables[key] = wider
+        sizes: Ids = table[rows]
+        if sizes.min(initial=0) < 0:
+            for n in np.unique(rows):
+                table[n] = self._size(contents(int(n)), call) if n else 0
+            sizes = table[rows]
+        return sizes
+
+    def _size(self, specs: Specs, call: Call) -> int:
+        return wire.size(call.round, call.exchange, specs, step=call.step)
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,14 @@ class Moved:
 class Embeddings:
     """Outputs of every silo's block, part by part, in the batch's order.
 
-    `passes` are forward passes kept for a first local step, `head` is the head of that moment (None for a sum).
+    `passes` are forward passes kept for a first local step, `head` is the head of that moment (None for a sum). `seen`
+    is what others got to see of a silo's values where a codec stood in between.
     """
 
     values: tuple[tuple[Tensor, ...], ...]  # [silo][part] (n, e)
     passes: tuple[Passes | None, ...]
     head: Tensor | None
+    seen: dict[int, tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
