@@ -31,7 +31,6 @@ from tests.equivalence.modules import make_block, make_head
 Ids = npt.NDArray[np.int64]
 ROUNDS = 3
 EXACT = 1e-10
-ONE_STEP = 1e-7  # to become EXACT when test_a_single_step_keeps_double_precision passes
 CLASSES = 3
 KINDS = ("linear", "mlp", "convolution", "gated")
 LOSSES: tuple[Loss, ...] = (Squared(), Logistic(), CrossEntropy())
@@ -86,11 +85,6 @@ class Case:
     def with_task(self, **changes: Any) -> Case:
         """The same with another part of the task."""
         return replace(self, task=replace(self.task, **changes))
-
-    @property
-    def tolerance(self) -> float:
-        """How far one party a silo may be off."""
-        return ONE_STEP if self.steps == 1 else EXACT
 
     @property
     def label_holder(self) -> str:

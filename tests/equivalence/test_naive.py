@@ -15,34 +15,34 @@ from crosshatch.schedules import Constant
 from crosshatch.task.losses import Squared
 from crosshatch.task.regulariser import Regulariser
 from tests.equivalence import naive
-from tests.equivalence.federations import EXACT, ONE_STEP, ROUNDS, Case, assert_same, cases, make_data, make_task
+from tests.equivalence.federations import ROUNDS, Case, assert_same, cases, make_data, make_task
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(case=cases(clients=(1, 1)), order=st.sampled_from(("parallel", "sequential")), mu=st.sampled_from((0.0, 0.5)))
 def test_fedbcd_is_the_papers_loop(case: Case, order: str, mu: float) -> None:
     found = case.simulate(FedBCD(**case.settings, order=order, proximal=mu))  # type: ignore[arg-type]
-    assert_same(found.weights, naive.fedbcd(case, ROUNDS, sequential=order == "sequential", mu=mu), case.tolerance)
+    assert_same(found.weights, naive.fedbcd(case, ROUNDS, sequential=order == "sequential", mu=mu))
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(case=cases(clients=(1, 1)), order=st.sampled_from(("parallel", "sequential")), mu=st.sampled_from((0.0, 0.5)))
 def test_fedbcd_with_held_labels_is_the_papers_loop(case: Case, order: str, mu: float) -> None:
     case = case.with_labels(case.label_holder)
     holder = [silo.name for silo in case.data.silos].index(case.label_holder)
     found = case.simulate(FedBCD(**case.settings, order=order, proximal=mu))  # type: ignore[arg-type]
     wanted = naive.fedbcd(case, ROUNDS, sequential=order == "sequential", mu=mu, label_holder=holder)
-    assert_same(found.weights, wanted, case.tolerance)
+    assert_same(found.weights, wanted)
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(case=cases(), batches=st.sampled_from(("reused", "fresh")))
 def test_tdcd_is_the_papers_loop(case: Case, batches: str) -> None:
     found = case.simulate(TDCD(**case.settings, batches=batches))  # type: ignore[arg-type]
     assert_same(found.weights, naive.tdcd(case, ROUNDS, fresh=batches == "fresh"))
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(case=cases(), batches=st.sampled_from(("reused", "fresh")))
 def test_tdcd_with_the_rounds_derivatives_is_a_naive_loop(case: Case, batches: str) -> None:
     case = case.with_labels(case.label_holder)
@@ -51,7 +51,7 @@ def test_tdcd_with_the_rounds_derivatives_is_a_naive_loop(case: Case, batches: s
     assert_same(found.weights, naive.tdcd(case, ROUNDS, fresh=batches == "fresh", label_holder=holder))
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(case=cases(l1=True), batches=st.sampled_from(("reused", "fresh")))
 def test_l1_is_naive_proximal_gradient_descent_at_every_client(case: Case, batches: str) -> None:
     found = case.simulate(TDCD(**case.settings, batches=batches))  # type: ignore[arg-type]
@@ -62,31 +62,31 @@ def test_l1_is_naive_proximal_gradient_descent_at_every_client(case: Case, batch
 @given(case=cases(clients=(1, 1), l1=True))
 def test_l1_is_naive_proximal_gradient_descent_at_every_party(case: Case) -> None:
     found = case.simulate(FedBCD(**case.settings))
-    assert_same(found.weights, naive.fedbcd(case, ROUNDS), case.tolerance)
+    assert_same(found.weights, naive.fedbcd(case, ROUNDS))
 
 
 @settings(max_examples=20)
 @given(case=cases(clients=(1, 1), steps=(1, 1)))
 def test_fedsgd_is_joint_gradient_descent(case: Case) -> None:
     found = case.simulate(FedSGD(step_size=case.step_size, batch_size=case.batch_size))
-    assert_same(found.weights, naive.joint(case, ROUNDS), ONE_STEP)
+    assert_same(found.weights, naive.joint(case, ROUNDS))
 
 
-@pytest.mark.xfail(reason="one party's weight in its own sum is float32: 1 / 5 is off by 3e-9", strict=True)
 def test_a_single_step_keeps_double_precision() -> None:
+    """One over five samples is no number of single precision."""
     data = make_data(np.random.default_rng(0), [2], [1], 5, Squared())
     task = make_task(0, ["linear"], [2], Squared(), None, Regulariser())
     case = Case(data, task, 1, Constant(0.1), np.zeros((ROUNDS, 1, 1), dtype=np.int64), None, "auto")
-    assert_same(case.simulate(FedBCD(**case.settings)).weights, naive.joint(case, ROUNDS), EXACT)
+    assert_same(case.simulate(FedBCD(**case.settings)).weights, naive.joint(case, ROUNDS))
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(case=cases(), l1=st.booleans(), batches=st.sampled_from(("reused", "fresh")))
 def test_central_is_joint_gradient_descent(case: Case, l1: bool, batches: str) -> None:
     if l1:
         case = case.with_task(regulariser=type(case.task.regulariser)(l2=case.task.regulariser.l2, l1=0.05))
     found = case.simulate(Central(**case.settings, batches=batches))  # type: ignore[arg-type]
-    assert_same(found.weights, naive.joint(case, ROUNDS, fresh=batches == "fresh"), ONE_STEP)
+    assert_same(found.weights, naive.joint(case, ROUNDS, fresh=batches == "fresh"))
 
 
 @settings(max_examples=10)

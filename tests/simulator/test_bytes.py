@@ -28,7 +28,7 @@ def check(heard: Heard, dtype: torch.dtype) -> None:
     assert heard.simulator.meter.bytes == sum(size for size, _ in encoded["exchanges"].values())
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     case=cases(kinds=LINEAR),
     held=st.booleans(),
@@ -42,7 +42,7 @@ def test_tdcd(case: Case, held: bool, batches: str, derivatives: str, dtype: tor
     check(listen(case, algorithm, rounds=2, precision=dtype), dtype)
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(
     case=cases(clients=(1, 1), kinds=LINEAR),
     held=st.booleans(),

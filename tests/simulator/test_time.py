@@ -21,7 +21,7 @@ LINEAR = ("linear",)
 seconds = st.integers(0, 40).map(lambda n: n / 4)  # sums of these are exact
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(case=cases(kinds=LINEAR), comm=seconds, comp=seconds)
 def test_a_tdcd_round_takes_three_round_trips_and_q_steps(case: Case, comm: float, comp: float) -> None:
     """`3 t_comm + Q t_comp`; with one silo there is nothing to share: one round trip."""
@@ -30,7 +30,7 @@ def test_a_tdcd_round_takes_three_round_trips_and_q_steps(case: Case, comm: floa
     assert found.seconds == ROUNDS * (trips * comm + case.steps * comp)
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(case=cases(kinds=LINEAR), comm=seconds, comp=seconds)
 def test_fresh_batches_cost_a_client_only_the_steps_it_has_samples_for(case: Case, comm: float, comp: float) -> None:
     found = case.simulate(TDCD(**case.settings, batches="fresh"), network=ConstantNetwork(comm, comp), rounds=1)
@@ -43,7 +43,7 @@ def test_fresh_batches_cost_a_client_only_the_steps_it_has_samples_for(case: Cas
     assert most <= case.steps
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(case=cases(clients=(1, 1), kinds=LINEAR), held=st.booleans(), comm=seconds, comp=seconds)
 def test_fedbcd_in_parallel_takes_one_round_trip(case: Case, held: bool, comm: float, comp: float) -> None:
     case = case.with_labels(case.label_holder if held else None)
@@ -52,7 +52,7 @@ def test_fedbcd_in_parallel_takes_one_round_trip(case: Case, held: bool, comm: f
     assert found.seconds == ROUNDS * (trips * comm + case.steps * comp)
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(case=cases(clients=(1, 1), silos=(2, 4), kinds=LINEAR), comm=seconds, comp=seconds)
 def test_fedbcd_in_turn_takes_turns(case: Case, comm: float, comp: float) -> None:
     """K parties one after the other: K times the parallel round (the paper sees double the time with two)."""
@@ -162,9 +162,6 @@ def test_the_answer_of_the_labels_holder_goes_down() -> None:
     assert found.seconds == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the answer travels over the holder's link, not over that of the one who gets it"
-)
 def test_a_partys_own_link_counts_both_ways() -> None:
     """As between client and hub: `up` is what the lower party sends, `down` what it gets."""
     case = small(clients=(1, 1), steps=1, label_silo="b")
