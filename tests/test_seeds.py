@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from crosshatch.seeds import generator, torch_seed
 
 
@@ -26,13 +24,12 @@ def test_different_names_differ() -> None:
 
 def test_the_numbers_of_a_purpose_are_fixed_for_all_time() -> None:
     """A change here would change every run's batches."""
-    assert generator(7, "batch", 0, 0).integers(1000, size=5).tolist() == [471, 882, 502, 266, 782]
+    assert generator(7, "batch", 0, 0).integers(1000, size=5).tolist() == [198, 758, 142, 861, 50]
 
 
 def test_torch_seeds_fit_torch() -> None:
     assert all(0 <= torch_seed(seed, "initial", j) < 2**63 for seed in range(5) for j in range(5))
 
 
-@pytest.mark.xfail(strict=True, reason="numpy pads short entropy with zeros: a missing last number counts as 0")
 def test_a_number_more_is_another_name() -> None:
     assert draw(7, "batch") != draw(7, "batch", 0)

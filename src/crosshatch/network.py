@@ -59,6 +59,7 @@ class ConstantNetwork:
         """Refuse negative times."""
         for name, value in (("t_comm", self.t_comm), ("t_comp", self.t_comp), *self.slow.items()):
             _check_positive(f"network.{name}", value, zero=True)
+        _check_names("network.slow", self.slow)
 
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
@@ -113,6 +114,8 @@ class BandwidthNetwork:
         _check_positive("network.step_seconds", self.step_seconds, zero=True)
         for name, value in self.slow.items():
             _check_positive(f"network.slow '{name}'", value, zero=True)
+        _check_names("network.slow", self.slow)
+        _check_names("network.parties", self.parties)
 
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
@@ -148,6 +151,12 @@ def _check_positive(place: str, value: float, *, zero: bool = False) -> None:
         raise ConfigError(f"{place} = {value}: must be {'at least' if zero else 'above'} 0")
 
 
+def _check_names(place: str, table: Mapping[str, object]) -> None:
+    for name in table:
+        if "/" in name and not name.rpartition("/")[2].isdecimal():
+            raise ConfigError(f"{place} has {name!r}: a client is named by its silo and number, like 'bank/3'")
+
+
 def _link_seconds(link: Link, direction: Direction, sizes: npt.NDArray[np.int64]) -> Seconds:
     megabits = link.up if direction in ("up", "across") else link.down
     return np.asarray(link.latency + sizes * 8e-6 / megabits, dtype=np.float64)
@@ -159,7 +168,7 @@ def _named(table: Mapping[str, object], silo: str, clients: Clients) -> list[tup
         return []
     if clients is None:
         return [(0, silo)] if silo in table else []
-    wanted = {int(name.rsplit("/", 1)[1]): name for name in table if name.startswith(f"{silo}/")}
+    wanted = {int(name.rpartition("/")[2]): name for name in table if name.rpartition("/")[0] == silo}
     return [(int(np.flatnonzero(clients == c)[0]), name) for c, name in wanted.items() if (clients == c).any()]
 
 

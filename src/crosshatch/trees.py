@@ -45,7 +45,7 @@ class Layout:
 def _view(piece: Tensor, shape: tuple[int, ...]) -> Tensor:
     leading = piece.shape[:-1]
     if len(shape) != 4:
-        return piece.view(*leading, *shape)
+        return piece.view((*leading, *shape))
     out, channels, height, width = shape
     return piece.view(*leading, out, height, width, channels).movedim(-1, -3)
 

@@ -62,12 +62,12 @@ def decode(message: bytes) -> tuple[Header, tuple[Tensor, ...]]:
         raise DataError(f"message header of {length} bytes in a message of {len(message)}: cut off or not ours")
     try:
         header = msgspec.msgpack.decode(message[_LENGTH.size : _LENGTH.size + length], type=Header)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DataError(f"message header does not decode: {error}") from None
     offset = _LENGTH.size + length
     tensors = []
     for info in header.tensors:
-        if info.dtype not in _DTYPES or any(n < 0 for n in info.shape):
+        if info.dtype not in _DTYPES or not all(0 <= n < 2**63 for n in info.shape):
             raise DataError(f"message announces a tensor of type {info.dtype!r} and shape {info.shape}")
         dtype = _DTYPES[info.dtype]
         count = prod(info.shape)

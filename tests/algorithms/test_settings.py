@@ -53,7 +53,6 @@ def test_the_pull_is_not_negative(weight: float) -> None:
         FedBCD(proximal=weight)
 
 
-@pytest.mark.xfail(strict=True, reason="an infinite weight is not below 0; weights become NaN in the first round")
 def test_the_pull_is_finite() -> None:
     with pytest.raises(ConfigError, match=r"algorithm.proximal"):
         FedBCD(proximal=float("inf"))

@@ -133,7 +133,6 @@ def test_an_absent_folder_gives_2(tmp_path: Path) -> None:
     assert main([str(tmp_path / "nowhere")]) == 2
 
 
-@pytest.mark.xfail(strict=True, raises=KeyError, reason="parameters are looked up without a check")
 @pytest.mark.parametrize("broken", ["loss_fn", "Q", "lr", "rounds"])
 def test_a_case_without_a_parameter_is_reported(broken: str, tmp_path: Path) -> None:
     parameters = {k: v for k, v in ours()[0]["params"].items() if k != broken}

@@ -39,8 +39,8 @@ class FedBCD:
         check_step_size(self.step_size)
         if self.order not in ("parallel", "sequential"):
             raise ConfigError(f"algorithm.order = {self.order!r}: must be 'parallel' or 'sequential'")
-        if not self.proximal >= 0:
-            raise ConfigError(f"algorithm.proximal = {self.proximal}: the weight mu must be at least 0")
+        if not 0 <= self.proximal < float("inf"):
+            raise ConfigError(f"algorithm.proximal = {self.proximal}: mu must be a finite number of at least 0")
 
     @property
     def topology(self) -> Topology:

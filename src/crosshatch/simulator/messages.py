@@ -89,14 +89,14 @@ class Routes:
                 for j in sending
             ]
         )
+        # With a sum one score a sample serves every silo; around stale embeddings or a head each has its own.
+        each = (inner and step > 0) or self.head is not None
         if sending:
-            arriving = self.widths[holder] if self.head is None else sum(self.widths[j] for j in sending)
+            arriving = sum(self.widths[j] for j in sending) if each else self.widths[holder]
             self.traffic.hub_to_clients(holder, batch.clients[holder], asked[holder], _Rows(self.dtype, arriving), up)
         asking = [j for j in receivers if j != holder]
         if not asking:
             return
-        # With a sum the derivative is the same for every silo; around stale embeddings or a head it is not.
-        each = (inner and step > 0) or self.head is not None
         leaving = _Several(tuple(self._coded("derivatives", self.widths[j]) for j in (asking if each else asking[:1])))
         self.traffic.clients_to_hub(holder, batch.clients[holder], answered[holder], leaving, down)
         sent = answered[holder]

@@ -50,9 +50,8 @@ class Traffic:
             return
         sizes = self._client_sizes(silo, clients, rows, contents, call, "up")
         seconds = self.network.transfer("client-hub", "up", sizes, self.silos[silo], clients)
-        if (rows > 0).any():
-            arrival = (self.clocks.clients[silo] + seconds)[rows > 0].max()
-            self.clocks.hubs[silo] = max(self.clocks.hubs[silo], arrival)
+        arrivals = (self.clocks.clients[silo] + seconds)[rows > 0]
+        self.clocks.hubs[silo] = arrivals.max(initial=self.clocks.hubs[silo])
 
     def hub_to_clients(self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call) -> None:
         """The hub sends every client with rows one message."""
@@ -84,8 +83,14 @@ class Traffic:
         if self.log:
             for receiver in receivers:
                 self.log((self.silos[sender], self.silos[receiver], call.round, call.exchange, call.step, specs))
-        seconds = self.network.transfer("hub-hub", direction, np.array([size]), self.silos[sender], None)[0]
-        return {receiver: float(self.clocks.hubs[sender] + seconds) for receiver in receivers}
+        sizes = np.array([size])
+        if direction == "down":  # over the link of who gets it
+            ends = {receiver: self.silos[receiver] for receiver in receivers}
+            seconds = {r: self.network.transfer("hub-hub", direction, sizes, name, None)[0] for r, name in ends.items()}
+        else:
+            own = self.network.transfer("hub-hub", direction, sizes, self.silos[sender], None)[0]
+            seconds = dict.fromkeys(receivers, own)
+        return {receiver: float(self.clocks.hubs[sender] + seconds[receiver]) for receiver in receivers}
 
     def wait(self, arrivals: Sequence[dict[int, float]]) -> None:
         """Hubs take what was sent to them: each is as late as its last message."""

@@ -6,6 +6,7 @@ the head's where the silo holds the head. The modules themselves are templates.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,16 +40,16 @@ class Task:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be averaged or frozen."""
+        if self.silos and len(self.silos) != len(self.blocks):
+            raise ModelError(f"{len(self.blocks)} blocks for {len(self.silos)} silos: give one block a silo")
         for silo, block in zip(self.names, self.blocks, strict=True):
-            if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in block.modules()):
-                raise ModelError(
-                    f"block of silo '{silo}' has BatchNorm, whose running statistics are neither averaged nor shared: "
-                    "use GroupNorm or LayerNorm"
-                )
+            _refuse_batch_norm(f"block of silo '{silo}'", block)
             if not any(p.requires_grad for p in block.parameters()):
                 raise ModelError(f"block of silo '{silo}' has no trainable parameters: give it at least one layer")
-        if isinstance(self.fusion, Head) and not 0 <= self.fusion.holder < len(self.blocks):
-            raise ModelError(f"head without a holder: silo number {self.fusion.holder} of {len(self.blocks)}")
+        if isinstance(self.fusion, Head):
+            _refuse_batch_norm("the head", self.fusion.module)
+            if not 0 <= self.fusion.holder < len(self.blocks):
+                raise ModelError(f"head without a holder: silo number {self.fusion.holder} of {len(self.blocks)}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,6 +109,8 @@ class Task:
 
     def check_fit(self, examples: Sequence[Tensor], classes: int) -> tuple[int, ...]:
         """Widths of the embeddings, found by running the blocks on a few samples a silo, or a ModelError."""
+        if len(examples) != len(self.blocks):
+            raise ModelError(f"{len(self.blocks)} blocks for {len(examples)} silos: give one block a silo")
         wanted = self.loss.scores(classes)
         widths = []
         for silo, block, x in zip(self.names, self.blocks, examples, strict=True):
@@ -148,9 +151,16 @@ class Task:
             raise ModelError(f"the head returns {tuple(out.shape[1:])} scores a sample, the loss needs {wanted}")
 
     def to(self, device: str | torch.device, dtype: torch.dtype) -> Task:
-        """The same task with its templates on a device and in a precision."""
-        blocks = tuple(block.to(device=device, dtype=dtype) for block in self.blocks)
+        """The same task with copies of its templates on a device and in a precision."""
+        blocks = tuple(copy.deepcopy(block).to(device=device, dtype=dtype) for block in self.blocks)
         fusion = self.fusion
         if isinstance(fusion, Head):
-            fusion = Head(fusion.module.to(device=device, dtype=dtype), fusion.holder)
+            fusion = Head(copy.deepcopy(fusion.module).to(device=device, dtype=dtype), fusion.holder)
         return Task(blocks, fusion, self.loss, self.regulariser, self.silos)
+
+
+def _refuse_batch_norm(place: str, module: nn.Module) -> None:
+    if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()):
+        raise ModelError(
+            f"{place} has BatchNorm, whose running statistics are neither averaged nor shared: use GroupNorm"
+        )

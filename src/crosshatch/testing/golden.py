@@ -85,6 +85,8 @@ def run_case(folder: Folder, case: Mapping[str, Any], precision: torch.dtype) ->
         found = run(folder, parameters, precision, kind)
     except CrosshatchError as error:
         return str(error)
+    except KeyError as error:
+        return f"parameter or array {error} is missing"
     wanted = np.asarray(case["loss"])
     if len(found) != len(wanted):
         return f"{len(wanted)} losses listed, {len(found)} computed"
