@@ -51,17 +51,17 @@ class TokenFederation(Protocol[Tokens]):
 
 
 class DualFederation(Protocol[Duals]):
-    """Agents with a block and a dual vector each, on a connected graph, without a server."""
+    """Agents with a block, a dual and a multiplier each, on a connected graph, without a server."""
 
-    def descend(self, duals: Duals, *, step_size: float) -> Duals:
+    def descend(self, duals: Duals) -> Duals:
         """A proximal gradient step of every block against its agent's dual: no message."""
         ...
 
-    def compare(self, duals: Duals, *, round: int, step_size: float) -> Duals:
+    def compare(self, duals: Duals, *, round: int) -> Duals:
         """Every agent sends its dual to its neighbours and moves its multiplier by the differences."""
         ...
 
-    def ascend(self, duals: Duals, *, step_size: float) -> Duals:
+    def ascend(self, duals: Duals) -> Duals:
         """A proximal step of every dual on its agent's share of the conjugate loss: no message."""
         ...
 
@@ -122,7 +122,7 @@ class TokenAlgorithm(Protocol):
 
 @runtime_checkable
 class DualAlgorithm(Protocol):
-    """A method by consensus on the dual over a graph."""
+    """A method by consensus on the dual over a graph; steps may be left to the engine."""
 
     @property
     def local_steps(self) -> int:
@@ -130,17 +130,17 @@ class DualAlgorithm(Protocol):
         ...
 
     @property
-    def step_size(self) -> float:
+    def step_size(self) -> float | Literal["auto"]:
         """mu_w: of the blocks."""
         ...
 
     @property
-    def dual_step(self) -> float:
+    def dual_step(self) -> float | Literal["auto"]:
         """mu_y: of the duals."""
         ...
 
     @property
-    def consensus_step(self) -> float:
+    def consensus_step(self) -> float | Literal["auto"]:
         """mu_x: of the multipliers that make the duals agree."""
         ...
 

@@ -16,7 +16,7 @@ import torch
 from crosshatch import wire
 from crosshatch.meter import Meter
 from crosshatch.network import Direction, Network
-from crosshatch.simulator.traffic import Message
+from crosshatch.simulator.traffic import Message, Specs
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ class AgentLinks:
         round: int,
         steps: Ids,
     ) -> Seconds:
-        content = ((self.dtype, self.shape),)
+        content: Specs = ((self.dtype, self.shape),)
         sizes = [wire.size(round, exchange, content, step=int(step)) for step in steps]
         if sizes:
             self.meter.count(f"{link} {label}", exchange, messages=len(sizes), size=sum(sizes))

@@ -66,11 +66,19 @@ class Agent:
     @cached_property
     def smoothness(self) -> float:
         """L: the largest curvature of the summed loss along the block's parameters; only for a linear block."""
+        return _CURVATURE[self.loss.name] * self.norm_squared
+
+    @property
+    def design(self) -> Tensor:
+        """What a linear block multiplies with its parameters, (n, d): the bias is the weight of a column of ones."""
         assert self.is_linear
-        x = self.x
-        if self.task.layouts[self.silo].size > self.width * x.shape[1]:
-            x = torch.cat([x, x.new_ones(len(x), 1)], dim=1)  # the bias is the weight of a column of ones
-        return _CURVATURE[self.loss.name] * _largest_eigenvalue(x)
+        has_bias = self.task.layouts[self.silo].size > self.width * self.x.shape[1]
+        return torch.cat([self.x, self.x.new_ones(len(self.x), 1)], dim=1) if has_bias else self.x
+
+    @cached_property
+    def norm_squared(self) -> float:
+        """Of the design: its largest singular value, squared."""
+        return _largest_eigenvalue(self.design)
 
     def embed(self, theta: Tensor) -> Tensor:
         """Outputs (n, e) under the block's flat parameters."""
@@ -108,26 +116,27 @@ class Agent:
         z.addmv_(self.x, now - start)
 
     def _visit_linear(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
-        regulariser, x = self.task.regulariser, self.x
-        entries = self.width * x.shape[1]
-        plain = self.width == 1 and len(theta) == entries
-        z = scores[:, 0]
         for _ in range(steps):
-            derivative = self.loss.derivative(scores, self.y)
-            if plain:
-                gradient = torch.mv(x.T, derivative[:, 0])
-            else:
-                weights = (derivative.T @ x).reshape(-1)
-                gradient = torch.cat([weights, derivative.sum(0)]) if len(theta) > entries else weights
-            after = shrink(regulariser, torch.add(theta, gradient, alpha=-step), step)
-            moved = after - theta
+            gradient = self.pull(self.loss.derivative(scores, self.y))
+            after = shrink(self.task.regulariser, torch.add(theta, gradient, alpha=-step), step)
+            self.push(after - theta, scores)
             theta.copy_(after)
-            if plain:
-                z.addmv_(x, moved)
-            else:
-                scores.addmm_(x, moved[:entries].view(self.width, -1).T)
-                if len(theta) > entries:
-                    scores.add_(moved[entries:])
+
+    def push(self, theta: Tensor, scores: Tensor) -> None:
+        """Add a linear block's outputs under `theta` (p,) to `scores` (n, e)."""
+        entries = self.width * self.x.shape[1]
+        if self.width == 1:
+            scores[:, 0].addmv_(self.x, theta[:entries])
+        else:
+            scores.addmm_(self.x, theta[:entries].view(self.width, -1).T)
+        if len(theta) > entries:
+            scores.add_(theta[entries:])
+
+    def pull(self, derivative: Tensor) -> Tensor:
+        """The gradient (p,) of a linear block from derivatives (n, e) in the scores."""
+        weights = torch.mv(self.x.T, derivative[:, 0]) if self.width == 1 else (derivative.T @ self.x).reshape(-1)
+        has_bias = self.task.layouts[self.silo].size > weights.numel()
+        return torch.cat([weights, derivative.sum(0)]) if has_bias else weights
 
     def _visit_module(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
         """The token without this agent's part stays fixed; the part is computed anew at every step."""

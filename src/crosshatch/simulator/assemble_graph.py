@@ -15,9 +15,11 @@ from crosshatch.schedules import rate
 from crosshatch.simulator.agent_links import AgentLinks
 from crosshatch.simulator.agents import Agent, start_of
 from crosshatch.simulator.assemble import Engine
+from crosshatch.simulator.duals import SimulatedDuals, Steps
 from crosshatch.simulator.tokens import SimulatedTokens
 from crosshatch.simulator.walks import GivenWalk, SeededWalk, Walk
 from crosshatch.task.fusion import Sum
+from crosshatch.task.losses import CrossEntropy, Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
@@ -32,7 +34,7 @@ def assemble_tokens(
     walks: npt.NDArray[np.int64] | None = None,
 ) -> SimulatedTokens:
     """Agents, tokens and their walks; `walks` (tokens, visits) are given instead of drawn."""
-    agents = _agents(data, task, type(algorithm).__name__)
+    agents = _agents(data, task, engine, type(algorithm).__name__)
     names = task.names
     graph = algorithm.graph.build(names, seed=seed)
     walk: Walk = SeededWalk(graph, seed, each=algorithm.start == "each") if walks is None else GivenWalk(walks)
@@ -46,8 +48,13 @@ def assemble_tokens(
     return SimulatedTokens(agents, links, walk, algorithm.tokens, start, algorithm.server, graph=graph)
 
 
-def _agents(data: FederatedData, task: Task, name: str) -> tuple[Agent, ...]:
+def _agents(data: FederatedData, task: Task, engine: Engine, name: str) -> tuple[Agent, ...]:
     """One agent a silo, or why this federation cannot be one of agents."""
+    if engine.codecs:
+        raise ConfigError(
+            f"a codec on '{min(engine.codecs)}': algorithm {name} sends scores that must stay those of its blocks, "
+            "exactly: leave the codecs out"
+        )
     if data.groups is not None and len(np.unique(data.groups)) > 1:
         raise ConfigError(f"algorithm {name} runs on one federation, this one has groups: set federation.groups = 1")
     if data.label_silo is not None:
@@ -139,6 +146,43 @@ def _check_step_size(algorithm: TokenAlgorithm, agents: tuple[Agent, ...]) -> No
             )
 
 
-def is_graph_algorithm(algorithm: object) -> bool:
-    """Whether an algorithm's parties are agents on a graph."""
-    return isinstance(algorithm, TokenAlgorithm | DualAlgorithm)
+def assemble_duals(
+    data: FederatedData, task: Task, algorithm: DualAlgorithm, engine: Engine, *, seed: int
+) -> SimulatedDuals:
+    """Agents with duals on a connected graph."""
+    name = type(algorithm).__name__
+    agents = _agents(data, task, engine, name)
+    for agent in agents:
+        if not agent.is_linear or isinstance(task.loss, CrossEntropy):
+            raise ModelError(
+                f"algorithm {name} is for linear blocks and the squared or logistic loss, the block of "
+                f"'{task.names[agent.silo]}' under the loss {task.loss.name!r} is not: use mtcd"
+            )
+    graph = algorithm.graph.build(task.names, seed=seed)
+    require_connected(graph, task.names, "consensus")
+    links = AgentLinks(task.names, engine.network, engine.precision, engine.meter, (len(data.y_train), 1))
+    return SimulatedDuals(agents, links, graph, _dual_steps(algorithm, agents, graph))
+
+
+def _dual_steps(algorithm: DualAlgorithm, agents: tuple[Agent, ...], graph: nx.Graph) -> Steps:
+    """The steps, those left out filled in; they converge if `mu_y (mu_w |X_k|^2 + mu_x |L|) <= 1` for every agent k."""
+    blocks = max(agent.norm_squared for agent in agents) or 1.0
+    edges = float(np.linalg.eigvalsh(nx.laplacian_matrix(graph).toarray().astype(float))[-1]) or 1.0
+    convexity = agents[0].task.regulariser.l2 or 1.0
+    dual_convexity = (1.0 if isinstance(agents[0].loss, Squared) else 4.0) / len(agents)
+    weights, duals, consensus = algorithm.step_size, algorithm.dual_step, algorithm.consensus_step
+    if weights == "auto":
+        # the rate of a primal-dual method is best where both sides move in proportion to their convexity
+        weights = (dual_convexity / (2 * blocks * convexity)) ** 0.5 if duals == "auto" else 1 / (2 * duals * blocks)
+    if duals == "auto":
+        duals = 1 / (2 * weights * blocks)
+    if consensus == "auto":
+        consensus = (1 / duals - weights * blocks) / edges
+    limit = 1 / (weights * blocks + consensus * edges) if consensus > 0 else 0.0
+    if consensus <= 0 or duals > limit * (1 + 1e-9):
+        raise ConfigError(
+            f"algorithm.dual_step = {duals:g} is above {limit:.4g}: at most 1 / (step_size {weights:g} x {blocks:.4g}, "
+            f"the largest squared norm of a block, + consensus_step {max(consensus, 0):g} x {edges:.4g}, that of the "
+            "graph): lower it, or leave it at 'auto'"
+        )
+    return Steps(weights, duals, consensus)

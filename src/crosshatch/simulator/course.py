@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from crosshatch.exchanges import Algorithm
-from crosshatch.graph_exchanges import TokenAlgorithm
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.groups import GroupedFederation
-from crosshatch.simulator.tokens import SimulatedTokens, Tokens
 from crosshatch.simulator.values import Blocks
 from crosshatch.task.task import Task
 
@@ -47,6 +43,10 @@ class Course(Protocol):
 
     def broken(self) -> str | None:
         """What is no longer finite, in words."""
+        ...
+
+    def communications(self, messages: int) -> int | None:
+        """So many messages as communications of one number a sample, where the algorithm counts in those."""
         ...
 
     def snapshot(self) -> dict[str, Tensor]:
@@ -99,6 +99,9 @@ class VerticalCourse:
                 return f"the block of silo '{silo}' is"
         return None
 
+    def communications(self, messages: int) -> None:
+        """Messages are of many kinds."""
+
     def snapshot(self) -> dict[str, Tensor]:
         """Blocks and clocks of all groups."""
         tensors: dict[str, Tensor] = {}
@@ -119,55 +122,3 @@ class VerticalCourse:
             mine = f"codec.{g}."
             group.coding.restore({k.removeprefix(mine): t for k, t in tensors.items() if k.startswith(mine)})
         self.blocks = tuple(restored)
-
-
-@dataclass
-class TokenCourse:
-    """Tokens on their walks."""
-
-    federation: SimulatedTokens
-    algorithm: TokenAlgorithm
-    tokens: Tokens
-
-    summed = True
-
-    @property
-    def seconds(self) -> float:
-        """That of the last token."""
-        return float(self.tokens.seconds.max())
-
-    @property
-    def strategies(self) -> dict[str, str]:
-        """How visits are computed."""
-        return dict(self.federation.chosen)
-
-    @property
-    def weights(self) -> tuple[Tensor, ...]:
-        """The average of the tokens' models."""
-        return self.federation.model(self.tokens)
-
-    def run_round(self, r: int) -> None:
-        """One visit and one hop of all tokens."""
-        self.tokens = self.algorithm.run_round(self.federation, self.tokens, r)
-
-    def broken(self) -> str | None:
-        """Whether a token has a NaN or an infinity."""
-        return None if self.federation.is_finite(self.tokens) else "a token is"
-
-    def snapshot(self) -> dict[str, Tensor]:
-        """Copies, because visits change tokens in place."""
-        return {field.name: _copy(getattr(self.tokens, field.name)) for field in fields(self.tokens)}
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """All fields as they were."""
-        values: dict[str, object] = {}
-        for field in fields(self.tokens):
-            now = getattr(self.tokens, field.name)
-            stored = tensors[field.name]
-            assert stored.shape == now.shape
-            values[field.name] = stored.to(now).clone() if isinstance(now, Tensor) else stored.numpy().copy()
-        self.tokens = Tokens(**values)  # type: ignore[arg-type]  # the fields of Tokens, as listed
-
-
-def _copy(value: Tensor | np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Tensor:
-    return value.clone() if isinstance(value, Tensor) else torch.as_tensor(value.copy())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,19 @@ from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import TrainingError
 from crosshatch.exchanges import Algorithm
-from crosshatch.graph_exchanges import TokenAlgorithm
+from crosshatch.graph_exchanges import DualAlgorithm, TokenAlgorithm
 from crosshatch.meter import Meter
 from crosshatch.network import ConstantNetwork, Network
 from crosshatch.schedules import rate
 from crosshatch.simulator.assemble import Engine, assemble, move
-from crosshatch.simulator.assemble_graph import assemble_tokens
+from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens
 from crosshatch.simulator.batch import BatchSource
-from crosshatch.simulator.course import Course, TokenCourse, VerticalCourse
+from crosshatch.simulator.best import find_best
+from crosshatch.simulator.course import Course, VerticalCourse
+from crosshatch.simulator.duals import SimulatedDuals
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.forward import forward
+from crosshatch.simulator.graph_course import DualCourse, TokenCourse
 from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.local.solve import Strategy
 from crosshatch.simulator.memory import keep_freed_memory
@@ -31,6 +35,7 @@ from crosshatch.simulator.tokens import SimulatedTokens
 from crosshatch.task.fusion import Sum
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.task import Task
+from crosshatch.theory.optimum import Optimum
 
 
 class Simulator:
@@ -53,7 +58,7 @@ class Simulator:
         self,
         data: FederatedData,
         task: Task,
-        algorithm: Algorithm | TokenAlgorithm,
+        algorithm: Algorithm | TokenAlgorithm | DualAlgorithm,
         *,
         seed: int = 0,
         network: Network | None = None,
@@ -82,11 +87,14 @@ class Simulator:
             codecs or {},
         )
         self.threads = engine.threads
-        self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens
+        self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens | SimulatedDuals
         self.course: Course
         if isinstance(algorithm, TokenAlgorithm):
             tokens = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
             self.federation, self.course = tokens, TokenCourse(tokens, algorithm, tokens.begin())
+        elif isinstance(algorithm, DualAlgorithm):
+            duals = assemble_duals(self.data, self.task, algorithm, engine, seed=seed)
+            self.federation, self.course = duals, DualCourse(duals, algorithm, duals.begin())
         else:
             federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
             self.federation, self.course = federation, VerticalCourse(federation, algorithm, self.task)
@@ -106,6 +114,11 @@ class Simulator:
     def iteration(self) -> int:
         """Local steps so far."""
         return self.round * self.algorithm.local_steps
+
+    @property
+    def communications(self) -> int | None:
+        """On a graph: how many vectors of one number a training sample were sent so far."""
+        return self.course.communications(self.meter.messages)
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
@@ -153,13 +166,22 @@ class Simulator:
             raise TrainingError(self._diverged("the training loss is"))
         return value
 
+    @cached_property
+    def best(self) -> Optimum:
+        """The best value of the objective, where every block is linear."""
+        return find_best(self.data, self.task, summed=self.course.summed)
+
     def evaluate(self, metrics: Sequence[str] | None = None) -> dict[str, float]:
-        """Metrics on the test samples."""
+        """Metrics on the test samples; `suboptimality` is (f - f*) / (f(0) - f*) of the objective itself."""
         names = default_metrics(self.data.target) if metrics is None else metrics
         scores = self.scores([silo.test for silo in self.data.silos])
         if not torch.isfinite(scores).all():
             raise TrainingError(self._diverged("a test score is"))
-        return evaluate(names, scores, self.data.y_test, self.task.loss)
+        on_test = [name for name in names if name != "suboptimality"]
+        found = evaluate(on_test, scores, self.data.y_test, self.task.loss) if on_test else {}
+        if "suboptimality" in names:
+            found["suboptimality"] = self.best.suboptimality(self.objective())
+        return {name: found[name] for name in names}
 
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything a later round depends on, as tensors and plain data."""

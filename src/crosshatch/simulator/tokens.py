@@ -136,7 +136,3 @@ class SimulatedTokens:
         """The average of the tokens' models, block by block."""
         mean = tokens.models[0] if self.count == 1 else tokens.models.mean(0)
         return tuple(mean[span].clone() for span in self._spans)
-
-    def is_finite(self, tokens: Tokens) -> bool:
-        """Whether no token holds a NaN or an infinity."""
-        return bool(torch.isfinite(tokens.scores.sum()))

@@ -1,0 +1,125 @@
+"""The course of a simulation on a graph: tokens on their walks, or duals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crosshatch.graph_exchanges import DualAlgorithm, TokenAlgorithm
+from crosshatch.simulator.duals import Duals, SimulatedDuals
+from crosshatch.simulator.tokens import SimulatedTokens, Tokens
+
+State = TypeVar("State", Tokens, Duals)
+
+
+@dataclass
+class TokenCourse:
+    """Tokens on their walks."""
+
+    federation: SimulatedTokens
+    algorithm: TokenAlgorithm
+    tokens: Tokens
+
+    summed = True
+
+    @property
+    def seconds(self) -> float:
+        """That of the last token."""
+        return float(self.tokens.seconds.max())
+
+    @property
+    def strategies(self) -> dict[str, str]:
+        """How visits are computed."""
+        return dict(self.federation.chosen)
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """The average of the tokens' models."""
+        return self.federation.model(self.tokens)
+
+    def run_round(self, r: int) -> None:
+        """One visit and one hop of all tokens."""
+        self.tokens = self.algorithm.run_round(self.federation, self.tokens, r)
+
+    def broken(self) -> str | None:
+        """Whether a token has a NaN or an infinity."""
+        return None if bool(torch.isfinite(self.tokens.scores.sum())) else "a token is"
+
+    def communications(self, messages: int) -> int:
+        """Messages in units of one number a sample."""
+        return messages * self.federation.links.shape[1]
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """All fields."""
+        return _snapshot(self.tokens)
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """All fields as they were."""
+        _restore(self.tokens, tensors)
+
+
+@dataclass
+class DualCourse:
+    """Duals that come to agree."""
+
+    federation: SimulatedDuals
+    algorithm: DualAlgorithm
+    duals: Duals
+
+    summed = True
+
+    @property
+    def seconds(self) -> float:
+        """That of the last agent."""
+        return float(self.duals.seconds.max())
+
+    @property
+    def strategies(self) -> dict[str, str]:
+        """One way only."""
+        return dict(self.federation.chosen)
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """The agents' blocks."""
+        return self.federation.model(self.duals)
+
+    def run_round(self, r: int) -> None:
+        """One iteration."""
+        self.duals = self.algorithm.run_round(self.federation, self.duals, r)
+
+    def broken(self) -> str | None:
+        """Whether a dual has a NaN or an infinity."""
+        return None if bool(torch.isfinite(self.duals.duals.sum())) else "a dual is"
+
+    def communications(self, messages: int) -> int:
+        """Messages in units of one number a sample."""
+        return messages * self.federation.links.shape[1]
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """All fields."""
+        return _snapshot(self.duals)
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """All fields as they were."""
+        _restore(self.duals, tensors)
+
+
+def _snapshot(state: State) -> dict[str, Tensor]:
+    """Copies, because rounds change the state in place."""
+    values: dict[str, Tensor | npt.NDArray[np.generic]] = {f.name: getattr(state, f.name) for f in fields(state)}
+    return {
+        name: value.clone() if isinstance(value, Tensor) else torch.as_tensor(value.copy())
+        for name, value in values.items()
+    }
+
+
+def _restore(state: State, tensors: dict[str, Tensor]) -> None:
+    for field in fields(state):
+        now, stored = getattr(state, field.name), tensors[field.name]
+        assert tuple(stored.shape) == tuple(now.shape)
+        setattr(state, field.name, stored.to(now).clone() if isinstance(now, Tensor) else stored.numpy().copy())
