@@ -26,6 +26,11 @@ LINKS = ("client-hub", "hub-hub", "group-server", "agent-agent", "agent-server")
 class Network(Protocol):
     """What the simulator asks of a network model. Parties are named `silo` (a hub) or `silo/client`."""
 
+    @property
+    def named(self) -> frozenset[str]:
+        """Parties with settings of their own."""
+        ...
+
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
     ) -> Seconds:
@@ -61,18 +66,23 @@ class ConstantNetwork:
             _check_positive(f"network.{name}", value, zero=True)
         _check_names("network.slow", self.slow)
 
+    @property
+    def named(self) -> frozenset[str]:
+        """The slow parties."""
+        return frozenset(self.slow)
+
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
     ) -> Seconds:
         """Half a round trip a message, a whole one for a mutual exchange."""
         del link
         base = self.t_comm if direction == "across" else self.t_comm / 2
-        return np.full(len(sizes), base) * _factors(self.slow, silo, clients, len(sizes))
+        return base * _factors(self.slow, silo, clients, len(sizes))
 
     def local_step(self, silo: str, clients: Clients) -> Seconds:
         """`t_comp` for everybody but the slow."""
         count = 1 if clients is None else len(clients)
-        return np.full(count, self.t_comp) * _factors(self.slow, silo, clients, count)
+        return self.t_comp * _factors(self.slow, silo, clients, count)
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,11 @@ class BandwidthNetwork:
             _check_positive(f"network.slow '{name}'", value, zero=True)
         _check_names("network.slow", self.slow)
         _check_names("network.parties", self.parties)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The slow parties and those with links of their own."""
+        return frozenset(self.slow) | frozenset(self.parties)
 
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients

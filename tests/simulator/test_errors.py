@@ -16,6 +16,7 @@ from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.errors import ConfigError, CrosshatchError, ModelError, TrainingError
 from crosshatch.exchanges import Algorithm
+from crosshatch.network import ConstantNetwork
 from crosshatch.schedules import Constant
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Fusion, Head, Sum
@@ -159,3 +160,9 @@ def test_an_infinite_test_score_is_divergence_too() -> None:
     simulator.data.silos[0].test.fill_(float("inf"))
     with pytest.raises(TrainingError, match=r"round 1: a test score is no longer finite.*lower algorithm.step_size"):
         simulator.evaluate()
+
+
+@pytest.mark.parametrize("name", ["c", "a/2", "b/7", "A"])
+def test_settings_for_a_party_that_is_not_there(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"network names the party '{name}'"):
+        small(clients=(2, 2)).prepare(TDCD(), network=ConstantNetwork(slow={name: 3.0}))

@@ -61,6 +61,7 @@ def assemble(
     central = bool(getattr(algorithm, "central", False))
     widths = task.check_fit([silo.train[:2] for silo in data.silos], data.classes)
     _check_head(data, task)
+    _check_parties(data, engine.network)
     if not central:
         _check_topology(data, algorithm)
     if data.groups is None or central:
@@ -141,6 +142,18 @@ def _check_head(data: FederatedData, task: Task) -> None:
             raise ModelError(
                 f"silo '{holder}' holds the head, '{data.label_silo}' the labels: derivatives need both in one place, "
                 f"set model.head_holder = '{data.label_silo}'"
+            )
+
+
+def _check_parties(data: FederatedData, network: Network) -> None:
+    """Settings for a party that is not there would change nothing, silently. In groups a silo is named `silo@group`."""
+    clients = {silo.name: silo.clients for silo in data.silos}
+    for name in sorted(network.named):
+        silo, _, client = name.rpartition("/") if "/" in name and name not in clients else (name, "", "0")
+        if clients.get(silo.partition("@")[0], 0) <= int(client):
+            raise ConfigError(
+                f"network names the party '{name}', which is not in this federation: its parties are "
+                + ", ".join(f"'{s}' and '{s}/0' to '{s}/{n - 1}'" for s, n in clients.items())
             )
 
 
