@@ -53,11 +53,6 @@ def show_datasets(folder: Path | None) -> None:
     console.print(table)
     absent = [row for row in listed if not row.present]
     if absent:
-        where = (
-            f"{folder} lacks"
-            if folder is not None
-            else "Without a data folder (--data or CROSSHATCH_DATA) there are not"
-        )
-        console.print(f"\n{where} {len(absent)}:", markup=False, highlight=False, soft_wrap=True)
-        for row in absent:
-            console.print(f"  {row.name}: {row.get}", markup=False, highlight=False, soft_wrap=True)
+        where = "No data folder was given (--data or CROSSHATCH_DATA)" if folder is None else f"Not in {folder}"
+        lines = [f"{where}. To get a set that is absent:", *(f"  {row.name}: {row.get}" for row in absent)]
+        console.print("", *lines, sep="\n", markup=False, highlight=False, soft_wrap=True)

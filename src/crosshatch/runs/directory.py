@@ -77,7 +77,8 @@ class RunDirectory:
         with writing(self.path):
             if not self.metrics.is_file() or self.metrics.stat().st_size < offset:
                 raise RunError(f"{self.metrics} is shorter than its checkpoint says: it was changed, run again")
-            os.truncate(self.metrics, offset)
+            if self.metrics.stat().st_size > offset:
+                os.truncate(self.metrics, offset)
         return [json.loads(line) for line in self.metrics.read_bytes().splitlines()]
 
     def write_json(self, path: Path, content: Mapping[str, Any]) -> None:

@@ -188,7 +188,8 @@ class _Loop:
         return self._wall_before + time.monotonic() - self._started
 
     def _write_checkpoint(self) -> None:
-        self.strategy |= self.simulator.strategies
+        # the first choice of each silo, also where a resumed run chose anew
+        self.strategy = self.simulator.strategies | self.strategy
         tensors, state = self.simulator.snapshot()
         offset = self.directory.metrics.stat().st_size
         write_checkpoint(

@@ -1,0 +1,165 @@
+"""The commands, each once with good input."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crosshatch.cli.demo import demo_configs
+from crosshatch.runs.config import read_config
+from tests.cli.conftest import Command, environment
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SHIPPED = ("quick", "breast_cancer", "own_csv")
+TWO_ROUNDS = ("--set", "run.rounds=2", "--set", "evaluate.every=1", "--set", "run.threads=1")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_example_is_valid(path: Path) -> None:
+    config = read_config(path)
+    assert config.name == path.stem
+    assert config.run.rounds >= 1
+
+
+def test_there_are_examples() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.toml")} >= {
+        "quick", "breast_cancer", "own_csv", "credit_default", "mnist_halves", "physionet", "superconductivity",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_examples_with_their_data_train(command: Command, name: str) -> None:
+    ended = command("train", EXAMPLES / f"{name}.toml", *TWO_ROUNDS)
+    assert ended.code == 0, ended.err
+    lines = ended.out.splitlines()
+    assert [line.split("  ")[0] for line in lines if line.startswith("round")] == [
+        "round 0/2",
+        "round 1/2",
+        "round 2/2",
+    ]
+    assert lines[-1].startswith("finished after round 2: train_loss")
+    run = Path("runs") / name
+    assert {entry.name for entry in run.iterdir()} == {
+        "config.toml", "metrics.jsonl", "summary.json", "model", "checkpoint", "report.html",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["credit_default", "superconductivity"])
+def test_examples_of_the_data_folder_train(command: Command, data_folder: Path, name: str) -> None:
+    ended = command("train", EXAMPLES / f"{name}.toml", *TWO_ROUNDS, "--data", data_folder)
+    assert ended.code == 0, ended.err
+
+
+def test_own_files_say_what_was_dropped(command: Command) -> None:
+    ended = command("train", EXAMPLES / "own_csv.toml", *TWO_ROUNDS)
+    assert "note: 7 of 231 rows of bank.csv dropped" in ended.out
+
+
+def test_the_written_config_runs_from_elsewhere(command: Command, tmp_path: Path) -> None:
+    command("train", EXAMPLES / "own_csv.toml", *TWO_ROUNDS, "--out", "first")
+    moved = tmp_path / "moved.toml"
+    moved.write_bytes(Path("first/config.toml").read_bytes())
+    assert command("train", moved, "--out", "second").code == 0
+    first, second = (Path(name, "model", "bank.safetensors").read_bytes() for name in ("first", "second"))
+    assert first == second
+
+
+def test_quiet(command: Command) -> None:
+    ended = command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--quiet")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+
+
+def test_resume_of_a_finished_run(command: Command) -> None:
+    command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS)
+    ended = command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--resume")
+    assert ended.code == 0
+    assert "has finished already, after round 2" in ended.out
+
+
+def test_compare_and_report(command: Command) -> None:
+    for name in ("one", "two"):
+        command("train", EXAMPLES / "breast_cancer.toml", *TWO_ROUNDS, "--out", name)
+    ended = command("compare", "one", "two", "--target", "auc=0.9", "--html", "curves.html")
+    assert ended.code == 0
+    assert "To reach AUC of at least 0.9" in ended.out
+    assert Path("curves.html").stat().st_size > 10_000
+    assert command("report", "one").out == "one/report.html\n"
+    assert command("report", "one", "two").out == "report.html\n"
+    assert command("report", "one", "two", "--out", "page.html", "--target", "auc=0.8").code == 0
+    assert Path("page.html").stat().st_size > Path("curves.html").stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compare", "absent"], "absent is not a directory"),
+        (["report", "absent"], "absent is not a directory"),
+        (["datasets", "--data", "absent"], "no data folder absent"),
+    ],
+)
+def test_refusals(command: Command, arguments: list[str], words: str) -> None:
+    ended = command(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"error: {words}")
+    assert ended.err.count("\n") == 1
+
+
+def test_an_unknown_target(command: Command) -> None:
+    command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS)
+    ended = command("compare", "runs/quick", "--target", "f1=0.5")
+    assert ended.code == 2
+    assert "has no metric 'f1'" in ended.err
+
+
+def test_datasets(command: Command, tmp_path: Path) -> None:
+    ended = command("datasets")
+    assert ended.code == 0
+    for words in ("breast_cancer", "credit_default", "CC BY 4.0", "No data folder was given", "download"):
+        assert words in ended.out
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "arcene.npz").write_bytes(b"no archive")
+    ended = command("datasets", "--data", tmp_path / "data")
+    assert "0 of 1" in " ".join(ended.out.split())
+
+
+def test_demo(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    short = {
+        name: tables | {"run": tables["run"] | {"rounds": 3}, "evaluate": tables["evaluate"] | {"every": 1}}
+        for name, tables in demo_configs().items()
+    }
+    monkeypatch.setattr("crosshatch.cli.demo.demo_configs", lambda: short)
+    first, second = command("demo"), command("demo")
+    assert first.code == 0, first.err
+    assert first.out.splitlines()[-1] == "report: crosshatch-demo/report.html"
+    assert second.out.splitlines()[-1] == "report: crosshatch-demo-2/report.html"
+    assert Path("crosshatch-demo/report.html").is_file()
+    for name in ("central", "fedsgd", "fedbcd", "tdcd"):
+        assert name in first.out
+        assert json.loads(Path("crosshatch-demo", name, "summary.json").read_text())["algorithm"] == name
+    refused = command("demo", "--out", "crosshatch-demo")
+    assert refused.code == 2
+    assert "exists and is not empty" in refused.err
+
+
+def test_a_live_bar_on_a_terminal(tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty", reason="terminals of this kind are POSIX's")
+    ours, theirs = pty.openpty()
+    arguments = [sys.executable, "-m", "crosshatch", "train", str(EXAMPLES / "quick.toml"), *TWO_ROUNDS]
+    terminal = environment() | {"TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(arguments, cwd=tmp_path, stdout=theirs, stderr=theirs, env=terminal) as process:
+        os.close(theirs)
+        pieces = []
+        with contextlib.suppress(OSError):  # how Linux says that the other end was closed
+            while piece := os.read(ours, 65536):
+                pieces.append(piece)
+    os.close(ours)
+    shown = b"".join(pieces).decode()
+    assert process.returncode == 0, shown
+    for words in ("round 2/2", "simulated", "finished after round 2"):
+        assert words in shown

@@ -1,0 +1,63 @@
+"""Help: quick to come, with an example for every command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import Command, environment
+
+COMMANDS = ("train", "compare", "report", "datasets", "demo")
+# Each takes longer to import than help may take in all.
+HEAVY = {"torch", "polars", "sklearn", "plotly", "rich", "numpy", "msgspec", "networkx"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, crosshatch.cli\n"
+        "try: crosshatch.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print('loaded', *sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment())
+    usage, _, loaded = ran.stdout.rpartition("loaded")
+    assert "Usage: crosshatch" in usage
+    assert not HEAVY.intersection(loaded.split())
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_all_commands_are_listed(command: Command, option: str) -> None:
+    ended = command(option)
+    assert ended.code == 0
+    assert all(name in ended.out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_every_command_has_an_example(command: Command, name: str, option: str) -> None:
+    ended = command(name, option)
+    assert ended.code == 0
+    assert f"Example:\n    crosshatch {name}" in ended.out
+
+
+def test_no_command_is_help(command: Command) -> None:
+    assert "Usage: crosshatch" in "".join(str(part) for part in (command().out, command().err))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["trai"], "No such command 'trai'"),
+        (["train"], "Missing argument"),
+        (["train", "x.toml", "--st", "a"], "No such option"),
+        (["compare"], "Missing argument"),
+    ],
+)
+def test_wrong_usage_is_one_line(command: Command, arguments: list[str], words: str) -> None:
+    ended = command(*arguments)
+    assert ended.code == 2
+    assert ended.err.startswith("error: ")
+    assert words in ended.err
+    assert ended.err.count("\n") == 1

@@ -1,0 +1,42 @@
+"""A small config to vary, and runs of it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosshatch.runs.config import Config, decode_config
+
+TABLES: dict[str, Any] = {
+    "data": {"name": "breast_cancer"},
+    "federation": {"silos": [{"name": "a", "groups": ["mean"]}, {"name": "b", "groups": ["worst"]}], "clients": 3},
+    "model": {"block": "linear"},
+    "algorithm": {"name": "tdcd", "local_steps": 4, "step_size": 0.3, "batch_size": 48},
+    "evaluate": {"every": 2, "targets": ["auc=0.9"]},
+    "run": {"name": "small", "rounds": 6, "threads": 1},
+}
+
+MakeConfig = Callable[..., Config]
+
+
+@pytest.fixture
+def make_config() -> MakeConfig:
+    """`make_config(run={"rounds": 3})` is the small config with those keys changed."""
+
+    def make(**sections: dict[str, Any]) -> Config:
+        tables = copy.deepcopy(TABLES)
+        for section, keys in sections.items():
+            tables[section] = tables.get(section, {}) | keys
+        return decode_config(tables)
+
+    return make
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Where a run may go; not there yet, and neither is the folder above it."""
+    return tmp_path / "runs" / "one"

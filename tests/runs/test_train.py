@@ -1,0 +1,429 @@
+"""A run from config to directory: its files, equal runs, resuming, and what errors leave behind."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from crosshatch.errors import ConfigError, ModelError, RunError, TrainingError
+from crosshatch.network import BandwidthNetwork
+from crosshatch.runs import files
+from crosshatch.runs.config import decode_config, read_config
+from crosshatch.runs.prepare import Prepared
+from crosshatch.runs.train import train
+from crosshatch.simulator.simulator import Simulator
+from tests.runs.conftest import MakeConfig
+
+
+def lines(path: Path, *, wall: bool = False) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    return rows if wall else [{k: v for k, v in row.items() if k != "wall_seconds"} for row in rows]
+
+
+def model(path: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted((path / "model").iterdir())}
+
+
+class StopAt:
+    """Sends this process a signal after so many rounds."""
+
+    def __init__(self, round: int, number: signal.Signals = signal.SIGINT) -> None:
+        self.round, self.number = round, number
+
+    def begin(self, prepared: Prepared, path: Path) -> None:
+        pass
+
+    def advance(self, round: int) -> None:
+        if round == self.round:
+            os.kill(os.getpid(), self.number)
+
+    def evaluated(self, row: Mapping[str, Any]) -> None:
+        pass
+
+
+def test_the_files_of_a_run(make_config: MakeConfig, out: Path) -> None:
+    outcome = train(make_config(), out=out)
+    assert outcome.finished
+    assert sorted(p.name for p in out.iterdir()) == [
+        "checkpoint", "config.toml", "metrics.jsonl", "model", "summary.json",
+    ]  # fmt: skip
+    rows = lines(out, wall=True)
+    assert [row["round"] for row in rows] == [0, 2, 4, 6]
+    assert [row["iteration"] for row in rows] == [0, 8, 16, 24]
+    assert list(rows[0]) == [
+        "iteration", "round", "bytes", "messages", "sim_seconds", "wall_seconds",
+        "train_loss", "loss", "accuracy", "auc",
+    ]  # fmt: skip
+    assert rows[0]["train_loss"] == pytest.approx(0.6931472, abs=1e-6)  # log 2: weights start at zero
+    assert [row["sim_seconds"] for row in rows] == [r * (3 * 10.0 + 4 * 1.0) for r in (0, 2, 4, 6)]
+
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary == outcome.summary
+    assert summary["final"] == {key: rows[-1][key] for key in ("train_loss", "loss", "accuracy", "auc")}
+    assert summary["best"]["auc"]["value"] == max(row["auc"] for row in rows)
+    assert summary["bytes"] == rows[-1]["bytes"] == sum(v["bytes"] for v in summary["bytes_by_link"].values())
+    assert summary["bytes"] == sum(summary["bytes_by_exchange"].values())
+    first = next(row for row in rows if row["auc"] >= 0.9)
+    assert summary["targets"] == {"auc>=0.9": {key: first[key] for key in ("round", "bytes", "sim_seconds")}}
+    assert summary["federation"]["silos"][0] == {
+        "name": "a", "clients": 3, "features": 10, "samples": 455, "parameters": 11, "holds_labels": True,
+    }  # fmt: skip
+    assert summary["federation"]["tiers"] == "V(4) H(4)"
+    assert set(summary["strategy"]) == {"a", "b"}
+
+
+def test_the_model_files_give_the_final_metrics(make_config: MakeConfig, out: Path) -> None:
+    config = make_config(model={"block": "mlp", "hidden": [5], "fusion": "head", "outputs": 3})
+    outcome = train(config, out=out)
+    tensors = {silo: load_file(out / "model" / f"{silo}.safetensors") for silo in ("a", "b", "head")}
+    assert {name: tuple(t.shape) for name, t in tensors["a"].items()} == {
+        "layers.0.weight": (5, 10), "layers.0.bias": (5,), "layers.2.weight": (3, 5), "layers.2.bias": (3,),
+    }  # fmt: skip
+    assert tuple(tensors["head"]["weight"].shape) == (1, 6)
+    # an independent forward pass over the data as the simulator has it
+    from crosshatch.runs.prepare import prepare
+
+    simulator = prepare(config, folder=None).simulator
+    embeddings = []
+    for silo in simulator.data.silos:
+        own = tensors[silo.name]
+        hidden = torch.relu(silo.test @ own["layers.0.weight"].T + own["layers.0.bias"])
+        embeddings.append(hidden @ own["layers.2.weight"].T + own["layers.2.bias"])
+    scores = torch.cat(embeddings, 1) @ tensors["head"]["weight"].T + tensors["head"]["bias"]
+    right = (scores[:, 0] > 0) == (simulator.data.y_test == 1)
+    assert outcome.summary["final"]["accuracy"] == pytest.approx(float(right.double().mean()))
+
+
+def test_convolutions_are_written_in_standard_order(make_config: MakeConfig, out: Path) -> None:
+    config = make_config(
+        data={"name": "digits", "limit": 60}, federation={"silos": [{"name": "l"}, {"name": "r"}], "split": "halves"},
+        model={"block": "cnn", "channels": 3, "dense": 4}, algorithm={"batch_size": 20},
+        evaluate={"targets": [], "every": 1}, run={"rounds": 1},
+    )  # fmt: skip
+    train(config, out=out)
+    tensors = load_file(out / "model" / "l.safetensors")
+    kernels = [tensor for tensor in tensors.values() if tensor.dim() == 4]
+    assert kernels
+    assert all(tensor.is_contiguous() for tensor in kernels)
+
+
+@pytest.mark.parametrize("network", [{"kind": "constant"}, {"kind": "bandwidth", "step_seconds": 0.01}])
+def test_equal_runs_write_equal_bytes(make_config: MakeConfig, tmp_path: Path, network: dict[str, Any]) -> None:
+    config = make_config(network=network)
+    for name in ("one", "two"):
+        train(config, out=tmp_path / name)
+    assert lines(tmp_path / "one") == lines(tmp_path / "two")
+    texts = [(tmp_path / name / "metrics.jsonl").read_bytes().split(b'"wall_seconds"') for name in ("one", "two")]
+    assert [t.split(b",", 1)[-1] for t in texts[0]] == [t.split(b",", 1)[-1] for t in texts[1]]
+    assert model(tmp_path / "one") == model(tmp_path / "two")
+    assert (tmp_path / "one" / "config.toml").read_bytes() == (tmp_path / "two" / "config.toml").read_bytes()
+
+
+def test_two_threads_agree_with_one(make_config: MakeConfig, tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    for threads in (1, 2):
+        train(make_config(run={"threads": threads}), out=tmp_path / str(threads))
+    torch.set_num_threads(before)
+    for one, two in zip(lines(tmp_path / "1"), lines(tmp_path / "2"), strict=True):
+        assert one == pytest.approx(two, rel=1e-5)
+
+
+def test_the_written_config_runs_again(make_config: MakeConfig, tmp_path: Path) -> None:
+    train(make_config(network={"kind": "bandwidth", "step_seconds": "measure"}), out=tmp_path / "one")
+    again = read_config(tmp_path / "one" / "config.toml")
+    assert isinstance(again.network, BandwidthNetwork)
+    assert again.network.step_seconds > 0
+    assert again.network.step_seconds == float(f"{again.network.step_seconds:.3g}")
+    assert again.model.loss == "logistic"
+    assert again.run.threads == 1
+    train(again, out=tmp_path / "two")
+    assert lines(tmp_path / "one") == lines(tmp_path / "two")
+
+
+def test_precision_and_a_limited_training_loss(make_config: MakeConfig, out: Path) -> None:
+    train(make_config(run={"precision": "float64"}, evaluate={"train_samples": 50}), out=out)
+    assert load_file(out / "model" / "a.safetensors")["layers.0.weight"].dtype == torch.float64
+
+
+def test_stop_at_targets(make_config: MakeConfig, out: Path) -> None:
+    outcome = train(make_config(run={"stop_at_targets": True, "rounds": 50}), out=out)
+    assert outcome.finished
+    assert outcome.round == outcome.summary["targets"]["auc>=0.9"]["round"] < 50
+    assert train(make_config(run={"stop_at_targets": True, "rounds": 50}), out=out, resume=True).was_finished
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stop", [1, 3, 4])
+def test_stopped_and_resumed_is_the_same(
+    make_config: MakeConfig, tmp_path: Path, stop: int, number: signal.Signals
+) -> None:
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    config = make_config(run={"checkpoint_every": 5})
+    train(config, out=whole)
+    outcome = train(config, out=parted, watcher=StopAt(stop, number))
+    assert (outcome.finished, outcome.round) == (False, stop)
+    assert not (parted / "summary.json").exists()
+    assert train(config, out=parted, resume=True).finished
+    assert lines(parted) == lines(whole)
+    assert model(parted) == model(whole)
+    ours, theirs = (json.loads((p / "summary.json").read_text()) | {"wall_seconds": 0} for p in (parted, whole))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        {"name": "tdcd", "batches": "fresh"},
+        {"name": "tiered", "tiers": "V(4) H(2)"},
+        {"name": "central", "local_steps": 2},
+    ],
+)
+def test_other_algorithms_resume_too(tmp_path: Path, algorithm: dict[str, Any]) -> None:
+    tables = {"step_size": 0.2, "batch_size": 32} | algorithm
+    config = decode_config(
+        {
+            "data": {"name": "breast_cancer"}, "federation": {"silos": 2, "clients": 3, "labels": "silo2"},
+            "model": {"block": "mlp", "hidden": [6]}, "algorithm": tables,
+            "run": {"rounds": 5, "name": "x", "threads": 1},
+        }
+    )  # fmt: skip
+    train(config, out=tmp_path / "whole")
+    train(config, out=tmp_path / "parted", watcher=StopAt(2))
+    train(config, out=tmp_path / "parted", resume=True)
+    assert model(tmp_path / "parted") == model(tmp_path / "whole")
+    assert lines(tmp_path / "parted") == lines(tmp_path / "whole")
+
+
+def test_what_came_after_the_checkpoint_is_cut(make_config: MakeConfig, tmp_path: Path) -> None:
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    train(make_config(), out=whole)
+    train(make_config(), out=parted, watcher=StopAt(3))
+    with open(parted / "metrics.jsonl", "a") as file:
+        file.write('{"round": 4, "half a li')
+    train(make_config(), out=parted, resume=True)
+    assert lines(parted) == lines(whole)
+
+
+def test_more_rounds(make_config: MakeConfig, tmp_path: Path) -> None:
+    longer = make_config(run={"rounds": 10})
+    train(longer, out=tmp_path / "whole")
+    train(make_config(), out=tmp_path / "parted")
+    outcome = train(longer, out=tmp_path / "parted", resume=True)
+    assert outcome.round == 10
+    assert model(tmp_path / "parted") == model(tmp_path / "whole")
+    assert tomllib.loads((tmp_path / "parted" / "config.toml").read_text())["run"]["rounds"] == 10
+
+
+def test_a_finished_run_stays(make_config: MakeConfig, out: Path) -> None:
+    train(make_config(), out=out)
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    outcome = train(make_config(), out=out, resume=True)
+    assert outcome.was_finished
+    assert {p: p.stat().st_mtime_ns for p in out.rglob("*")} == before
+
+
+def test_killed_before_its_summary(make_config: MakeConfig, out: Path) -> None:
+    train(make_config(), out=out)
+    before = model(out)
+    (out / "summary.json").unlink()
+    (out / "model" / "a.safetensors").unlink()
+    outcome = train(make_config(), out=out, resume=True)
+    assert not outcome.was_finished
+    assert model(out) == before
+
+
+def test_killed_before_its_first_checkpoint(make_config: MakeConfig, out: Path) -> None:
+    out.mkdir(parents=True)
+    (out / "metrics.jsonl").write_text("")
+    (out / "config.toml.partial").write_text("[da")
+    assert train(make_config(), out=out, resume=True).finished
+    assert [row["round"] for row in lines(out)] == [0, 2, 4, 6]
+
+
+def test_resume_without_a_run_starts_one(make_config: MakeConfig, out: Path) -> None:
+    assert train(make_config(), out=out, resume=True).finished
+
+
+def test_resume_with_another_config(make_config: MakeConfig, out: Path) -> None:
+    train(make_config(), out=out, watcher=StopAt(3))
+    changed = make_config(algorithm={"step_size": 0.2}, run={"seed": 5})
+    with pytest.raises(RunError) as caught:
+        train(changed, out=out, resume=True)
+    assert "algorithm.step_size = 0.2 (was 0.3)" in str(caught.value)
+    assert "run.seed = 5 (was 0)" in str(caught.value)
+    with pytest.raises(RunError, match=r"run.rounds = 5 \(was 6\)"):
+        train(make_config(run={"rounds": 5}), out=out, resume=True)
+
+
+def test_resume_keeps_the_measured_time(make_config: MakeConfig, out: Path) -> None:
+    config = make_config(network={"kind": "bandwidth", "step_seconds": "measure"})
+    train(config, out=out, watcher=StopAt(2))
+    before = (out / "config.toml").read_text()
+    train(config, out=out, resume=True)
+    assert (out / "config.toml").read_text() == before
+
+
+def test_resume_from_a_broken_checkpoint(make_config: MakeConfig, out: Path) -> None:
+    train(make_config(), out=out, watcher=StopAt(2))
+    (out / "checkpoint" / "state.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0{}")
+    with pytest.raises(RunError, match=r"state.safetensors cannot be read .*: remove the folder"):
+        train(make_config(), out=out, resume=True)
+
+
+def test_resume_with_metrics_cut_short(make_config: MakeConfig, out: Path) -> None:
+    train(make_config(), out=out, watcher=StopAt(2))
+    (out / "metrics.jsonl").write_text("")
+    with pytest.raises(RunError, match="shorter than its checkpoint says"):
+        train(make_config(), out=out, resume=True)
+
+
+def test_an_existing_folder_is_refused(make_config: MakeConfig, out: Path) -> None:
+    out.mkdir(parents=True)
+    (out / "precious").write_text("x")
+    with pytest.raises(RunError, match=r"exists and is not empty: choose another --out, or --resume"):
+        train(make_config(), out=out)
+    with pytest.raises(RunError, match="is no run directory"):
+        train(make_config(), out=out, resume=True)
+    with pytest.raises(RunError, match="is a file"):
+        train(make_config(), out=out / "precious")
+    assert [p.name for p in out.iterdir()] == ["precious"]
+
+
+def test_an_empty_folder_will_do(make_config: MakeConfig, out: Path) -> None:
+    out.mkdir(parents=True)
+    assert train(make_config(), out=out).finished
+
+
+def test_divergence_at_once_leaves_nothing(make_config: MakeConfig, out: Path, tmp_path: Path) -> None:
+    config = make_config(
+        data={"name": "diabetes"}, federation={"silos": 2}, algorithm={"step_size": 1e9},
+        evaluate={"targets": [], "every": 50}, run={"rounds": 100},
+    )  # fmt: skip
+    with pytest.raises(TrainingError, match=r"round \d+: .* diverged: lower algorithm.step_size"):
+        train(config, out=out)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_divergence_later_keeps_what_was_measured(make_config: MakeConfig, out: Path) -> None:
+    config = make_config(
+        data={"name": "diabetes"}, federation={"silos": 2}, algorithm={"step_size": 8.0},
+        evaluate={"targets": [], "every": 1}, run={"rounds": 500},
+    )  # fmt: skip
+    with pytest.raises(TrainingError, match=r"lower algorithm.step_size .*; the rounds before are kept in"):
+        train(config, out=out)
+    assert len(lines(out)) > 1
+
+
+def test_a_strategy_that_does_not_fit_leaves_nothing(make_config: MakeConfig, out: Path, tmp_path: Path) -> None:
+    config = make_config(
+        data={"name": "digits", "limit": 60}, federation={"silos": [{"name": "l"}, {"name": "r"}], "split": "halves"},
+        model={"block": "cnn", "channels": 2, "dense": 4}, algorithm={"batch_size": 20},
+        evaluate={"targets": []}, run={"strategy": "gram"},
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match=r"run.strategy = 'gram'"):
+        train(config, out=out)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("after", [0, 1])
+def test_disk_full_at_the_start_leaves_nothing(
+    make_config: MakeConfig, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, code: int
+) -> None:
+    count = 0
+
+    def full(_: int) -> None:
+        nonlocal count
+        count += 1
+        if count > after:
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("crosshatch.runs.files.os.fsync", full)
+    with pytest.raises(RunError, match=r"no space left to write .*free some space or choose another --out"):
+        train(make_config(), out=out)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_disk_full_later_can_be_resumed(
+    make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    train(make_config(), out=whole)
+    real, rounds = files.write_whole, []
+
+    def full(path: Path, content: bytes) -> None:
+        rounds.append(path)
+        if len(rounds) > 4:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        real(path, content)
+
+    monkeypatch.setattr("crosshatch.runs.checkpoint.write_whole", full)
+    with pytest.raises(RunError, match="no space left"):
+        train(make_config(run={"checkpoint_every": 1}), out=parted)
+    monkeypatch.undo()
+    assert not list(parted.rglob("*.partial"))
+    train(make_config(run={"checkpoint_every": 1}), out=parted, resume=True)
+    assert model(parted) == model(whole)
+
+
+def test_a_folder_nobody_may_write(make_config: MakeConfig, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot write"):
+        train(make_config(), out=tmp_path / "file" / "run")
+
+
+@pytest.mark.parametrize(
+    ("sections", "words", "kind"),
+    [
+        ({"algorithm": {"batch_size": 5000}}, "algorithm.batch_size = 5000", ConfigError),
+        ({"evaluate": {"metrics": ["auk"]}}, "unknown metric 'auk'", ModelError),
+        ({"evaluate": {"metrics": ["rmse"]}}, "metric 'rmse' does not fit", ModelError),
+        ({"evaluate": {"targets": ["f1=0.5"]}}, "evaluate.targets has f1>=0.5, which is not measured", ConfigError),
+        ({"evaluate": {"targets": []}, "run": {"stop_at_targets": True}}, "run.stop_at_targets = true", ConfigError),
+        ({"run": {"device": "warp"}}, "run.device = 'warp' cannot be used", ConfigError),
+        ({"run": {"device": "cuda"}}, "run.device = 'cuda' cannot be used", ConfigError),
+        ({"network": {"slow": {"c/0": 2.0}}}, "network.slow has 'c/0', no silo 'c'", ConfigError),
+        ({"network": {"slow": {"a/3": 2.0}}}, "clients of 'a' are a/0 to a/2", ConfigError),
+        ({"federation": {"silos": [{"name": "x/y", "groups": ["mean"]}]}}, "it names a file", ConfigError),
+        ({"model": {"outputs": 4}}, "embeddings of width 4, the sum needs 1", ModelError),
+        ({"model": {"loss": "squared"}}, "loss 'squared' is for regression labels", ModelError),
+        ({"model": {"blocks": {"z": {"block": "mlp"}}}}, "model.blocks speaks of 'z', which is no silo", ModelError),
+        ({"model": {"fusion": "head", "head_holder": "z"}}, "model.head_holder is 'z', which is no silo", ModelError),
+    ],
+)
+def test_refused_before_anything_is_written(
+    make_config: MakeConfig, out: Path, tmp_path: Path, sections: dict[str, Any], words: str, kind: type[Exception]
+) -> None:
+    if words.startswith("run.device = 'cuda'") and torch.cuda.is_available():
+        pytest.skip("this machine has the device")
+    with pytest.raises(kind) as caught:
+        train(make_config(**sections), out=out)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bug_is_not_hidden(make_config: MakeConfig, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Simulator) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(Simulator, "run_round", broken)
+    with pytest.raises(ZeroDivisionError):
+        train(make_config(), out=out)
+    assert not out.exists()
+
+
+def test_signals_are_given_back(make_config: MakeConfig, out: Path) -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    train(make_config(), out=out, watcher=StopAt(2))
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
