@@ -76,7 +76,7 @@ PLANS = (
     Plan(CREDIT_LOGISTIC, 10, 200, (0.1, 0.3, 1.0, 3.0)),
     Plan(CREDIT_MLP, 5, 600, (0.03, 0.1, 0.3, 1.0)),
     Plan(PHYSIONET, 5, 160, (0.1, 0.3, 1.0), tuning=0.5),
-    Plan(MNIST, 5, 240, (0.05, 0.1, 0.2), seeds=1, evaluations=12, tuning=0.25),
+    Plan(MNIST, 5, 240, (0.1, 0.2, 0.4), seeds=1, evaluations=12, tuning=0.25),
 )
 
 
