@@ -6,12 +6,12 @@ All blocks of a page share one namespace and one temporary folder. How to leave 
 from __future__ import annotations
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from crosshatch.cli import main
 from tests.architecture.modules import ROOT
 from tests.architecture.pages import Block, blocks, commands, pages
 
@@ -20,15 +20,23 @@ CONSOLE = {"console", "bash"}
 # Spelled in one way only, so that no example escapes by its label.
 MISSPELT = {"py": "python", "python3": "python", "pycon": "python", "sh": "console", "shell": "console"}
 SHELL_ONLY = {"|", ">", ">>", "<", "&&", "||", ";", "&"}
-PROGRAM = "from crosshatch.cli import main; main()"
 
 
 def run_command(command: str, place: str) -> None:
-    """Run one `crosshatch ...` line in a process of its own, in the current folder."""
+    """Run one `crosshatch ...` line in the current folder.
+
+    In this process, for torch is slow to import; and with one thread, for pytest already uses every core.
+    """
     words = shlex.split(command, comments=True)
     assert not SHELL_ONLY.intersection(words), f"{place}: only a plain command can be tried: {command}"
-    ran = subprocess.run([sys.executable, "-c", PROGRAM, *words[1:]], capture_output=True, text=True, timeout=300)
-    assert ran.returncode == 0, f"{place}: `{command}` ended with {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
+    one_thread = ["--set", "run.threads=1"] if words[1:2] == ["train"] else []
+    threads = torch.get_num_threads()
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main([*words[1:], *one_thread])
+    finally:
+        torch.set_num_threads(threads)
+    assert ended.value.code == 0, f"{place}: `{command}` ended with {ended.value.code}, see what it printed"
 
 
 def run_block(block: Block, namespace: dict[str, object], page: str) -> None:
