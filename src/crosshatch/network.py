@@ -27,8 +27,8 @@ class Network(Protocol):
     """What the simulator asks of a network model. Parties are named `silo` (a hub) or `silo/client`."""
 
     @property
-    def named(self) -> frozenset[str]:
-        """Parties with settings of their own."""
+    def named(self) -> Mapping[str, str]:
+        """Parties with settings of their own, and where these are."""
         ...
 
     def transfer(
@@ -67,9 +67,9 @@ class ConstantNetwork:
         _check_names("network.slow", self.slow)
 
     @property
-    def named(self) -> frozenset[str]:
+    def named(self) -> Mapping[str, str]:
         """The slow parties."""
-        return frozenset(self.slow)
+        return dict.fromkeys(self.slow, "network.slow")
 
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
@@ -128,9 +128,9 @@ class BandwidthNetwork:
         _check_names("network.parties", self.parties)
 
     @property
-    def named(self) -> frozenset[str]:
+    def named(self) -> Mapping[str, str]:
         """The slow parties and those with links of their own."""
-        return frozenset(self.slow) | frozenset(self.parties)
+        return dict.fromkeys(self.slow, "network.slow") | dict.fromkeys(self.parties, "network.parties")
 
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients

@@ -148,7 +148,7 @@ def test_four_tiers_average_regions_before_the_server() -> None:
     nested = simulate(data, Tiered("H(4) H(2) V(2) H(1)", 0.1), rounds=2)
     never = simulate(data, Tiered("H(4) H(4) V(2) H(1)", 0.1), rounds=2)
     assert distance(nested, never) > 1e-6
-    assert nested.meter.exchanges["average groups"][1] == 2 * (
+    assert nested.meter.exchanges["average_groups"][1] == 2 * (
         2 * 8 + 8
     )  # two rounds of regions, one of all; up and down
     finest = simulate(data, Tiered("H(2) H(2) V(2) H(1)", 0.1), rounds=2)

@@ -106,9 +106,9 @@ def test_error_feedback_finds_the_optimum_that_plain_sparsity_misses() -> None:
     data = merge_clients(hospitals([40]))
     texts = ({}, {"share": parse_codec("ef(topk(0.1))")}, {"share": parse_codec("topk(0.1)")})
     best, fed_back, sparse = (
-        simulate(data, FedBCD(2, 0.1), rounds=1500, fusion="sum", codecs=codecs).objective() for codecs in texts
+        simulate(data, FedBCD(2, 0.1), rounds=800, fusion="sum", codecs=codecs).objective() for codecs in texts
     )
-    assert fed_back < best * 1.005
+    assert fed_back < best * 1.01
     assert sparse > best * 1.1
 
 

@@ -164,5 +164,5 @@ def test_an_infinite_test_score_is_divergence_too() -> None:
 
 @pytest.mark.parametrize("name", ["c", "a/2", "b/7", "A"])
 def test_settings_for_a_party_that_is_not_there(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"network names the party '{name}'"):
+    with pytest.raises(ConfigError, match=f"network.slow has '{name}'"):
         small(clients=(2, 2)).prepare(TDCD(), network=ConstantNetwork(slow={name: 3.0}))

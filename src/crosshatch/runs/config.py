@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from crosshatch.codecs import AnyCodec
 from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import ConfigError, CrosshatchError
 from crosshatch.runs.decode import decode
@@ -23,6 +24,7 @@ from crosshatch.runs.named import (
     AnyNetwork,
     algorithm_table,
     decode_algorithm,
+    decode_codecs,
     decode_network,
     network_table,
 )
@@ -30,7 +32,7 @@ from crosshatch.runs.overrides import apply_overrides
 from crosshatch.runs.settings import EvaluateSettings, RunSettings
 from crosshatch.task.build import BlockChanges, ModelSettings
 
-SECTIONS = ("data", "federation", "model", "algorithm", "network", "evaluate", "run")
+SECTIONS = ("data", "federation", "model", "algorithm", "codecs", "network", "evaluate", "run")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Config:
     federation: FederationSettings
     model: ModelSettings
     algorithm: AnyAlgorithm
+    codecs: Mapping[str, AnyCodec]
     network: AnyNetwork
     evaluate: EvaluateSettings
     run: RunSettings
@@ -95,11 +98,13 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
         if section not in tables:
             raise ConfigError(f"section [{section}] is missing: every config needs [data], [algorithm] and [run]")
     network, measure_step = decode_network(tables.get("network", {}))
+    algorithm, codecs = decode_algorithm(tables["algorithm"])
     return Config(
         data=decode(tables["data"], DataSettings, "data"),
         federation=decode(tables.get("federation", {}), FederationSettings, "federation"),
         model=decode(tables.get("model", {}), ModelSettings, "model"),
-        algorithm=decode_algorithm(tables["algorithm"]),
+        algorithm=algorithm,
+        codecs=codecs | decode_codecs(tables.get("codecs", {})),
         network=network,
         evaluate=decode(tables.get("evaluate", {}), EvaluateSettings, "evaluate"),
         run=decode(tables["run"], RunSettings, "run"),
@@ -111,6 +116,7 @@ def encode_config(config: Config) -> dict[str, Any]:
     """The tables of a config, as `decode_config` reads them: every section with all its keys, but those left out."""
     sections: dict[str, Any] = {name: getattr(config, name) for name in SECTIONS}
     sections["algorithm"] = algorithm_table(config.algorithm)
+    sections["codecs"] = {exchange: str(codec) for exchange, codec in config.codecs.items()}
     network = network_table(config.network)
     sections["network"] = network | ({"step_seconds": "measure"} if config.measure_step else {})
     tables = _plain(sections)

@@ -16,9 +16,11 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.jfl import JFL
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
+from crosshatch.codecs import AnyCodec, Chain, Quantise, TopK, parse_codec
 from crosshatch.errors import ConfigError
 from crosshatch.network import BandwidthNetwork, ConstantNetwork
 from crosshatch.runs.decode import decode, show
+from crosshatch.simulator.coding import CODED
 
 AnyAlgorithm = FedSGD | FedBCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central
 AnyNetwork = ConstantNetwork | BandwidthNetwork
@@ -33,17 +35,38 @@ ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
     "tdcd": TDCD,
     "tiered": Tiered,
 }
+COMPRESSED = ("c-tdcd", "c-hsgd")
+C_VFL = Chain(TopK(7 / 32), Quantise(128))  # the HSGD paper's setting: 128 levels, log2(128) / 32 of the entries
 NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
 
 
-def decode_algorithm(table: object) -> AnyAlgorithm:
-    """Section [algorithm]: `name`, and the fields of that class; `step_size` is a number or a schedule's table."""
+def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, AnyCodec]]:
+    """Section [algorithm]: `name`, and the fields of that class; `step_size` is a number or a schedule's table.
+
+    Names that begin with `c-` bring codecs along.
+    """
+    compressed = isinstance(table, Mapping) and table.get("name") in COMPRESSED
+    if compressed:
+        assert isinstance(table, Mapping)
+        table = {**table, "name": str(table["name"]).removeprefix("c-")}
     kind: type[AnyAlgorithm] = _pick(table, "algorithm", "name", ALGORITHMS)
     assert isinstance(table, Mapping)
     given: dict[str, Any] = {"name": None}
     if "step_size" in table:
         given["step_size"] = schedules.parse_schedule(table["step_size"])
-    return decode(table, kind, "algorithm", given)
+    return decode(table, kind, "algorithm", given), {"share": C_VFL} if compressed else {}
+
+
+def decode_codecs(table: object) -> dict[str, AnyCodec]:
+    """Section [codecs]: for each exchange a codec such as `"ef(topk(0.01))"`."""
+    if not isinstance(table, Mapping):
+        raise ConfigError(f'codecs = {show(table)}: expected a table, for example share = "topk(0.01)"')
+    for exchange in table:
+        if exchange not in CODED:
+            close = get_close_matches(str(exchange), CODED, n=1)
+            hint = f"did you mean '{close[0]}'? " if close else ""
+            raise ConfigError(f"codecs.{exchange} is unknown: {hint}The exchanges are {', '.join(CODED)}")
+    return {exchange: parse_codec(codec, place=f"codecs.{exchange}") for exchange, codec in table.items()}
 
 
 def algorithm_name(algorithm: AnyAlgorithm) -> str:
@@ -80,7 +103,7 @@ def network_table(network: AnyNetwork) -> dict[str, Any]:
 
 
 def _pick(table: object, place: str, key: str, kinds: Mapping[str, type[Any]]) -> type[Any]:
-    choices = ", ".join(kinds)
+    choices = ", ".join((*kinds, *(COMPRESSED if place == "algorithm" else ())))
     if not isinstance(table, Mapping):
         raise ConfigError(f"{place} = {show(table)}: expected a table of settings")
     if key not in table:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from statistics import median
 
@@ -51,13 +49,13 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
         assert isinstance(config.network, BandwidthNetwork)
         measured = _measure_step(config, data, task) if step_seconds is None else step_seconds
         config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
-    _check_parties(config, data)
     simulator = Simulator(
         data,
         task,
         config.algorithm,
         seed=config.run.seed,
         network=config.network,
+        codecs=config.codecs,
         strategy=config.run.strategy,
         threads=config.run.threads,
         device=config.run.device,
@@ -111,25 +109,6 @@ def _check_names(data: FederatedData) -> None:
             raise ConfigError(
                 f"federation.silos has '{silo.name}': it names a file, so no '/', no '.' first, not 'head'"
             )
-
-
-def _check_parties(config: Config, data: FederatedData) -> None:
-    """Refuse network settings about parties that do not exist."""
-    clients = {silo.name: silo.clients for silo in data.silos}
-    named: list[tuple[str, Iterable[str]]] = [("network.slow", config.network.slow)]
-    if isinstance(config.network, BandwidthNetwork):
-        named.append(("network.parties", config.network.parties))
-    for place, names in named:
-        for name in names:
-            silo, _, client = name.partition("/")
-            if silo not in clients:
-                close = get_close_matches(silo, clients, n=1)
-                hint = f"did you mean '{close[0]}'? " if close else ""
-                raise ConfigError(f"{place} has '{name}', no silo '{silo}': {hint}The silos are {', '.join(clients)}")
-            if "/" in name and not (client.isdecimal() and int(client) < clients[silo]):
-                raise ConfigError(
-                    f"{place} has '{name}': clients of '{silo}' are {silo}/0 to {silo}/{clients[silo] - 1}"
-                )
 
 
 def _measure_step(config: Config, data: FederatedData, task: Task) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from math import prod
 
 import numpy as np
@@ -148,13 +149,15 @@ def _check_head(data: FederatedData, task: Task) -> None:
 def _check_parties(data: FederatedData, network: Network) -> None:
     """Settings for a party that is not there would change nothing, silently. In groups a silo is named `silo@group`."""
     clients = {silo.name: silo.clients for silo in data.silos}
-    for name in sorted(network.named):
-        silo, _, client = name.rpartition("/") if "/" in name and name not in clients else (name, "", "0")
-        if clients.get(silo.partition("@")[0], 0) <= int(client):
-            raise ConfigError(
-                f"network names the party '{name}', which is not in this federation: its parties are "
-                + ", ".join(f"'{s}' and '{s}/0' to '{s}/{n - 1}'" for s, n in clients.items())
-            )
+    for name, place in network.named.items():
+        silo, _, client = name.rpartition("/") if "/" in name else (name, "", "0")
+        held = clients.get(silo.partition("@")[0])
+        if held is None:
+            close = get_close_matches(silo, clients, n=1)
+            hint = f"did you mean '{close[0]}'? " if close else ""
+            raise ConfigError(f"{place} has '{name}', no silo '{silo}': {hint}The silos are {', '.join(clients)}")
+        if int(client) >= held:
+            raise ConfigError(f"{place} has '{name}': clients of '{silo}' are {silo}/0 to {silo}/{held - 1}")
 
 
 def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:

@@ -18,7 +18,7 @@ from crosshatch.codecs import AnyCodec, Channel, Draw
 from crosshatch.errors import ConfigError
 from crosshatch.simulator.batch import Batch, Ids
 
-CODED = ("share", "derivatives", "broadcast", "average", "average groups")
+CODED = ("share", "derivatives", "broadcast", "average", "average_groups")
 
 
 @dataclass

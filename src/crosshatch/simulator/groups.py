@@ -86,7 +86,7 @@ class GroupedFederation:
     def average_groups(self, blocks: GroupBlocks, *, round: int, level: int = 0) -> GroupBlocks:
         """Every hub to the server of its member of the tier, the weighted average back."""
         averaged = list(blocks)
-        call = Call("average groups", round)
+        call = Call("average_groups", round)
         for member in np.unique(self.tiers[level]):
             mine = np.flatnonzero(self.tiers[level] == member)
             self._each_hub(mine, blocks[0], lambda group, j, specs: group.traffic.hub_to_server(j, specs, 1, call))
@@ -100,12 +100,12 @@ class GroupedFederation:
     def _each_hub(self, groups: Ids, blocks: Blocks, what: Callable[[SimulatedFederation, int, Specs], object]) -> None:
         for g in groups:
             for j, weights in enumerate(blocks.base):
-                what(self.groups[g], j, self.groups[g].routes.block("average groups", weights.shape[0]))
+                what(self.groups[g], j, self.groups[g].routes.block("average_groups", weights.shape[0]))
 
     def _arrived(self, blocks: Blocks, group: int, round: int) -> Blocks:
         """What the server gets of a group's blocks."""
         coding = self.groups[group].coding
-        return Blocks(tuple(coding.vector("average groups", str(j), w, round=round) for j, w in enumerate(blocks.base)))
+        return Blocks(tuple(coding.vector("average_groups", str(j), w, round=round) for j, w in enumerate(blocks.base)))
 
     def _meet(self, groups: Ids | None = None) -> None:
         """The server waits for the last hub; nobody goes on before."""
