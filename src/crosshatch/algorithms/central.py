@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.algorithms.checks import check_batch_size, check_local_steps
-from crosshatch.errors import ConfigError
+from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
@@ -35,8 +34,7 @@ class Central:
         check_local_steps(self.local_steps)
         check_batch_size(self.batch_size)
         check_step_size(self.step_size)
-        if self.batches not in ("reused", "fresh"):
-            raise ConfigError(f"algorithm.batches = {self.batches!r}: must be 'reused' or 'fresh'")
+        check_choice("batches", self.batches, ("reused", "fresh"))
 
     @property
     def topology(self) -> Topology:

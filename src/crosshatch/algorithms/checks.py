@@ -17,6 +17,12 @@ def check_batch_size(value: int | None) -> None:
         raise ConfigError(f"algorithm.batch_size = {value}: must be at least 1, or left out for all samples")
 
 
+def check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
+    """One of a few words."""
+    if value not in choices:
+        raise ConfigError(f"algorithm.{key} = {value!r}: must be {' or '.join(map(repr, choices))}")
+
+
 def check_fraction(value: float) -> None:
     """A share of the clients, above 0 and at most 1."""
     if not 0 < value <= 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.algorithms.checks import check_batch_size, check_local_steps
+from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
@@ -38,10 +38,8 @@ class FedAvg:
         check_local_steps(self.local_steps)
         check_batch_size(self.batch_size)
         check_step_size(self.step_size)
-        if self.batches not in ("reused", "fresh"):
-            raise ConfigError(f"algorithm.batches = {self.batches!r}: must be 'reused' or 'fresh'")
-        if self.weights not in ("equal", "samples"):
-            raise ConfigError(f"algorithm.weights = {self.weights!r}: must be 'equal' or 'samples'")
+        check_choice("batches", self.batches, ("reused", "fresh"))
+        check_choice("weights", self.weights, ("equal", "samples"))
 
     @property
     def topology(self) -> Topology:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.algorithms.checks import check_batch_size, check_local_steps
+from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
@@ -37,8 +37,7 @@ class FedBCD:
         check_local_steps(self.local_steps)
         check_batch_size(self.batch_size)
         check_step_size(self.step_size)
-        if self.order not in ("parallel", "sequential"):
-            raise ConfigError(f"algorithm.order = {self.order!r}: must be 'parallel' or 'sequential'")
+        check_choice("order", self.order, ("parallel", "sequential"))
         if not 0 <= self.proximal < float("inf"):
             raise ConfigError(f"algorithm.proximal = {self.proximal}: mu must be a finite number of at least 0")
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.algorithms.checks import check_batch_size, check_local_steps
-from crosshatch.errors import ConfigError
+from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
@@ -42,10 +41,8 @@ class TDCD:
         check_local_steps(self.local_steps)
         check_batch_size(self.batch_size)
         check_step_size(self.step_size)
-        if self.batches not in ("reused", "fresh"):
-            raise ConfigError(f"algorithm.batches = {self.batches!r}: must be 'reused' (journal) or 'fresh' (ICASSP)")
-        if self.derivatives not in ("each_step", "each_round"):
-            raise ConfigError(f"algorithm.derivatives = {self.derivatives!r}: must be 'each_step' or 'each_round'")
+        check_choice("batches", self.batches, ("reused", "fresh"))
+        check_choice("derivatives", self.derivatives, ("each_step", "each_round"))
 
     @property
     def topology(self) -> Topology:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crosshatch.algorithms.checks import check_batch_size, check_fraction
+from crosshatch.algorithms.checks import check_batch_size, check_choice, check_fraction
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
@@ -36,6 +36,7 @@ class Tiered:
         """Refuse settings that make no sense."""
         check_step_size(self.step_size)
         check_batch_size(self.batch_size)
+        check_choice("weights", self.weights, ("equal", "samples", "at_work"))
         if self.fraction is not None:
             check_fraction(self.fraction)
             if self.batch_size is not None:
