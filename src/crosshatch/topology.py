@@ -37,16 +37,16 @@ class Topology:
     def __post_init__(self) -> None:
         """Refuse what is not `H* V H*` or whose intervals do not nest."""
         if not self.tiers:
-            raise ConfigError("federation.tiers is empty: give at least one tier, for example 'V(10) H(10)'")
+            raise ConfigError("algorithm.tiers is empty: give at least one tier, for example 'V(10) H(10)'")
         if sum(tier.kind == "V" for tier in self.tiers) > 1:
-            raise ConfigError(f"federation.tiers = '{self}': there can be one vertical tier only, H* V H*")
+            raise ConfigError(f"algorithm.tiers = '{self}': there can be one vertical tier only, H* V H*")
         for tier in self.tiers:
             if tier.interval < 1:
-                raise ConfigError(f"federation.tiers = '{self}': an interval is at least 1 local step")
+                raise ConfigError(f"algorithm.tiers = '{self}': an interval is at least 1 local step")
         for outer, inner in zip(self.tiers, self.tiers[1:], strict=False):
             if outer.interval % inner.interval:
                 raise ConfigError(
-                    f"federation.tiers = '{self}': interval {outer.interval} is no multiple of {inner.interval} "
+                    f"algorithm.tiers = '{self}': interval {outer.interval} is no multiple of {inner.interval} "
                     f"in the tier below it: choose {inner.interval * max(1, outer.interval // inner.interval)}"
                 )
 
@@ -59,7 +59,7 @@ class Topology:
             match = _TIER.match(text, position)
             if match is None:
                 raise ConfigError(
-                    f"federation.tiers = {text!r}: cannot read {text[position:].strip()!r}: write 'V(10) H(10)'"
+                    f"algorithm.tiers = {text!r}: cannot read {text[position:].strip()!r}: write 'V(10) H(10)'"
                 )
             kind: Literal["H", "V"] = "V" if match[1] == "V" else "H"
             tiers.append(Tier(kind, int(match[2])))
