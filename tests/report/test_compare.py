@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from crosshatch.report.compare import compare_runs, find_arrival, find_best, pri
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import Run, read_runs
 from crosshatch.report.summary import Summary
-from tests.report.conftest import WriteRun
+from tests.report.conftest import WriteRun, curve
 
 
 def naive_arrival(path: Path, metric: str, value: float, higher: bool) -> tuple[int, float, float] | None:
@@ -98,3 +99,21 @@ def test_table_says_everything_in_words(write_run: WriteRun) -> None:
     assert "To reach test loss of at most 0.46" in text
     assert text.count("not reached") == 2
     assert "800 kB" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_heading_is_cut(write_run: WriteRun, width: int) -> None:
+    rows = [
+        {**row, "accuracy": row["auc"], "top5": row["auc"], "sim_seconds": 4711 + row["sim_seconds"]}
+        for row in curve(10, 800_000)
+    ]
+    paths = [write_run("a run with a very long name, in many words", rows=rows), write_run("short", rows=rows)]
+    out = io.StringIO()
+    print_comparison(compare_runs(read_runs(paths), ["auc=0.75"]), Console(file=out, width=width))
+    lines = out.getvalue().splitlines()
+    assert max(len(line) for line in lines) <= width
+    assert not any("\N{HORIZONTAL ELLIPSIS}" in line for line in lines)
+    headings = [word for line in lines if "rounds" in line for word in re.split(r" *\u2503 *", line) if word]
+    assert headings[:5] == ["run", "rounds", "sent", "simulated", "AUC"]
+    assert headings[-4:] == ["run", "rounds", "sent", "simulated"]
+    assert ("top-5 accuracy" in headings) == (width == 120)

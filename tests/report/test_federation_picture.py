@@ -58,8 +58,9 @@ def test_exchanges_follow_the_tiers() -> None:
 
 
 def test_server_and_groups_stand_above() -> None:
-    root, texts = drawn(shape([2, 2], "H(20) V(10) H(10)", groups=12))
+    root, texts = drawn(shape([12, 120], "H(20) V(10) H(10)", groups=12))
     assert count(root, "server") == count(root, "group") == 1
+    assert {"1 client", "+ 6 more clients", "58 samples"} <= set(texts)  # of one group
     assert {"server", "12 groups like this", "averaged every 20 steps"} <= set(texts)
 
 
@@ -79,7 +80,7 @@ def test_names_are_escaped_and_shortened() -> None:
         (shape([1]), "1 silo with 1 client"),
         (shape([10, 20]), "2 silos with 30 clients; the labels stay at silo 0"),
         (shape([1, 1], label_silo=None), "2 silos with 2 clients; all share the labels"),
-        (shape([1, 1], groups=3, label_silo=9), "3 groups, each of 2 silos with 2 clients"),
+        (shape([3, 30], groups=3, label_silo=9), "3 groups, each of 2 silos with 11 clients (33 in all)"),
     ],
 )
 def test_title(federation: FederationShape, title: str) -> None:

@@ -13,15 +13,18 @@ from crosshatch.report.compare import find_arrival
 from crosshatch.report.findings import AXES, chosen_targets, curve_title, headline, level_all_reach, target_finding
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import Run
-from crosshatch.report.summary import Summary
+from crosshatch.report.summary import FederationShape, SiloShape, Summary
 
 ROUND, BYTES, SECONDS = AXES
 
 
-def run_of(name: str, auc: list[float], cost: int = 1000, algorithm: str = "", targets: tuple[str, ...] = ()) -> Run:
-    """A run in memory: round i costs `cost` bytes and two seconds more."""
+def run_of(
+    name: str, auc: list[float], cost: int = 1000, algorithm: str = "", targets: tuple[str, ...] = (), clients: int = 2
+) -> Run:
+    """A run in memory: round i costs `cost` bytes and two seconds more; two silos share the clients."""
     rows = tuple({"round": i, "bytes": cost * i, "sim_seconds": 2 * i, "auc": v} for i, v in enumerate(auc))
-    facts = Summary(name=name, algorithm=algorithm, targets=dict.fromkeys(targets))
+    federation = FederationShape((SiloShape("a", clients // 2), SiloShape("b", clients - clients // 2)))
+    facts = Summary(name=name, algorithm=algorithm, targets=dict.fromkeys(targets), federation=federation)
     return Run(name, Path(name), {}, "", rows, {"name": name}, facts)
 
 
@@ -38,6 +41,20 @@ def test_cheapest_against_dearest() -> None:
     assert target_finding(runs, AUC75, BYTES) == "TDCD reaches AUC 0.75 with 2 kB, 9x less than FedSGD"
     assert target_finding(runs, AUC75, ROUND) == "TDCD reaches AUC 0.75 in 2 rounds, 4x fewer than FedSGD"
     assert target_finding(runs, AUC75, SECONDS) == "TDCD reaches AUC 0.75 in 4 s simulated, 4x faster than FedSGD"
+
+
+def test_only_runs_with_as_many_clients_are_compared() -> None:
+    q1 = run_of("tdcd-q1", [0.5] * 10 + [0.8], cost=10_000, clients=20)
+    q10 = run_of("tdcd", [0.5, 0.8], cost=10_000, clients=20)
+    assert target_finding([SLOW, FAST, q1, q10, CENTRAL], AUC75, BYTES) == (
+        "With 2 clients TDCD reaches AUC 0.75 with 2 kB, 9x less than FedSGD; "
+        "with 20 clients tdcd reaches it with 10 kB, 10x less than tdcd-q1"
+    )
+    assert target_finding([SLOW, FAST, q10], AUC75, BYTES) == (
+        "With 2 clients TDCD reaches AUC 0.75 with 2 kB, 9x less than FedSGD"
+    )
+    assert target_finding([FAST, q10], AUC75, ROUND) == "2 runs reach AUC 0.75, no two of them with as many clients"
+    assert target_finding([FAST, NEVER, q10], AUC75, ROUND).endswith("with as many clients; JFL does not")
 
 
 def test_those_that_do_not_arrive_are_named() -> None:

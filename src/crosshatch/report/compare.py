@@ -11,9 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from crosshatch.errors import RunError
-from crosshatch.report.measures import HIGHER_IS_BETTER, Target, metric_title, parse_target
+from crosshatch.report.measures import HIGHER_IS_BETTER, Target, metric_title, parse_target, sort_metrics
 from crosshatch.report.runs import Run
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
+
+# Characters of a run's name in a table for the terminal, more are folded.
+_NAME_WIDTH = 30
 
 
 @dataclass(frozen=True)
@@ -131,26 +134,34 @@ def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
 
 
 def print_comparison(result: Comparison, console: Console) -> None:
-    """Two kinds of table: totals with final metrics, then one table a target."""
-    table = Table(title="Runs")
-    table.add_column("run", overflow="fold")
-    for heading in ("rounds", "sent", "simulated", *(f"final {metric_title(metric)}" for metric in result.metrics)):
-        table.add_column(heading, justify="right")
-    for outcome in result.outcomes:
-        values = [human_number(outcome.final[m]) if m in outcome.final else "-" for m in result.metrics]
-        table.add_row(_name(outcome), human_count(outcome.rounds), human_bytes(outcome.bytes),
-                      human_seconds(outcome.sim_seconds), *values)  # fmt: skip
-    console.print(table)
+    """Two kinds of table: totals with final metrics, as many as the console is wide enough for; one table a target."""
+    metrics = sort_metrics(result.metrics)
+    unbounded = console.options.update(width=10_000)
+    while len(metrics) > 1 and console.measure(_totals(result, metrics), options=unbounded).maximum > console.width:
+        metrics = metrics[:-1]
+    console.print(_totals(result, metrics))
     for target in result.targets:
         console.print(_target_table(result, target))
+
+
+def _totals(result: Comparison, metrics: Sequence[str]) -> Table:
+    table = Table(title="What the runs reached, and what they sent")
+    table.add_column("run", overflow="fold", max_width=_NAME_WIDTH)
+    for heading in ("rounds", "sent", "simulated", *(metric_title(metric) for metric in metrics)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for outcome in result.outcomes:
+        values = [human_number(outcome.final[m]) if m in outcome.final else "-" for m in metrics]
+        table.add_row(_name(outcome), human_count(outcome.rounds), human_bytes(outcome.bytes),
+                      human_seconds(outcome.sim_seconds), *values)  # fmt: skip
+    return table
 
 
 def _target_table(result: Comparison, target: Target) -> Table:
     side = "at least" if target.higher else "at most"
     table = Table(title=f"To reach {metric_title(target.metric)} of {side} {target.value:g}")
-    table.add_column("run", overflow="fold")
-    for heading in ("rounds", "bytes", "simulated time"):
-        table.add_column(heading, justify="right")
+    table.add_column("run", overflow="fold", max_width=_NAME_WIDTH)
+    for heading in ("rounds", "sent", "simulated"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for outcome in result.outcomes:
         arrival = outcome.arrivals[target.label]
         if arrival is None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from html import escape
 
+import msgspec
+
 from crosshatch.report.summary import FederationShape, SiloShape
 from crosshatch.report.units import human_count
 
@@ -23,6 +25,7 @@ def draw_federation(shape: FederationShape) -> str:
     """An `<svg>` element; empty when nothing is known about the silos."""
     if not shape.silos:
         return ""
+    shape = _one_group(shape)
     above, shared, below = _intervals(shape.tiers)
     drawn, hidden = _visible(shape.silos)
     columns = len(drawn) + (1 if hidden else 0)
@@ -53,16 +56,28 @@ def draw_federation(shape: FederationShape) -> str:
 
 def federation_title(shape: FederationShape) -> str:
     """What the picture shows, for example `2 silos with 20 clients; labels at 'bank'`."""
+    every = sum(silo.clients for silo in shape.silos)
+    shape = _one_group(shape)
     silos, clients = len(shape.silos), sum(silo.clients for silo in shape.silos)
     holders = [silo.name for silo in shape.silos if silo.holds_labels]
     title = f"{silos} silo{'s' if silos != 1 else ''} with {human_count(clients)} client{'s' if clients != 1 else ''}"
     if shape.groups > 1:
-        title = f"{human_count(shape.groups)} groups, each of {title}"
+        title = f"{human_count(shape.groups)} groups, each of {title} ({human_count(every)} in all)"
     if silos > 1 and len(holders) == 1:
         title += f"; the labels stay at {holders[0]}"
     elif silos > 1 and len(holders) == silos:
         title += "; all share the labels"
     return title
+
+
+def _one_group(shape: FederationShape) -> FederationShape:
+    """What one of the groups has, on average: clients and samples are counted over all of them."""
+
+    def share(count: int) -> int:
+        return max(1, round(count / shape.groups)) if count else 0
+
+    silos = [msgspec.structs.replace(s, clients=share(s.clients), samples=share(s.samples)) for s in shape.silos]
+    return msgspec.structs.replace(shape, silos=tuple(silos))
 
 
 def _intervals(tiers: str) -> tuple[int | None, int | None, int | None]:

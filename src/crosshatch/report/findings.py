@@ -15,6 +15,8 @@ from crosshatch.report.units import human_bytes, human_count, human_factor, huma
 
 # Below this ratio two costs are called about the same.
 _SAME = 1.05
+# A headline is one sentence.
+_MOST_CLAUSES = 2
 
 
 @dataclass(frozen=True)
@@ -97,32 +99,51 @@ def curve_title(runs: Sequence[Run], metric: str, axis: Axis, targets: Sequence[
 
 
 def target_finding(runs: Sequence[Run], target: Target, axis: Axis) -> str:
-    """Which run reaches the target at least cost, and how that compares with the dearest one."""
+    """Which run reaches the target at least cost, and how that compares with the dearest one.
+
+    Runs are compared with those that have as many clients: twenty clients send more than two, whatever they run.
+    """
     goal = f"{metric_title(target.metric)} {target.value:.4g}"
     rivals = [run for run in runs if not is_yardstick(run)] or list(runs)
-    costs: list[tuple[float, str]] = []
-    missing = []
-    for run in rivals:
-        arrival = find_arrival(run, target)
-        if arrival is None:
-            missing.append(run.name)
-        else:
-            costs.append((float(getattr(arrival, axis.key)), run.name))
+    arrivals = [(run, find_arrival(run, target)) for run in rivals]
+    costs = [(float(getattr(arrival, axis.key)), run) for run, arrival in arrivals if arrival is not None]
     if not costs:
         return f"{'No run reaches' if len(rivals) > 1 else f'{rivals[0].name} does not reach'} {goal}" + _closest(
             rivals, target
         )
-    (least, cheapest), (most, dearest) = min(costs), max(costs)
-    if len(costs) > 1 and least > 0 and most / least < _SAME:
-        who = "All runs reach" if not missing else f"{len(costs)} runs reach"
-        sentence = f"{who} {goal} {axis.spend(most)}" + ("" if most == least else ", give or take 5%")
-    else:
-        sentence = f"{cheapest} reaches {goal} {axis.spend(least)}"
-        if len(costs) > 1 and least > 0:
-            sentence += f", {human_factor(most / least)} {axis.less} than {dearest}"
+    missing = [run.name for run, arrival in arrivals if arrival is None]
+    sentence = _by_size(costs, goal, axis, some=bool(missing))
     if not missing:
         return sentence
     return f"{sentence}; {missing[0]} does not" if len(missing) == 1 else f"{sentence}; {len(missing)} runs do not"
+
+
+def _by_size(costs: list[tuple[float, Run]], goal: str, axis: Axis, *, some: bool) -> str:
+    """One clause for each number of clients that several runs have in common."""
+    sizes: dict[int, list[tuple[float, str]]] = {}
+    for cost, run in costs:
+        sizes.setdefault(run.clients, []).append((cost, run.name))
+    if len(sizes) == 1:
+        return _winner(*sizes.values(), goal, axis, who="All runs reach" if not some else f"{len(costs)} runs reach")
+    common = [(clients, same) for clients, same in sizes.items() if len(same) > 1]
+    if not common:
+        return f"{len(costs)} runs reach {goal}, no two of them with as many clients"
+    clauses = [
+        f"{'with' if place else 'With'} {human_count(clients)} client{'' if clients == 1 else 's'} "
+        + _winner(same, "it" if place else goal, axis, who=f"{len(same)} runs reach")
+        for place, (clients, same) in enumerate(common[:_MOST_CLAUSES])
+    ]
+    return "; ".join(clauses)
+
+
+def _winner(costs: list[tuple[float, str]], goal: str, axis: Axis, *, who: str) -> str:
+    (least, cheapest), (most, dearest) = min(costs), max(costs)
+    if len(costs) > 1 and least > 0 and most / least < _SAME:
+        return f"{who} {goal} {axis.spend(most)}" + ("" if most == least else ", give or take 5%")
+    sentence = f"{cheapest} reaches {goal} {axis.spend(least)}"
+    if len(costs) > 1 and least > 0:
+        sentence += f", {human_factor(most / least)} {axis.less} than {dearest}"
+    return sentence
 
 
 def _closest(runs: Sequence[Run], target: Target) -> str:

@@ -51,7 +51,17 @@ def metric_title(metric: str) -> str:
 
 def main_metric(metrics: tuple[str, ...]) -> str:
     """The one of `metrics` that speaks for a run."""
-    return next((name for name in _IMPORTANCE if name in metrics), metrics[0])
+    return sort_metrics(metrics)[0]
+
+
+def sort_metrics(metrics: tuple[str, ...]) -> tuple[str, ...]:
+    """The most telling first; those unknown last, in the order given.
+
+    >>> sort_metrics(("train_loss", "lift", "loss", "auc"))
+    ('auc', 'loss', 'train_loss', 'lift')
+    """
+    places = {name: place for place, name in enumerate(_IMPORTANCE)}
+    return tuple(sorted(metrics, key=lambda name: places.get(name, len(places))))
 
 
 @dataclass(frozen=True)

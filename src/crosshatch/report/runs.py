@@ -45,6 +45,11 @@ class Run:
         return self.facts.algorithm or _text_at(self.config, "algorithm", "name")
 
     @property
+    def clients(self) -> int:
+        """Clients of all silos and groups; 0 while that is unknown."""
+        return sum(silo.clients for silo in self.facts.federation.silos)
+
+    @property
     def metric_names(self) -> tuple[str, ...]:
         """Names of everything measured, in order of first appearance: `train_loss` and the test metrics."""
         return tuple(dict.fromkeys(key for row in self.metrics for key in row if key not in COST_KEYS))

@@ -24,7 +24,7 @@ class SiloShape(msgspec.Struct, frozen=True):
 
 
 class FederationShape(msgspec.Struct, frozen=True):
-    """Silos side by side; `groups` counts the copies of this vertical federation under one server."""
+    """Silos side by side; `groups` of them under one server. Clients and samples are counted over all groups."""
 
     silos: tuple[SiloShape, ...] = ()
     tiers: str = ""
