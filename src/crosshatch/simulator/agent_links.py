@@ -7,7 +7,7 @@ server answers when the last token has arrived.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from crosshatch.simulator.traffic import Message, Specs
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
+_LONGER = (128, 256, 2**16, 2**32)  # from these numbers on a header's integer takes more bytes
 
 
 @dataclass
@@ -36,6 +37,9 @@ class AgentLinks:
     shape: tuple[int, int]  # samples, scores a sample
     log: Callable[[Message], None] | None = None
 
+    _seconds: dict[tuple[str, Direction, int, int], float] = field(default_factory=dict, repr=False)
+    _steps: dict[int, float] = field(default_factory=dict, repr=False)
+
     def send(
         self, senders: Ids, receivers: Ids, exchange: str, *, round: int, steps: Ids, mutual: bool = False
     ) -> Seconds:
@@ -43,43 +47,54 @@ class AgentLinks:
 
         A `mutual` exchange, both ways at once, is timed as one.
         """
-        names = [(self.agents[a], self.agents[b]) for a, b in zip(senders, receivers, strict=True)]
-        return self._send("agent-agent", "across", "across" if mutual else "up", names, senders, exchange, round, steps)
+        seconds = self._send("agent-agent", "across", "across" if mutual else "up", senders, exchange, round, steps)
+        if self.log:
+            names = [(self.agents[a], self.agents[b]) for a, b in zip(senders, receivers, strict=True)]
+            self._tell(names, exchange, round, steps)
+        return seconds
 
     def to_server(self, senders: Ids, exchange: str, *, round: int, steps: Ids) -> Seconds:
         """One message from each agent to the server."""
-        names = [(self.agents[a], "server") for a in senders]
-        return self._send("agent-server", "up", "up", names, senders, exchange, round, steps)
+        if self.log:
+            self._tell([(self.agents[a], "server") for a in senders], exchange, round, steps)
+        return self._send("agent-server", "up", "up", senders, exchange, round, steps)
 
     def from_server(self, receivers: Ids, exchange: str, *, round: int, steps: Ids) -> Seconds:
         """One message from the server to each agent."""
-        names = [("server", self.agents[a]) for a in receivers]
-        return self._send("agent-server", "down", "down", names, receivers, exchange, round, steps)
+        if self.log:
+            self._tell([("server", self.agents[a]) for a in receivers], exchange, round, steps)
+        return self._send("agent-server", "down", "down", receivers, exchange, round, steps)
 
     def step_seconds(self, agent: int) -> float:
         """Seconds of a local step."""
-        return float(self.network.local_step(self.agents[agent], None)[0])
+        if agent not in self._steps:
+            self._steps[agent] = float(self.network.local_step(self.agents[agent], None)[0])
+        return self._steps[agent]
 
     def _send(
-        self,
-        link: str,
-        label: Direction,
-        direction: Direction,
-        names: list[tuple[str, str]],
-        agents: Ids,
-        exchange: str,
-        round: int,
-        steps: Ids,
+        self, link: str, label: Direction, direction: Direction, agents: Ids, exchange: str, round: int, steps: Ids
     ) -> Seconds:
         content: Specs = ((self.dtype, self.shape),)
-        sizes = [wire.size(round, exchange, content, step=int(step)) for step in steps]
-        if sizes:
-            self.meter.count(f"{link} {label}", exchange, messages=len(sizes), size=sum(sizes))
-        if self.log:
-            for (sender, receiver), step in zip(names, steps, strict=True):
-                self.log((sender, receiver, round, exchange, int(step), content))
-        seconds = [
-            self.network.transfer(link, direction, np.array([size]), self.agents[agent], None)[0]
-            for agent, size in zip(agents, sizes, strict=True)
-        ]
-        return np.array(seconds, dtype=np.float64)
+        seconds = np.empty(len(agents))
+        total = 0
+        for i, (agent, step) in enumerate(zip(agents.tolist(), steps.tolist(), strict=True)):
+            size = wire.size(_as_long(round), exchange, content, step=_as_long(step))
+            total += size
+            key = (link, direction, agent, size)
+            if key not in self._seconds:
+                sent = np.array([size])
+                self._seconds[key] = float(self.network.transfer(link, direction, sent, self.agents[agent], None)[0])
+            seconds[i] = self._seconds[key]
+        if len(agents):
+            self.meter.count(f"{link} {label}", exchange, messages=len(agents), size=total)
+        return seconds
+
+    def _tell(self, ends: list[tuple[str, str]], exchange: str, round: int, steps: Ids) -> None:
+        assert self.log is not None
+        for (sender, receiver), step in zip(ends, steps.tolist(), strict=True):
+            self.log((sender, receiver, round, exchange, step, ((self.dtype, self.shape),)))
+
+
+def _as_long(number: int) -> int:
+    """A number whose encoding is as long, the same for most: sizes are then found once, not in every round."""
+    return max((limit for limit in _LONGER if number >= limit), default=0)

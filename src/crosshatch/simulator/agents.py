@@ -64,9 +64,19 @@ class Agent:
         return self.x.T @ self.x
 
     @cached_property
+    def _pulled_labels(self) -> Tensor:
+        """X'y (d,)."""
+        return self.x.T @ self.y
+
+    @cached_property
     def smoothness(self) -> float:
         """L: the largest curvature of the summed loss along the block's parameters; only for a linear block."""
         return _CURVATURE[self.loss.name] * self.norm_squared
+
+    @property
+    def largest_step(self) -> float:
+        """One over the smoothness; any step does where the block's features are all zero."""
+        return 1.0 / self.smoothness if self.smoothness else 1.0
 
     @property
     def design(self) -> Tensor:
@@ -89,6 +99,8 @@ class Agent:
         """Q proximal steps, in place: `theta` (p,) is the token's copy of this block, `scores` (n, e) the token."""
         if self.way == "gram":
             self._visit_gram(theta, scores[:, 0], steps, step_size)
+        elif self.way == "linear" and self.width == 1 and len(theta) == self.x.shape[1]:
+            self._visit_plain(theta, scores[:, 0], steps, step_size)
         elif self.way == "linear":
             self._visit_linear(theta, scores, steps, step_size)
         else:
@@ -114,6 +126,27 @@ class Agent:
                 now = functional.softshrink(now, threshold)
         theta.copy_(now)
         z.addmv_(self.x, now - start)
+
+    def _visit_plain(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
+        """One score a sample and no bias: two products a step, and as little as possible beside them.
+
+        The derivative is `predict(z) - y`, so the labels' part of the gradient, X'y, is the same in every step.
+        """
+        regulariser, turned = self.task.regulariser, self.x.T
+        scale, threshold = 1.0 / (1.0 + step * regulariser.l2), step * regulariser.l1
+        logistic, labels = self.loss.name == "logistic", self._pulled_labels * step
+        predicted, moved, now = torch.empty_like(z) if logistic else z, torch.empty_like(theta), theta
+        for _ in range(steps):
+            if logistic:
+                torch.sigmoid(z, out=predicted)
+            after = torch.addmv(torch.add(now, labels), turned, predicted, alpha=-step)
+            if threshold:
+                after = functional.softshrink(after, threshold)
+            if scale != 1.0:
+                after.mul_(scale)
+            z.addmv_(self.x, torch.sub(after, now, out=moved))
+            now = after
+        theta.copy_(now)
 
     def _visit_linear(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
         for _ in range(steps):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from math import isfinite
 from typing import TypeVar
 
 import numpy as np
@@ -48,7 +49,7 @@ class TokenCourse:
 
     def broken(self) -> str | None:
         """Whether a token has a NaN or an infinity."""
-        return None if bool(torch.isfinite(self.tokens.scores.sum())) else "a token is"
+        return None if isfinite(float(self.tokens.scores.sum())) else "a token is"
 
     def communications(self, messages: int) -> int:
         """Messages in units of one number a sample."""
@@ -94,7 +95,7 @@ class DualCourse:
 
     def broken(self) -> str | None:
         """Whether a dual has a NaN or an infinity."""
-        return None if bool(torch.isfinite(self.duals.duals.sum())) else "a dual is"
+        return None if isfinite(float(self.duals.duals.sum())) else "a dual is"
 
     def communications(self, messages: int) -> int:
         """Messages in units of one number a sample."""

@@ -71,10 +71,10 @@ class SimulatedTokens:
 
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
         """Token by token: visits of different agents touch different features."""
-        for g in np.argsort(tokens.seconds, kind="stable"):  # who comes first is served first
+        for g in np.argsort(tokens.seconds, kind="stable").tolist():  # who comes first is served first
             k = int(tokens.at[g])
             agent = self.agents[k]
-            step = 1.0 / agent.smoothness if step_size is None else step_size
+            step = agent.largest_step if step_size is None else step_size
             agent.visit(tokens.models[g, self._spans[k]], tokens.scores[g], steps=steps, step_size=step)
             begin = max(tokens.seconds[g], tokens.free[k])
             tokens.seconds[g] = tokens.free[k] = begin + steps * self.links.step_seconds(k)
