@@ -75,6 +75,18 @@ def test_quiet(command: Command) -> None:
     assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
+def test_a_run_is_called_like_its_folder_unless_it_has_a_name(command: Command) -> None:
+    command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--out", "runs/q1")
+    command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--out", "runs/q2", "--set", "run.name=mine")
+    ended = command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--out", "runs/.hidden")
+    assert ended.code == 0, ended.err
+    folders = ("q1", "q2", ".hidden")
+    names = [json.loads(Path("runs", folder, "summary.json").read_text())["name"] for folder in folders]
+    assert names == ["q1", "mine", "quick"]
+    assert command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--out", "runs/q1", "--resume").code == 0
+    assert command("train", "runs/q1/config.toml", "--out", "runs/q1", "--resume").code == 0
+
+
 def test_resume_of_a_finished_run(command: Command) -> None:
     command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS)
     ended = command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--resume")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -61,3 +62,23 @@ def test_wrong_usage_is_one_line(command: Command, arguments: list[str], words: 
     assert ended.err.startswith("error: ")
     assert words in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_version(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "1.2.3")
+    assert command("--version").out == "crosshatch 1.2.3\n"
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    ended = command("--version")
+    assert (ended.code, ended.err) == (0, "")
+    assert "version unknown" in ended.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_speaks_no_python(command: Command, name: str) -> None:
+    shown = command(name, "--help").out
+    assert not set("{}<>").intersection(shown)
+    assert "default" not in shown

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, final
 
 import typer
+import typer.core
 
 from crosshatch.errors import CrosshatchError
 
@@ -25,15 +26,32 @@ app = typer.Typer(
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.", show_default=False)]
+# Arguments are hidden from the list of options, where typer shows Python's name of their type; each command's text
+# says what they are.
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)]
 DataFolder = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", envvar="CROSSHATCH_DATA", help="Folder with data sets as NAME.npz."),
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        envvar="CROSSHATCH_DATA",
+        show_envvar=False,
+        help="Folder of data sets, each NAME.npz; or set CROSSHATCH_DATA.",
+    ),
 ]
 Targets = Annotated[
     list[str] | None,
-    typer.Option("--target", metavar="METRIC=VALUE", help="Cost to reach this, e.g. auc=0.75; may be repeated."),
+    typer.Option("--target", metavar="METRIC=VALUE", help="What to reach, for example auc=0.75. Repeatable."),
 ]
+
+
+@final
+class PlainCommand(typer.core.TyperCommand):
+    """A command whose usage is written as people know it: `RUN...`, not `{RUN}...`."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind the command's name."""
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -57,9 +75,12 @@ def _exit(message: str, code: int) -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        typer.echo(f"crosshatch {version('crosshatch')}")
+        try:
+            typer.echo(f"crosshatch {version('crosshatch')}")
+        except PackageNotFoundError:  # run from the source without being installed
+            typer.echo("crosshatch, version unknown: it is not installed but run from its source")
         raise typer.Exit
 
 
@@ -77,15 +98,16 @@ def crosshatch(
     """
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def train(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config, a TOML file.", show_default=False)],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", hidden=True)],
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="a.b=c", help="Change a setting; nothing after the = removes it. Repeatable."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Run directory.", show_default="runs/NAME")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Run directory; if left out, runs/ and the run's name."),
     ] = None,
     data: DataFolder = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
@@ -93,8 +115,8 @@ def train(
 ) -> None:
     """Train once, as a config says.
 
-    Writes config.toml, metrics.jsonl, summary.json, model/ and checkpoint/ into the run directory. Ctrl-C finishes the
-    round and keeps a checkpoint.
+    CONFIG is a TOML file. Writes config.toml, metrics.jsonl, summary.json, model/, checkpoint/ and report.html into the
+    run directory. Ctrl-C finishes the round and keeps a checkpoint.
 
     \b
     Example:
@@ -105,7 +127,7 @@ def train(
     raise typer.Exit(run_train(config, changes or [], out=out, data=data, resume=resume, quiet=quiet))
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def compare(
     runs: Runs,
     target: Targets = None,
@@ -113,7 +135,9 @@ def compare(
         Path | None, typer.Option("--html", metavar="FILE", help="Also write the curves as a page.")
     ] = None,
 ) -> None:
-    """Compare runs: rounds, bytes and simulated time to a target, side by side.
+    """Compare runs: rounds, bytes and simulated time to a target.
+
+    Every RUN is a run directory. Targets that the runs' configs name are compared too.
 
     \b
     Example:
@@ -124,16 +148,20 @@ def compare(
     show_comparison(runs, target or [], html)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def report(
     runs: Runs,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="The page.", show_default="report.html; of one run: in it"),
+        typer.Option(
+            "--out", metavar="FILE", help="The page; if left out, report.html, for one run inside its directory."
+        ),
     ] = None,
     target: Targets = None,
 ) -> None:
-    """Write one self-contained HTML page about one or several runs.
+    """Write a self-contained HTML page about one or several runs.
+
+    Every RUN is a run directory.
 
     \b
     Example:
@@ -144,9 +172,11 @@ def report(
     make_report(runs, out, target or [])
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def datasets(data: DataFolder = None) -> None:
-    """List the data sets: licence, shape, whether present, whether their checks pass, and where to get them.
+    """List the data sets, and where to get those that are missing.
+
+    Says for each its licence and shape, and for files in the data folder whether they are what they should be.
 
     \b
     Example:
@@ -157,13 +187,16 @@ def datasets(data: DataFolder = None) -> None:
     show_datasets(data)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def demo(
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where to write.", show_default="crosshatch-demo")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where to write; if left out, into crosshatch-demo here."),
     ] = None,
 ) -> None:
-    """Train with several algorithms on data that ships with the package, compare them, write a report.
+    """Train with several algorithms, compare them, write a report.
+
+    On data that ships with the package, in about half a minute.
 
     \b
     Example:

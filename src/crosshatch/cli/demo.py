@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from crosshatch.cli.opening import describe_network
 from crosshatch.cli.progress import Bar, Silence
 from crosshatch.errors import RunError
 from crosshatch.report import compare_runs, print_comparison, read_runs, write_report
@@ -30,14 +31,15 @@ def run_demo(out: Path | None) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunError(f"the output folder {folder} exists and is not empty: choose another --out")
     console = Console()
-    console.print(OPENING, highlight=False, soft_wrap=True)
-    for name, tables in demo_configs().items():
-        watcher = Bar(console) if sys.stdout.isatty() else Silence()
+    configs = {name: decode_config(tables) for name, tables in demo_configs().items()}
+    console.print(OPENING + describe_network(configs["central"].network), "", sep="\n", highlight=False, soft_wrap=True)
+    for name, config in configs.items():
+        watcher = Bar(console, brief=True) if sys.stdout.isatty() else Silence()
         with watcher:
-            outcome = train(decode_config(tables), out=folder / name, watcher=watcher)
+            outcome = train(config, out=folder / name, watcher=watcher)
         if isinstance(watcher, Silence):
             print(_line(name, outcome), flush=True)
-    runs = read_runs([folder / name for name in demo_configs()])
+    runs = read_runs([folder / name for name in configs])
     console.print()
     print_comparison(compare_runs(runs, [TARGET]), console)
     report = folder / "report.html"

@@ -12,6 +12,7 @@ from typing import Any, Self, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from crosshatch.cli.opening import opening
 from crosshatch.report.measures import COST_KEYS, main_metric, metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.prepare import Prepared
@@ -56,9 +57,10 @@ class Lines:
 
 
 class Bar:
-    """A live bar with the newest figures."""
+    """A live bar with the newest figures; unless `brief`, below the lines that say what is run."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, brief: bool = False) -> None:
+        self._brief = brief
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
@@ -80,7 +82,7 @@ class Bar:
 
     def begin(self, prepared: Prepared, path: Path) -> None:
         """Draw the bar, from the round a resumed run goes on from."""
-        for line in opening(prepared, path):
+        for line in [] if self._brief else opening(prepared, path):
             self._progress.console.print(line, markup=False, highlight=False)
         run, done = prepared.config.run, prepared.simulator.round
         self._task = self._progress.add_task(prepared.config.name, total=run.rounds, completed=done, figures="")
@@ -120,14 +122,6 @@ def choose_watcher(*, quiet: bool) -> Lines | Bar | Silence:
     if quiet:
         return Silence()
     return Bar(Console()) if sys.stdout.isatty() else Lines(sys.stdout)
-
-
-def opening(prepared: Prepared, path: Path) -> list[str]:
-    """What is run and where it goes, and the notes of the data."""
-    data, algorithm = prepared.simulator.data, prepared.simulator.algorithm
-    silos = ", ".join(f"{s.name} ({s.clients} client{'s' if s.clients > 1 else ''})" for s in data.silos)
-    first = f"{prepared.config.name}: {type(algorithm).__name__} {algorithm.topology} on {silos}, into {path}"
-    return [first, *(f"note: {note}" for note in data.notes)]
 
 
 def figures(row: Mapping[str, Any]) -> str:

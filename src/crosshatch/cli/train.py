@@ -21,7 +21,8 @@ def run_train(
     config_path: Path, changes: Sequence[str], *, out: Path | None, data: Path | None, resume: bool, quiet: bool
 ) -> int:
     """Train and say how it ended; the exit code."""
-    config = read_config(config_path, changes)
+    # A run is known by its folder, unless its config names it.
+    config = read_config(config_path, changes, name=None if out is None else out.resolve().name)
     if data is not None and not data.is_dir():
         raise DataError(f"no data folder {data}: check --data or CROSSHATCH_DATA")
     out = Path("runs") / config.name if out is None else out

@@ -29,7 +29,7 @@ from crosshatch.runs.named import (
     network_table,
 )
 from crosshatch.runs.overrides import apply_overrides
-from crosshatch.runs.settings import EvaluateSettings, RunSettings
+from crosshatch.runs.settings import EvaluateSettings, RunSettings, is_name
 from crosshatch.task.build import BlockChanges, ModelSettings
 
 SECTIONS = ("data", "federation", "model", "algorithm", "codecs", "network", "evaluate", "run")
@@ -56,8 +56,10 @@ class Config:
         return self.run.name
 
 
-def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+def read_config(path: Path, overrides: Sequence[str] = (), *, name: str | None = None) -> Config:
     """The config in a file, changed by `--set` overrides; a ConfigError names the file, the key and the remedy.
+
+    A run that its config does not name is called `name`, or like the file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +85,8 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     except CrosshatchError as error:
         raise type(error)(f"{path}: {error}") from None
     if config.run.name is None:
-        config = replace(config, run=replace(config.run, name=path.stem))
+        called = name if name is not None and is_name(name) else path.stem
+        config = replace(config, run=replace(config.run, name=called))
     return with_absolute_paths(config, path.resolve().parent)
 
 

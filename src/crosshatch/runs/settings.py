@@ -42,9 +42,9 @@ class EvaluateSettings:
 class RunSettings:
     """Section [run]: how long, and on what.
 
-    `name`: by default that of the config file. `threads`: by default the number of cores. `strategy`: how local steps
-    are computed. `checkpoint_every` so many rounds; by default at each evaluation. `stop_at_targets`: end at the first
-    evaluation by which all targets of [evaluate] were reached.
+    `name`: by default that of the run directory where one is given, else that of the config file. `threads`: by default
+    the number of cores. `strategy`: how local steps are computed. `checkpoint_every` so many rounds; by default at each
+    evaluation. `stop_at_targets`: end at the first evaluation by which all targets of [evaluate] were reached.
     """
 
     rounds: int
@@ -66,8 +66,17 @@ class RunSettings:
             _at_least_one("run.threads", self.threads, "leave it out to use all cores")
         if self.checkpoint_every is not None:
             _at_least_one("run.checkpoint_every", self.checkpoint_every, "leave it out: at each evaluation")
-        if self.name is not None and (not self.name.strip() or "/" in self.name or self.name.startswith(".")):
+        if self.name is not None and not is_name(self.name):
             raise ConfigError(f"run.name = {self.name!r}: it names a folder, so no '/', no leading '.', and not empty")
+
+
+def is_name(text: str) -> bool:
+    """Whether a run may be called so: it names a folder.
+
+    >>> is_name("q=1"), is_name("a/b"), is_name(".."), is_name("")
+    (True, False, False, False)
+    """
+    return bool(text.strip()) and "/" not in text and not text.startswith(".")
 
 
 def _at_least_one(place: str, value: int, remedy: str) -> None:

@@ -1,0 +1,68 @@
+"""The first lines of a run: what is run, on whom, where it goes, and what the simulated seconds stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
+from crosshatch.report.units import human_seconds, three_digits
+from crosshatch.runs.prepare import Prepared
+
+
+def opening(prepared: Prepared, path: Path) -> list[str]:
+    """What is run and where it goes, the network model, and the notes of the data."""
+    data, algorithm = prepared.simulator.data, prepared.simulator.algorithm
+    first = f"{prepared.config.name}: {type(algorithm).__name__} {algorithm.topology} on {parties(data)}, into {path}"
+    return [first, describe_network(prepared.config.network), *(f"note: {note}" for note in data.notes)]
+
+
+def parties(data: FederatedData) -> str:
+    """The silos with their clients, counted in each group as a config counts them."""
+    silos = ", ".join(f"{silo.name} ({_clients(silo, data)})" for silo in data.silos)
+    if data.groups is None:
+        return silos
+    return f"{' x '.join(str(count) for count in data.group_shape)} groups of {silos}"
+
+
+def describe_network(network: ConstantNetwork | BandwidthNetwork) -> str:
+    """The network model in a line.
+
+    >>> describe_network(ConstantNetwork())
+    'constant network: 10 s a round trip, 1 s a local step'
+    >>> describe_network(BandwidthNetwork({"client-hub": Link(0.05, 14.0, 110.0)}, step_seconds=0.002))
+    'bandwidth network: client-hub 50 ms, 14 Mbit/s up, 110 Mbit/s down; 2 ms a local step'
+    """
+    if isinstance(network, ConstantNetwork):
+        parts = [f"{human_seconds(network.t_comm)} a round trip, {human_seconds(network.t_comp)} a local step"]
+    else:
+        parts = [_link(kind, link) for kind, link in network.links.items()]
+        parts.append(f"{human_seconds(network.step_seconds)} a local step")
+    if network.named:
+        count = len(network.named)
+        parts.append("1 party differs" if count == 1 else f"{count} parties differ")
+    kind = "constant" if isinstance(network, ConstantNetwork) else "bandwidth"
+    return f"{kind} network: {'; '.join(parts)}"
+
+
+def _link(kind: str, link: Link) -> str:
+    speeds = [(link.up, "up"), (link.down, "down")]
+    if link.up == link.down:
+        speeds = [(link.up, "each way")]
+    words = [f"{three_digits(speed)} Mbit/s {way}" for speed, way in speeds if speed != float("inf")]
+    return ", ".join([f"{kind} {human_seconds(link.latency)}", *words])
+
+
+def _clients(silo: SiloData, data: FederatedData) -> str:
+    least = most = silo.clients
+    if data.groups is not None:
+        pairs = np.unique(np.stack([data.groups, silo.owners]), axis=1)
+        working = np.unique(pairs[0], return_counts=True)[1]  # clients with samples, by group
+        least, most = int(working.min()), int(working.max())
+        each, rest = divmod(silo.clients, len(working))
+        if rest == 0 and most <= each:  # equal groups, in which a client may have got no sample
+            least = most = each
+    count = str(most) if least == most else f"{least} to {most}"
+    return f"{count} client{'' if most == 1 else 's'}"
