@@ -36,6 +36,20 @@ AXES = (
     Axis("sim_seconds", "simulated time", "simulated time", lambda n: f"in {human_seconds(n)} simulated", "faster"),
 )
 
+COMMUNICATIONS = Axis(
+    "communications",
+    "communications",
+    "communications (one number a training sample each)",
+    lambda n: f"with {human_count(n)} communication{'' if n == 1 else 's'}",
+    "fewer",
+)
+
+
+def axes_of(runs: Sequence[Run]) -> tuple[Axis, ...]:
+    """The axes of these runs: communications where all of them count in those."""
+    counted = all(COMMUNICATIONS.key in row for run in runs for row in run.metrics)
+    return (*AXES, COMMUNICATIONS) if counted else AXES
+
 
 def shared_metrics(runs: Sequence[Run]) -> tuple[str, ...]:
     """Metrics that every run has, the most telling one first."""
@@ -124,7 +138,8 @@ def _by_size(costs: list[tuple[float, Run]], goal: str, axis: Axis, *, some: boo
     for cost, run in costs:
         sizes.setdefault(run.clients, []).append((cost, run.name))
     if len(sizes) == 1:
-        return _winner(*sizes.values(), goal, axis, who="All runs reach" if not some else f"{len(costs)} runs reach")
+        (same,) = sizes.values()
+        return _winner(same, goal, axis, who="All runs reach" if not some else f"{len(costs)} runs reach")
     common = [(clients, same) for clients, same in sizes.items() if len(same) > 1]
     if not common:
         return f"{len(costs)} runs reach {goal}, no two of them with as many clients"
