@@ -145,10 +145,14 @@ class Task:
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             raise ModelError(
-                f"the head does not take {width} embedding numbers (all silos together): {reason}"
+                f"the head does not take {width} embedding numbers (all silos together; {reason}): give it {width} "
+                "inputs, change model.outputs, or let model.head build one that fits"
             ) from None
         if tuple(out.shape) != (like.shape[0], wanted):
-            raise ModelError(f"the head returns {tuple(out.shape[1:])} scores a sample, the loss needs {wanted}")
+            raise ModelError(
+                f"the head returns {tuple(out.shape[1:])} scores a sample, the loss needs {wanted}: give it {wanted} "
+                "outputs, or let model.head build one that fits"
+            )
 
     def to(self, device: str | torch.device, dtype: torch.dtype) -> Task:
         """The same task with copies of its templates on a device and in a precision."""
