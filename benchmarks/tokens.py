@@ -127,14 +127,21 @@ def show(title: str, reached: dict[float, tuple[int, int] | None]) -> None:
         print(f"{title:<40} {level:.0e}: {text}", flush=True)
 
 
+def edges(graph: Graph) -> int:
+    """Between 20 agents."""
+    return int(graph.build([str(k) for k in range(20)]).number_of_edges())
+
+
 def run_ridge(rounds: int) -> None:
     """Figure 2, top row."""
     problem = ridge_problem()
+    print("communications of DCPA an iteration: random", 2 * edges(RANDOM), "chain", 2 * edges(CHAIN))
     print(f"f* = {problem.best.value:.6f}, f(0) = {problem.best.zero:.6f}, gap {problem.best.gap:.1e}")
     levels = (1e-2, 1e-3, 1e-5)
     for name, graph in (("random p = 0.4", RANDOM), ("chain", CHAIN)):
-        stcd = problem.simulate(STCD(20, 1e-5, graph), 20)
-        show(f"STCD, {name}", first_below(problem, stcd, levels, every=50, rounds=10 * rounds))
+        for label, step in (("mu = 1e-5", 1e-5), ("mu = 1/L", "auto")):
+            stcd = problem.simulate(STCD(20, step, graph), 20)  # type: ignore[arg-type]
+            show(f"STCD, {name}, {label}", first_below(problem, stcd, levels, every=50, rounds=20 * rounds))
         tuned = problem.simulate(DCPA(step_size=0.001, graph=graph), 20)
         show(f"DCPA, {name}, mu_w = 0.001", first_below(problem, tuned, (*levels, 1e-8), every=20, rounds=rounds))
     paper = problem.simulate(replace(PAPER, graph=RANDOM), 20)
@@ -280,7 +287,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one experiment."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tokens", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("experiment", choices=["ridge", "search", "chains", "sparse", "speed", "scale"])
-    parser.add_argument("--rounds", type=int, default=5000, help="at most; tokens get ten times as many hops")
+    parser.add_argument("--rounds", type=int, default=5000, help="at most; tokens get 10 or 20 times as many hops")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("CROSSHATCH_DATA", "../shared/data")))
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)

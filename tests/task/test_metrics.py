@@ -184,4 +184,11 @@ def test_defaults_fit_their_target(target: str, classes: int) -> None:
 
 
 def test_directions() -> None:
-    assert {name for name, higher in HIGHER_IS_BETTER.items() if not higher} == {"loss", "rmse"}
+    assert {name for name, higher in HIGHER_IS_BETTER.items() if not higher} == {"loss", "rmse", "suboptimality"}
+
+
+def test_suboptimality_is_not_one_of_scores() -> None:
+    require_fitting(["suboptimality"], "binary", 2)
+    require_fitting(["suboptimality"], "regression", 0)
+    with pytest.raises(ModelError, match="ask the simulator"):
+        evaluate(["suboptimality"], column(0, 1), torch.tensor([0.0, 1.0]), Squared())

@@ -27,6 +27,7 @@ class Arrival:
     bytes: float
     sim_seconds: float
     value: float
+    communications: float = math.nan  # where the run counts in those
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def find_arrival(run: Run, target: Target) -> Arrival | None:
     for row in run.metrics:
         value = row.get(target.metric, math.nan)
         if target.is_reached_by(value):
-            return Arrival(int(row["round"]), row["bytes"], row["sim_seconds"], value)
+            communications = row.get("communications", math.nan)
+            return Arrival(int(row["round"]), row["bytes"], row["sim_seconds"], value, communications)
     return None
 
 

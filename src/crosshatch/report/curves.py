@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosshatch.report.compare import find_arrival
-from crosshatch.report.findings import AXES, curve_title, shared_metrics
+from crosshatch.report.findings import Axis, axes_of, curve_title, shared_metrics
 from crosshatch.report.measures import Target, metric_title
 from crosshatch.report.palette import run_styles
 from crosshatch.report.runs import Run
@@ -24,18 +24,18 @@ def metric_order(runs: Sequence[Run]) -> tuple[str, ...]:
 
 def curve_data(runs: Sequence[Run], targets: Sequence[Target]) -> dict[str, Any]:
     """What the page's script draws, ready for JSON."""
-    metrics = metric_order(runs)
+    metrics, axes = metric_order(runs), axes_of(runs)
     return {
         "runs": [
-            _curve(run) | {"color": style.color, "dash": style.dash, "symbol": style.symbol}
+            _curve(run, axes) | {"color": style.color, "dash": style.dash, "symbol": style.symbol}
             for run, style in zip(runs, run_styles(runs), strict=True)
         ],
-        "axes": {axis.key: axis.label for axis in AXES},
+        "axes": {axis.key: axis.label for axis in axes},
         "labels": {metric: metric_title(metric) for metric in metrics},
-        "titles": {m: {axis.key: curve_title(runs, m, axis, targets) for axis in AXES} for m in metrics},
+        "titles": {m: {axis.key: curve_title(runs, m, axis, targets) for axis in axes} for m in metrics},
         "targets": [
             {"metric": target.metric, "value": target.value, "label": f"target {target.value:.4g}",
-             "arrivals": [_arrival(run, target) for run in runs]}
+             "arrivals": [_arrival(run, target, axes) for run in runs]}
             for target in targets
         ],
     }  # fmt: skip
@@ -48,11 +48,11 @@ def thin(rows: Sequence[dict[str, float]], most: int = MOST_POINTS) -> list[dict
     return [rows[i * (len(rows) - 1) // (most - 1)] for i in range(most)]
 
 
-def _curve(run: Run) -> dict[str, Any]:
+def _curve(run: Run, axes: Sequence[Axis]) -> dict[str, Any]:
     rows = thin(run.metrics)
     return {
         "name": run.name,
-        "x": {axis.key: [row[axis.key] for row in rows] for axis in AXES},
+        "x": {axis.key: [row[axis.key] for row in rows] for axis in axes},
         "y": {metric: [_finite(row.get(metric, math.nan)) for row in rows] for metric in run.metric_names},
         "hover": [
             f"round {human_count(row['round'])}, {human_bytes(row['bytes'])}, {human_seconds(row['sim_seconds'])}"
@@ -62,11 +62,12 @@ def _curve(run: Run) -> dict[str, Any]:
     }
 
 
-def _arrival(run: Run, target: Target) -> dict[str, float] | None:
+def _arrival(run: Run, target: Target, axes: Sequence[Axis]) -> dict[str, float] | None:
     arrival = find_arrival(run, target)
     if arrival is None:
         return None
-    return {"round": arrival.round, "bytes": arrival.bytes, "sim_seconds": arrival.sim_seconds, "value": arrival.value}
+    costs = {axis.key: float(getattr(arrival, axis.key)) for axis in axes}
+    return {**costs, "value": arrival.value}
 
 
 def _finite(value: float) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from crosshatch.errors import ConfigError
 
 #: Keys of a metrics line that say when and at what cost, not how good.
-COST_KEYS = ("iteration", "round", "bytes", "messages", "sim_seconds", "wall_seconds")
+COST_KEYS = ("iteration", "round", "bytes", "messages", "communications", "sim_seconds", "wall_seconds")
 
 HIGHER_IS_BETTER = {
     "auc": True,
@@ -22,10 +22,13 @@ HIGHER_IS_BETTER = {
     "loss": False,
     "train_loss": False,
     "rmse": False,
+    "suboptimality": False,
 }
 
 # The order in which a metric is chosen to speak for a run.
-_IMPORTANCE = ("auc", "accuracy", "r2", "rmse", "f1", "top5", "precision", "recall", "loss", "train_loss")
+_IMPORTANCE = (
+    "suboptimality", "auc", "accuracy", "r2", "rmse", "f1", "top5", "precision", "recall", "loss", "train_loss",
+)  # fmt: skip
 
 _TITLES = {
     "auc": "AUC",

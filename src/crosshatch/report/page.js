@@ -48,6 +48,7 @@
     const name = metric.value;
     const widest = Math.max(...data.runs.flatMap((run) => run.x[axis]));
     const goals = data.targets.filter((target) => target.metric === name);
+    const falls = name === "suboptimality"; // by powers of ten, when all is well
     document.getElementById("curve-title").textContent = data.titles[name][axis];
     const grid = { zeroline: false, automargin: false, fixedrange: false };
     const tick = axis === "bytes" ? { tickformat: "~s", ticksuffix: "B" } : axis === "sim_seconds" ? { ticksuffix: " s" } : {};
@@ -59,12 +60,12 @@
       font: { family: getComputedStyle(document.body).fontFamily, size: 13 }, hovermode: "closest", uirevision: `${axis} ${name} ${log.checked}`,
       hoverlabel: { align: "left", bgcolor: "#ffffff" },
       xaxis: { ...grid, ...(log.checked ? logTick : tick), title: { text: label }, type: log.checked ? "log" : "linear", rangemode: "tozero" },
-      yaxis: { ...grid, ticklabelstandoff: 6, title: { text: data.labels[name] } },
+      yaxis: { ...grid, ticklabelstandoff: 6, title: { text: data.labels[name] }, ...(falls ? { type: "log", tickformat: "~e" } : {}) },
       shapes: goals.map((goal) => ({
         type: "line", xref: "paper", x0: 0, x1: 1, y0: goal.value, y1: goal.value, layer: "between", line: { width: 1.5, dash: "dash" },
       })),
       annotations: goals.map((goal) => ({
-        xref: "paper", x: 1, xanchor: "right", y: goal.value, yanchor: "bottom", text: goal.label, showarrow: false, font: { size: 12 },
+        xref: "paper", x: 1, xanchor: "right", y: falls ? Math.log10(goal.value) : goal.value, yanchor: "bottom", text: goal.label, showarrow: false, font: { size: 12 },
       })),
     };
     const config = {

@@ -20,7 +20,8 @@ from crosshatch.report.bars import exchange_bars, link_bars
 from crosshatch.report.compare import Comparison, compare_runs
 from crosshatch.report.curves import curve_data, metric_order
 from crosshatch.report.federation_picture import draw_federation, federation_title
-from crosshatch.report.findings import AXES, chosen_targets, headline
+from crosshatch.report.findings import axes_of, chosen_targets, headline
+from crosshatch.report.graph_picture import draw_graph, graph_title
 from crosshatch.report.measures import Target, metric_title, parse_target
 from crosshatch.report.palette import Style, run_styles
 from crosshatch.report.runs import Run
@@ -134,7 +135,7 @@ def _curve_section(runs: Sequence[Run], metrics: Sequence[str], swatches: Sequen
     tabs = "".join(
         f'<label><input type="radio" name="axis" value="{axis.key}"{" checked" if axis.key == "round" else ""}>'
         f"<span>{axis.tab}</span></label>"
-        for axis in AXES
+        for axis in axes_of(runs)
     )
     legend = "".join(
         f'<button type="button" aria-pressed="true">{swatch}{escape(run.name)}</button>'
@@ -155,11 +156,17 @@ def _federations(runs: Sequence[Run]) -> str:
     names: dict[FederationShape, list[str]] = {}
     for run in runs:
         names.setdefault(run.facts.federation, []).append(run.name)
-    pictures = [(shape, draw_federation(shape), who) for shape, who in names.items() if shape.silos]
-    body = "".join(
-        f"<h3>{escape(', '.join(who))}: {escape(federation_title(shape))}</h3>{svg}" for shape, svg, who in pictures
-    )
+    pictures = [(_title(shape), _draw(shape), who) for shape, who in names.items() if shape.silos]
+    body = "".join(f"<h3>{escape(', '.join(who))}: {escape(title)}</h3>{svg}" for title, svg, who in pictures)
     return _section("The federation" if len(pictures) == 1 else "The federations", body)
+
+
+def _title(shape: FederationShape) -> str:
+    return federation_title(shape) if shape.graph is None else graph_title(shape, shape.graph)
+
+
+def _draw(shape: FederationShape) -> str:
+    return draw_federation(shape) if shape.graph is None else draw_graph(shape, shape.graph)
 
 
 def _section(title: str, body: str) -> str:

@@ -23,12 +23,23 @@ class SiloShape(msgspec.Struct, frozen=True):
     holds_labels: bool = False
 
 
+class GraphShape(msgspec.Struct, frozen=True):
+    """Agents on a graph, by their numbers; `visits` is how often each was visited, `walk` how the first token began."""
+
+    edges: tuple[tuple[int, int], ...] = ()
+    tokens: int = 0
+    server: bool = False
+    visits: tuple[int, ...] = ()
+    walk: tuple[int, ...] = ()
+
+
 class FederationShape(msgspec.Struct, frozen=True):
     """Silos side by side; `groups` of them under one server. Clients and samples are counted over all groups."""
 
     silos: tuple[SiloShape, ...] = ()
     tiers: str = ""
     groups: int = 1
+    graph: GraphShape | None = None
 
 
 class Summary(msgspec.Struct, frozen=True):

@@ -55,7 +55,7 @@ def find_arrival(rows: Rows, target: Target) -> dict[str, Any] | None:
     """Round, bytes and simulated time of the first evaluation that had reached the target."""
     for row in rows:
         if target.is_reached_by(row[target.metric]):
-            return {key: row[key] for key in ("round", "bytes", "sim_seconds")}
+            return {key: row[key] for key in ("round", "bytes", "sim_seconds", "communications") if key in row}
     return None
 
 
@@ -94,7 +94,9 @@ def _federation(simulator: Simulator) -> dict[str, Any]:
         for silo, weights in zip(data.silos, simulator.weights, strict=True)
     ]
     groups = 1 if data.groups is None else len(np.unique(data.groups))
-    return {"silos": silos, "tiers": str(simulator.algorithm.topology), "groups": groups}
+    shape = {"silos": silos, "tiers": str(simulator.algorithm.topology), "groups": groups}
+    graph = simulator.course.describe()
+    return shape if graph is None else shape | {"graph": graph}
 
 
 def _versions() -> dict[str, str]:

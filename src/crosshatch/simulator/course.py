@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -47,6 +47,10 @@ class Course(Protocol):
 
     def communications(self, messages: int) -> int | None:
         """So many messages as communications of one number a sample, where the algorithm counts in those."""
+        ...
+
+    def describe(self) -> dict[str, Any] | None:
+        """The graph and what happened on it, for the summary; None where there is none."""
         ...
 
     def snapshot(self) -> dict[str, Tensor]:
@@ -101,6 +105,9 @@ class VerticalCourse:
 
     def communications(self, messages: int) -> None:
         """Messages are of many kinds."""
+
+    def describe(self) -> None:
+        """There is no graph."""
 
     def snapshot(self) -> dict[str, Tensor]:
         """Blocks and clocks of all groups."""

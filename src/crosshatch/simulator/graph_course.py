@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import networkx as nx
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -16,6 +17,7 @@ from crosshatch.simulator.duals import Duals, SimulatedDuals
 from crosshatch.simulator.tokens import SimulatedTokens, Tokens
 
 State = TypeVar("State", Tokens, Duals)
+_TRACED = 50  # hops of a walk that are described
 
 
 @dataclass
@@ -54,6 +56,17 @@ class TokenCourse:
     def communications(self, messages: int) -> int:
         """Messages in units of one number a sample."""
         return messages * self.federation.links.shape[1]
+
+    def describe(self) -> dict[str, Any]:
+        """Edges, tokens, visits, and the first hops of the first token."""
+        fed = self.federation
+        return {
+            "edges": _edges(fed.graph),
+            "tokens": fed.count,
+            "server": fed.server,
+            "visits": self.tokens.visits.tolist(),
+            "walk": fed.trace(min(_TRACED, int(self.tokens.visits.sum()) // fed.count), stay=self.algorithm.stay),
+        }
 
     def snapshot(self) -> dict[str, Tensor]:
         """All fields."""
@@ -101,6 +114,10 @@ class DualCourse:
         """Messages in units of one number a sample."""
         return messages * self.federation.links.shape[1]
 
+    def describe(self) -> dict[str, Any]:
+        """The edges."""
+        return {"edges": _edges(self.federation.graph)}
+
     def snapshot(self) -> dict[str, Tensor]:
         """All fields."""
         return _snapshot(self.duals)
@@ -108,6 +125,10 @@ class DualCourse:
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """All fields as they were."""
         _restore(self.duals, tensors)
+
+
+def _edges(graph: nx.Graph) -> list[list[int]]:
+    return sorted([min(edge), max(edge)] for edge in graph.edges)
 
 
 def _snapshot(state: State) -> dict[str, Tensor]:

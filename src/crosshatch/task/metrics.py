@@ -32,6 +32,7 @@ HIGHER_IS_BETTER = MappingProxyType(
         "recall": True,
         "rmse": False,
         "r2": True,
+        "suboptimality": False,
     }
 )
 _REGRESSION_ONLY = ("rmse", "r2")
@@ -55,7 +56,7 @@ def require_fitting(names: Sequence[str], target: str, classes: int) -> None:
     for name in names:
         if name not in HIGHER_IS_BETTER:
             raise ModelError(f"unknown metric {name!r} in evaluate.metrics: choose among {', '.join(HIGHER_IS_BETTER)}")
-        fits = name == "loss" or (name in _REGRESSION_ONLY) == (target == "regression")
+        fits = name in ("loss", "suboptimality") or (name in _REGRESSION_ONLY) == (target == "regression")
         if not fits:
             remedy = ", ".join(default_metrics(target))
             raise ModelError(f"metric {name!r} does not fit a {target} target: use {remedy} in evaluate.metrics")
@@ -80,6 +81,8 @@ def evaluate(names: Sequence[str], scores: Tensor, y: Tensor, loss: Loss) -> dic
         raise TrainingError(
             f"{bad} of {scores.numel()} scores on the test set are NaN or infinite: lower algorithm.step_size"
         )
+    if "suboptimality" in names:
+        raise ModelError("metric 'suboptimality' is one of the training objective, not of scores: ask the simulator")
     return {name: _METRICS[name](scores, y, loss) for name in names}
 
 
