@@ -37,10 +37,10 @@ CONTESTANTS: tuple[tuple[Method, int], ...] = (
     ("fedbcd", 5),
     ("fedbcd", 10),
     ("fedbcd", 50),
-    ("tdcd", 1),
     ("tdcd", 5),
     ("tdcd", 10),
     ("tdcd", 50),
+    ("tdcd", 1),
 )
 
 
@@ -69,7 +69,17 @@ class Race:
 RACES = (
     Race(replace(CREDIT_LOGISTIC, batch_size=2000), 0.715, (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)),
     Race(replace(CREDIT_MLP, batch_size=2000), 0.765, (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)),
-    Race(MNIST, 0.97, (0.3, 0.6, 0.1, 0.03), rounds=300, local_steps=750, seeds=1, every=5, validation=1000, near=0.01),
+    Race(
+        replace(MNIST, batch_size=640),
+        0.97,
+        (0.2, 0.3, 0.1, 0.05),
+        rounds=300,
+        local_steps=500,
+        seeds=1,
+        every=5,
+        validation=1000,
+        near=0.01,
+    ),
 )
 
 
