@@ -97,7 +97,8 @@ class SimulatedFederation:
 
     def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
         self.traffic.clocks.clients.clear()
-        return share_out(ids, self._owners, round=round, whole=whole, device=self.data.y_train.device)
+        ordered = not self.keep_passes or bool(self.coding.codecs)
+        return share_out(ids, self._owners, round=round, whole=whole, device=self.data.y_train.device, ordered=ordered)
 
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:  # noqa: ARG002
         """A single group has nobody to average with."""
@@ -177,11 +178,14 @@ class SimulatedFederation:
         kept = None
         for s, share in enumerate(batch.shares[silo]):
             x = batch.features(silo, s, self.data.silos[silo].train)
+            seed = (self.coding.seed, batch.round, s)
             if blocks.moved is not None and silo in blocks.moved.problems:
-                rows = forward_rows(self.task, silo, blocks.moved.rows()[silo], x, share.counts)
+                moved = blocks.moved.rows()[silo]
+                rows = forward_rows(self.task, silo, moved, x, share.counts, share.owners, seed=seed)
             else:
                 keep = self.keep_passes and s == 0
-                rows, passes = forward(self.task, silo, blocks.base[silo], x, keep=keep, threads=self.threads)
+                weights = blocks.base[silo]
+                rows, passes = forward(self.task, silo, weights, x, keep=keep, threads=self.threads, seed=seed)
                 kept = passes if keep else kept
             outputs.append(share.unsort(rows))
         return tuple(outputs), kept
@@ -238,13 +242,14 @@ class SimulatedFederation:
             knowns = frozen.known[j]
             assert knowns is not None
             parts = tuple(
-                Part(batch.features(j, s, self.data.silos[j].train), known, share.counts)
+                Part(batch.features(j, s, self.data.silos[j].train), known, share.counts, share.owners)
                 for s, (known, share) in enumerate(zip(knowns, batch.shares[j], strict=True))
             )
             problems[j] = Problem(
                 task=self.task, silo=j, parts=parts, start=earlier.get(j, blocks.base[j]),
                 head=None if self.task.holds_head(j) else frozen.head, columns=self._sharing.columns(j),
                 steps=steps, step_size=step_size, first=first, pull=pull, passes=frozen.passes[j],
+                seed=(self.coding.seed, batch.round),
             )  # fmt: skip
             self.traffic.work(j, batch.clients[j], _steps_worked(parts, first, steps))
             name = self.task.names[j]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from math import ceil
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import Ids
@@ -19,7 +20,7 @@ from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Passes
 from crosshatch.task.task import Task
 
-_PIECE = 256  # rows of a piece for modules other than chains: memory stays bounded, and threads have work
+_PIECE = 512  # rows of a piece for modules other than chains: memory stays bounded, and threads have work
 _KEPT = 2**30  # bytes of activations kept for a backward pass, a silo; beyond, the forward pass is repeated
 
 
@@ -37,15 +38,28 @@ def forward(
         with torch.no_grad():
             outputs = forward_chain(split(weights.unsqueeze(0), chain), chain, x.flatten(1).unsqueeze(0))
         return outputs[-1].squeeze(0), Passes(weights, outputs=tuple(outputs)) if keep else None
+    with _mode(block, x, silo, seed) as random:
+        values, passes = _in_pieces(task, silo, weights, x, keep=keep, threads=1 if random else threads)
+    # A pass repeated for want of memory would draw other masks.
+    repeats = passes is not None and any(piece is None for _, piece in passes.pieces)
+    return values, None if random and repeats else passes
+
+
+@contextmanager
+def _mode(block: nn.Module, x: Tensor, silo: int, seed: tuple[int, ...] | None) -> Iterator[bool]:
+    """Evaluation mode without a seed; with it, whether the block draws random numbers, which then come from it.
+
+    Those that do take one thread: torch has one generator for all.
+    """
     if seed is None:
         with evaluating(block):
-            return _in_pieces(task, silo, weights, x, keep=keep, threads=threads)
-    random = draws_random_numbers(block, x[:1])
-    with torch.random.fork_rng(devices=[], enabled=random):
-        if random:
+            yield False
+    elif not draws_random_numbers(block, x[:1]):
+        yield False
+    else:
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(torch_seed(seed[0], "dropout", *seed[1:], silo))
-            threads = 1  # torch has one generator for all threads
-        return _in_pieces(task, silo, weights, x, keep=keep, threads=threads)
+            yield True
 
 
 def _in_pieces(
@@ -87,8 +101,24 @@ def _weigh(run: Callable[[], Tensor]) -> tuple[Tensor, int]:
     return out, sum(held.values())
 
 
-def forward_rows(task: Task, silo: int, rows: Tensor, x: Tensor, counts: Ids) -> Tensor:
-    """Embeddings (n, e) where every client at work has a block of its own, `rows` (clients, p)."""
+def forward_rows(
+    task: Task,
+    silo: int,
+    rows: Tensor,
+    x: Tensor,
+    counts: Ids,
+    owners: Tensor | None = None,
+    *,
+    seed: tuple[int, ...] | None = None,
+) -> Tensor:
+    """Embeddings (n, e) where every client at work has a block of its own, `rows` (clients, p).
+
+    Samples x are ordered by client, or `owners` (n,) says whose each is. `seed` as for `forward`.
+    """
+    if owners is not None:
+        order = torch.argsort(owners, stable=True)
+        sorted_by_client = forward_rows(task, silo, rows, x.index_select(0, order), counts, seed=seed)
+        return torch.empty_like(sorted_by_client).index_copy_(0, order, sorted_by_client)
     pieces = torch.split(x, counts.tolist())
-    with torch.no_grad():
+    with _mode(task.blocks[silo], x, silo, seed), torch.no_grad():
         return torch.cat([task.embed(silo, w, piece) for w, piece in zip(rows, pieces, strict=True) if len(piece)])

@@ -183,5 +183,6 @@ class _Several:
 
 def _rows(batch: Batch, silo: int) -> Ids:
     """Samples of all parts at each client at work."""
-    counts: Ids = np.sum([share.counts for share in batch.shares[silo]], axis=0)
+    first, *others = batch.shares[silo]
+    counts: Ids = sum((share.counts for share in others), start=first.counts)
     return counts

@@ -51,7 +51,7 @@ class Task:
             if not 0 <= self.fusion.holder < len(self.blocks):
                 raise ModelError(f"head without a holder: silo number {self.fusion.holder} of {len(self.blocks)}")
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the silos; numbered where none were given."""
         return self.silos or tuple(f"silo{j}" for j in range(len(self.blocks)))

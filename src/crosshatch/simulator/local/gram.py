@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.simulator.local.chain import Layer
-from crosshatch.simulator.local.layers import Weights, activate, linear, split
+from crosshatch.simulator.local.layers import Weights, activate, copies, linear, split
 from crosshatch.simulator.local.stack import Jobs, Rows, Stack
 
 
@@ -63,7 +63,7 @@ class Gram:
 
     def weights(self) -> Weights:
         """Every client's layer in the end."""
-        (weights,) = split(self.stack.start(self.jobs, slice(self.layer.size)), (self.layer,))
+        (weights,) = copies(self.stack.start(self.jobs, slice(self.layer.size)), (self.layer,))
         weights.weight.baddbmm_(self.accumulated.mT, self.x, beta=self.factor, alpha=-1)
         if weights.bias is not None:
             weights.bias.mul_(self.factor).sub_(self.accumulated.sum(1, keepdim=True))

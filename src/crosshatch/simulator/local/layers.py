@@ -1,7 +1,7 @@
 """Chains of linear layers for many clients at once, forwards and backwards by hand: a step is a few batched products.
 
-Shapes: K clients, m rows each (padded), d inputs, o outputs. Each layer's weights are a tensor of their own: torch's
-batched product takes a slow path into results that do not lie together in memory.
+Shapes: K clients, m rows each (padded), d inputs, o outputs. Layers that take steps are tensors of their own (or K is
+1): torch's batched product takes a slow path into results that do not lie together in memory.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from crosshatch.simulator.local.chain import Chain
 
@@ -30,16 +31,21 @@ class Weights:
 
 
 def split(flat: Tensor, chain: Chain) -> list[Weights]:
-    """Layers of flat vectors (K, p), copied; p may be longer than the chain."""
+    """Layers as views of flat vectors (K, p); p may be longer than the chain."""
     layers = []
     offset = 0
     for layer in chain:
         end = offset + layer.outputs * layer.inputs
-        weight = _own(flat[:, offset:end]).view(-1, layer.outputs, layer.inputs)
-        bias = _own(flat[:, end : offset + layer.size]).unsqueeze(1) if layer.bias else None
+        weight = flat[:, offset:end].view(-1, layer.outputs, layer.inputs)
+        bias = flat[:, end : offset + layer.size].unsqueeze(1) if layer.bias else None
         layers.append(Weights(weight, bias))
         offset += layer.size
     return layers
+
+
+def copies(flat: Tensor, chain: Chain) -> list[Weights]:
+    """The same, each tensor on its own."""
+    return [Weights(_own(w.weight), None if w.bias is None else _own(w.bias)) for w in split(flat, chain)]
 
 
 def _own(view: Tensor) -> Tensor:
@@ -54,6 +60,8 @@ def size(chain: Chain) -> int:
 def linear(x: Tensor, weights: Weights) -> Tensor:
     """Outputs (K, m, o) of one layer before its activation."""
     weight, bias = weights.weight, weights.bias
+    if len(x) == 1:
+        return functional.linear(x, weight[0], None if bias is None else bias[0, 0])
     if weight.shape[1] > 1:
         return torch.bmm(x, weight.mT) if bias is None else torch.baddbmm(bias, x, weight.mT)
     # One output: products with a column vector are slow in batches, with a row vector they are not.

@@ -7,7 +7,8 @@ are taken in client order within a run and then over the runs, so equal runs wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 
@@ -20,7 +21,7 @@ from crosshatch.simulator.local.chain import draws_random_numbers
 from crosshatch.simulator.local.modules import Replica, frozen
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Part, Problem
-from crosshatch.task.fusion import Head
+from crosshatch.task.fusion import Head, Sum
 
 _RUNS = 4  # a thread: enough that none waits long for the last
 
@@ -60,24 +61,29 @@ def _run(problem: Problem, parts: Sequence[Part], weights: Tensor, clients: rang
     worker = _Worker(problem)
     starts = problem.start.expand(problem.clients, -1)
     total = worker.buffer.new_zeros((len(clients), starts.shape[1]) if keep else (starts.shape[1],))
-    offsets = [part.offsets for part in parts]
-    random = _random(problem)
+    offsets = [part.offsets.tolist() for part in parts]
+    shares = weights.tolist()
     for i, client in enumerate(clients):
-        worker.restart(starts[client])
-        with torch.random.fork_rng(devices=[], enabled=random):
-            if random:
-                seed, *numbers = problem.seed
-                torch.manual_seed(torch_seed(seed, "dropout", *numbers, problem.silo, problem.first, client))
-            for step in range(problem.steps):
-                which = (problem.first + step) % len(parts)
-                rows = slice(int(offsets[which][client]), int(offsets[which][client + 1]))
-                if rows.stop > rows.start:
-                    worker.step(parts[which], rows, starts[client])
+        mine = [part.rows(edges[client], edges[client + 1]) for part, edges in zip(parts, offsets, strict=True)]
+        with _masks(problem, client):
+            worker.work(mine, starts[client])
         if keep:
             total[i] = worker.buffer
         else:
-            total.add_(worker.buffer, alpha=float(weights[client]))
+            total.add_(worker.buffer, alpha=shares[client])
     return total
+
+
+@contextmanager
+def _masks(problem: Problem, client: int) -> Iterator[None]:
+    """Random numbers of a client's own, for blocks which draw some; torch's generator is left as it was."""
+    if not _random(problem):
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        seed, *numbers = problem.seed
+        torch.manual_seed(torch_seed(seed, "dropout", *numbers, problem.silo, problem.first, client))
+        yield
 
 
 class _Worker:
@@ -96,30 +102,37 @@ class _Worker:
             assert flat is not None
             held = Replica(task.fusion.module, flat)
             self.head = held.module
-            self.trained += [] if head is None else held.trained
+            self.trained = self.trained + ([] if head is None else held.trained)
         self.frozen = frozen(task, silo)
 
-    @torch.no_grad()
-    def restart(self, start: Tensor) -> None:
-        """Begin with another client."""
+    def work(self, parts: Sequence[Part], start: Tensor) -> None:
+        """All steps of a client with these samples, from its start (p,)."""
         self.buffer.copy_(start)
+        for step in range(self.problem.steps):
+            part = parts[(self.problem.first + step) % len(parts)]
+            if len(part.x):
+                self._step(self._gradients(part), start)
 
-    def step(self, part: Part, rows: slice, start: Tensor) -> None:
+    @torch.enable_grad()
+    def _gradients(self, part: Part) -> Sequence[Tensor | None]:
+        embedding = self.module(part.x)
+        if isinstance(self.problem.task.fusion, Sum) or part.known.derivative is not None:
+            gradient = self.problem.derivative(embedding.detach(), part.known).div_(len(part.x))
+            return torch.autograd.grad(embedding, self.trained, gradient, allow_unused=True)
+        loss = self.problem.loss(embedding, part.known, self.head)
+        return torch.autograd.grad(loss, self.trained, allow_unused=True)
+
+    def _step(self, gradients: Sequence[Tensor | None], start: Tensor) -> None:
         """One gradient step on the buffer the parameters are views of."""
-        problem, eta = self.problem, self.problem.step_size
-        with torch.enable_grad():
-            loss = problem.loss(self.module(part.x[rows]), part.known.rows(rows), self.head)
-        gradients = torch.autograd.grad(loss, self.trained, allow_unused=True)
-        regulariser = problem.task.regulariser
-        with torch.no_grad():
-            if regulariser.l2 or problem.pull:
-                self.buffer.mul_(1 - eta * (regulariser.l2 + problem.pull))
-            if problem.pull:
-                self.buffer.add_(start, alpha=eta * problem.pull)
-            for parameter, gradient in zip(self.trained, gradients, strict=True):
-                if gradient is not None:
-                    parameter.sub_(gradient, alpha=eta)
-            if regulariser.l1:
-                self.buffer.copy_(regulariser.proximal(self.buffer, eta))
-            for where in self.frozen:
-                self.buffer[where] = start[where]
+        problem, eta, regulariser = self.problem, self.problem.step_size, self.problem.task.regulariser
+        if regulariser.l2 or problem.pull:
+            self.buffer.mul_(1 - eta * (regulariser.l2 + problem.pull))
+        if problem.pull:
+            self.buffer.add_(start, alpha=eta * problem.pull)
+        for parameter, gradient in zip(self.trained, gradients, strict=True):
+            if gradient is not None:
+                parameter.sub_(gradient, alpha=eta)
+        if regulariser.l1:
+            self.buffer.copy_(regulariser.proximal(self.buffer, eta))
+        for where in self.frozen:
+            self.buffer[where] = start[where]

@@ -26,4 +26,10 @@ def run_all(work: Sequence[Callable[[], T]], *, threads: int) -> list[T]:
     """Results in the order of `work`, whoever computed them; here and now for one thread or one piece of work."""
     if threads == 1 or len(work) <= 1:
         return [one() for one in work]
-    return list(_pool(threads).map(lambda one: one(), work))
+    grad = torch.is_grad_enabled()  # each thread has its own
+
+    def run(one: Callable[[], T]) -> T:
+        with torch.set_grad_enabled(grad):
+            return one()
+
+    return list(_pool(threads).map(run, work))

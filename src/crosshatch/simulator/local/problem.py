@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.task.fusion import Sum
 from crosshatch.task.task import Task
 
 
@@ -50,6 +49,11 @@ class Part:
     def offsets(self) -> npt.NDArray[np.int64]:
         """Where each client's rows begin, and the end."""
         return np.concatenate([[0], np.cumsum(self.counts)])
+
+    def rows(self, low: int, high: int) -> Part:
+        """One client's samples, which are these rows."""
+        where = slice(low, high)
+        return Part(self.x[where], self.known.rows(where), np.array([high - low]))
 
     def ordered(self) -> Part:
         """The same samples ordered by client."""
@@ -100,6 +104,14 @@ class Problem:
         low, high = self.columns
         return torch.cat([rest[..., :low], own, rest[..., high:]], dim=-1)
 
+    def derivative(self, embedding: Tensor, known: Known) -> Tensor:
+        """Each row's derivative of its loss at the block's outputs (..., n, e), for a sum or where it was sent."""
+        if known.derivative is not None:
+            return known.derivative.clone()
+        assert known.rest is not None
+        assert known.y is not None
+        return self.task.loss.derivative(embedding + known.rest, known.y)
+
     def loss(
         self,
         embedding: Tensor,
@@ -113,11 +125,7 @@ class Problem:
         else:
             assert known.rest is not None
             assert known.y is not None
-            if isinstance(self.task.fusion, Sum):
-                scores = embedding + known.rest
-            else:
-                assert head is not None
-                scores = head(self.beside(embedding, known.rest))
+            scores = embedding + known.rest if head is None else head(self.beside(embedding, known.rest))
             values = self.task.loss.value(scores, known.y)
         return values.mean() if weights is None else values @ weights
 

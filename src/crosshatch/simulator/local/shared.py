@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,12 +28,12 @@ def solve_shared(problem: Problem, weights: Tensor, *, threads: int) -> Tensor:
     """Weighted sum (p,) of the clients' blocks after one step."""
     part, passes = problem.part(0), problem.passes
     assert passes is not None
-    counts = torch.as_tensor(part.counts, device=weights.device)
-    per_row = part.per_row((weights / counts.clamp(min=1)).to(problem.start.dtype))
     eta, regulariser = problem.step_size, problem.task.regulariser
+    each = weights.cpu().numpy()
+    per_row = part.per_row(torch.as_tensor(each / np.maximum(part.counts, 1)).to(problem.start))
     # Clients without rows stay where they are; the others shrink and move.
-    moving = float(weights[counts > 0].sum())
-    keeps = float(weights.sum()) - eta * regulariser.l2 * moving
+    whole, moving = float(each.sum()), float(each @ (part.counts > 0))
+    keeps = whole - eta * regulariser.l2 * moving
     if passes.outputs:
         total = _by_hand(problem, passes, per_row, keeps)
     else:
@@ -41,8 +42,9 @@ def solve_shared(problem: Problem, weights: Tensor, *, threads: int) -> Tensor:
             total.sub_(gradient, alpha=eta)
     if regulariser.l1 and moving:  # one client only, see can_share
         total = regulariser.proximal(total / moving, eta) * moving
-    for where in frozen(problem.task, problem.silo):
-        total[where] = problem.start[where] * float(weights.sum())
+    if not passes.outputs or isinstance(problem.task.fusion, Head):  # a chain is trained as a whole
+        for where in frozen(problem.task, problem.silo):
+            total[where] = problem.start[where] * whole
     return total
 
 
@@ -52,25 +54,20 @@ def _by_hand(problem: Problem, passes: Passes, per_row: Tensor, keeps: float) ->
     assert chain is not None
     part, eta = problem.part(0), problem.step_size
     gradient, head_gradient = _at_embedding(problem, passes.outputs[-1].squeeze(0), per_row)
-    layers = split(problem.start.unsqueeze(0), chain)
+    total = problem.start.clone()
     x = part.x.flatten(1).unsqueeze(0)
+    layers = split(total.unsqueeze(0), chain)
     backward(chain, layers, passes.outputs, x, gradient.unsqueeze(0), eta, keeps, need_input=False)
-    pieces = [tensor.flatten() for layer in layers for tensor in layer.tensors()]
     if head_gradient is not None:
-        start = problem.start[-head_gradient.shape[0] :]
-        pieces.append(start * keeps - eta * head_gradient)
-    return torch.cat(pieces)
+        total[-len(head_gradient) :].mul_(keeps).sub_(head_gradient, alpha=eta)
+    return total
 
 
 def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tensor, Tensor | None]:
     """Gradient at the block's outputs (n, e), and that of a head held here."""
     known, task = problem.part(0).known, problem.task
-    if known.derivative is not None:
-        return known.derivative * per_row.unsqueeze(-1), None
-    assert known.y is not None
-    assert known.rest is not None
-    if isinstance(task.fusion, Sum):
-        return task.loss.derivative(own + known.rest, known.y).mul_(per_row.unsqueeze(-1)), None
+    if known.derivative is not None or isinstance(task.fusion, Sum):
+        return problem.derivative(own, known).mul_(per_row.unsqueeze(-1)), None
     _, held = task.split(problem.silo, problem.start.detach())
     own = own.detach().requires_grad_()
     with torch.enable_grad():

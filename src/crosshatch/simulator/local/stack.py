@@ -92,6 +92,7 @@ class Stack:
         def pick(t: Tensor | None) -> Tensor | None:
             if t is None:
                 return None
+            t = t if len(t) else t.new_zeros(1, *t.shape[1:])  # a part that nobody has samples of
             return (t if as_they_are else t.index_select(0, index)).view(len(jobs), longest, *t.shape[1:])
 
         x = pick(self.x[part])

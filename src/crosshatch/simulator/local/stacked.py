@@ -13,7 +13,7 @@ from torch import Tensor
 
 from crosshatch.simulator.local.chain import Chain, as_chain
 from crosshatch.simulator.local.gram import Gram
-from crosshatch.simulator.local.layers import backward, forward, size, slope, split
+from crosshatch.simulator.local.layers import backward, copies, forward, size, slope
 from crosshatch.simulator.local.problem import Problem
 from crosshatch.simulator.local.stack import Jobs, Rows, Stack, buckets
 from crosshatch.task.fusion import Head, Sum
@@ -70,10 +70,10 @@ class Bucket:
         self.gram = Gram(stack, jobs, block[0], self.parts[0]) if gram else None
         self.chain = block[1:] if gram else block  # what is stacked
         start = stack.start(jobs, slice(block[0].size if gram else 0, None))
-        self.layers = split(start, self.chain)
+        self.layers = copies(start, self.chain)
         received = stack.received_head(jobs) if self.head else None
         self.trains_head = bool(self.head) and received is None
-        self.head_layers = split(start[:, size(self.chain) :] if received is None else received, self.head)
+        self.head_layers = copies(start[:, size(self.chain) :] if received is None else received, self.head)
         trained = [*self.layers, *self.head_layers] if self.trains_head else self.layers
         self.trained = [tensor for layer in trained for tensor in layer.tensors()]
         self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.pull else []
