@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from crosshatch.algorithms.jfl import JFL
     from crosshatch.algorithms.tdcd import TDCD
     from crosshatch.algorithms.tiered import Tiered
+    from crosshatch.codecs import parse_codec
     from crosshatch.data.build import federate, load_dataset
     from crosshatch.data.federated import FederatedData, SiloData, merge_clients
     from crosshatch.data.settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
@@ -71,6 +72,7 @@ __all__ = [
     "federate",
     "load_dataset",
     "merge_clients",
+    "parse_codec",
     "read_config",
     "read_run",
     "train",
@@ -114,6 +116,7 @@ _HOMES = {
     "federate": "data.build",
     "load_dataset": "data.build",
     "merge_clients": "data.federated",
+    "parse_codec": "codecs",
     "read_config": "runs.config",
     "read_run": "report",
     "train": "runs.train",

@@ -12,7 +12,11 @@ from crosshatch.runs.decode import describe
 from crosshatch.runs.named import ALGORITHMS, NETWORKS
 from crosshatch.runs.settings import EvaluateSettings, RunSettings
 from crosshatch.schedules import Schedule
+from crosshatch.simulator.coding import CODED
 from crosshatch.task.build import BlockChanges, ModelSettings
+
+CodecSettings = dataclasses.make_dataclass("CodecSettings", [(name, str | None, None) for name in CODED])
+"""Section [codecs] has a key for each exchange; it is not a class of its own in the package."""
 
 Row = tuple[str, str, str]
 """Key, type and default as the page about configs writes them."""
@@ -25,6 +29,7 @@ SECTIONS: dict[str, type[Any]] = {
     "[model]": ModelSettings,
     "[model.blocks.SILO]": BlockChanges,
     **{f'[algorithm] name = "{name}"': kind for name, kind in ALGORITHMS.items()},
+    "[codecs]": CodecSettings,
     **{f'[network] kind = "{name}"': kind for name, kind in NETWORKS.items()},
     "[network.links]": Link,
     "[evaluate]": EvaluateSettings,

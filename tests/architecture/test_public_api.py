@@ -48,6 +48,7 @@ EXPORTED = [
     "federate",
     "load_dataset",
     "merge_clients",
+    "parse_codec",
     "read_config",
     "read_run",
     "train",
