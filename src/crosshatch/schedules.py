@@ -1,4 +1,4 @@
-"""Step sizes over the rounds: constant, one over the square root, or halved every so many rounds."""
+"""Step sizes over the rounds: constant, one over the square root, halved every so many rounds, or adaptive."""
 
 from __future__ import annotations
 
@@ -57,14 +57,44 @@ class Halving:
 
     def __post_init__(self) -> None:
         _require_positive(self.value)
-        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
-            raise ConfigError(f"a halving schedule needs every >= 1 (whole rounds), got {self.every!r}")
+        _require_rounds("a halving schedule", self.every)
 
     def __call__(self, round: int) -> float:
         return self.value * 0.5 ** (round // self.every)
 
 
-Schedule: TypeAlias = Constant | InverseSqrt | Halving
+@final
+@dataclass(frozen=True)
+class Adaptive:
+    """HSGD's strategy 3: found anew every `every` rounds, for the norm of the gradient at the model reached by then.
+
+    `rho` and `delta_squared` are those of `crosshatch.theory`. The schedule itself knows `value` only, the step size
+    until the next time; whoever runs the rounds replaces it.
+
+    >>> Adaptive(0.1, rho=1.0, delta_squared=0.5, every=10)(7)
+    0.1
+    """
+
+    value: float
+    rho: float
+    delta_squared: float
+    every: int
+
+    def __post_init__(self) -> None:
+        _require_positive(self.value)
+        if not (math.isfinite(self.rho) and self.rho > 0):
+            raise ConfigError(f"an adaptive schedule needs a positive, finite rho, got {self.rho!r}")
+        if not (math.isfinite(self.delta_squared) and self.delta_squared >= 0):
+            raise ConfigError(
+                f"an adaptive schedule needs a finite delta_squared from 0 on, got {self.delta_squared!r}"
+            )
+        _require_rounds("an adaptive schedule", self.every)
+
+    def __call__(self, round: int) -> float:  # noqa: ARG002 - the same call for every schedule
+        return self.value
+
+
+Schedule: TypeAlias = Constant | InverseSqrt | Halving | Adaptive
 
 
 def rate(step_size: Schedule | float, round: int) -> float:
@@ -82,7 +112,7 @@ def check_step_size(step_size: Schedule | float) -> None:
         Constant(step_size)
 
 
-_KINDS = ("constant", "inverse_sqrt", "halving")
+_KINDS = ("constant", "inverse_sqrt", "halving", "adaptive")
 
 
 def parse_schedule(given: object, *, place: str = "algorithm.step_size") -> Schedule:
@@ -110,20 +140,25 @@ def to_table(schedule: Schedule) -> dict[str, str | float | int]:
             return {"kind": "inverse_sqrt", "value": value}
         case Halving(value, every):
             return {"kind": "halving", "value": value, "every": every}
+        case Adaptive(value, rho, delta_squared, every):
+            return {"kind": "adaptive", "value": value, "rho": rho, "delta_squared": delta_squared, "every": every}
 
 
 def _parse(given: object) -> Schedule:
     if not isinstance(given, Mapping):
         return Constant(_number(given))
-    unknown = sorted(str(key) for key in given if key not in ("kind", "value", "every"))
-    if unknown:
-        raise ConfigError(f"unknown key {unknown[0]!r} in a schedule: allowed are kind, value and every")
     kind = given.get("kind", "constant")
     if kind not in _KINDS:
         raise ConfigError(f"unknown schedule kind {kind!r}: choose one of {', '.join(_KINDS)}")
+    own = ("rho", "delta_squared") if kind == "adaptive" else ()
+    unknown = sorted(str(key) for key in given if key not in ("kind", "value", "every", *own))
+    if unknown:
+        raise ConfigError(f"unknown key {unknown[0]!r} in a schedule: allowed are kind, value and every")
     if "value" not in given:
         raise ConfigError(f"a schedule of kind {kind!r} needs a value: add value = 0.1, for example")
     value = _number(given["value"])
+    if kind == "adaptive":
+        return _adaptive(value, given)
     if kind == "halving":
         if "every" not in given:
             raise ConfigError("a halving schedule needs every: say after how many rounds the step size is halved")
@@ -131,6 +166,16 @@ def _parse(given: object) -> Schedule:
     if "every" in given:
         raise ConfigError(f"every = {given['every']!r} belongs to kind 'halving' only: remove it or change the kind")
     return Constant(value) if kind == "constant" else InverseSqrt(value)
+
+
+def _adaptive(value: float, given: Mapping[str, object]) -> Adaptive:
+    for key in ("rho", "delta_squared", "every"):
+        if key not in given:
+            raise ConfigError(f'an adaptive schedule needs {key}: step_size = "auto" estimates all it needs')
+    every = given["every"]
+    _require_rounds("an adaptive schedule", every)
+    assert isinstance(every, int)
+    return Adaptive(value, _number(given["rho"]), _number(given["delta_squared"]), every)
 
 
 def _number(given: object) -> float:
@@ -145,3 +190,8 @@ def _number(given: object) -> float:
 def _require_positive(value: float) -> None:
     if not (math.isfinite(value) and value > 0):
         raise ConfigError(f"a step size must be positive and finite, got {value!r}")
+
+
+def _require_rounds(what: str, every: object) -> None:
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise ConfigError(f"{what} needs every >= 1 (whole rounds), got {every!r}")

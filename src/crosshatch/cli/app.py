@@ -128,6 +128,38 @@ def train(
 
 
 @app.command(cls=PlainCommand)
+def plan(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", hidden=True)],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="a.b=c", help="Change a setting; nothing after the = removes it. Repeatable."),
+    ] = None,
+    data: DataFolder = None,
+    target_gradient: Annotated[
+        float | None,
+        typer.Option(
+            "--target-gradient",
+            metavar="X",
+            help="Squared gradient norm to forecast for; if left out, a tenth of that at the start.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what the papers' theory expects of a config.
+
+    CONFIG is a TOML file. After a short pre-training: constants, bounds and step-size limits of four theorems, P, Q and
+    step size by the adaptive strategies, and a forecast of rounds, bytes and time.
+
+    \b
+    Example:
+      crosshatch plan examples/breast_cancer.toml --set algorithm.local_steps=5
+    """
+    from crosshatch.cli.plan import show_plan
+
+    show_plan(config, changes or [], data=data, level=target_gradient, as_json=as_json)
+
+
+@app.command(cls=PlainCommand)
 def compare(
     runs: Runs,
     target: Targets = None,

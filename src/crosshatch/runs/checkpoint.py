@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -30,9 +31,9 @@ class Checkpoint:
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: Checkpoint) -> None:
     """Replace the checkpoint in one step."""
     # One metadata key: safetensors writes several in no fixed order, and equal runs should write equal files.
-    content = save(
-        {name: tensor.contiguous() for name, tensor in tensors.items()}, {"state": json.dumps(asdict(state))}
-    )
+    # Copies: groups that were just averaged share their blocks, which the format refuses.
+    copies = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+    content = save(copies, {"state": json.dumps(asdict(state))})
     with writing(path.parent):
         path.parent.mkdir(exist_ok=True)
         write_whole(path, content)

@@ -37,7 +37,10 @@ SECTIONS = ("data", "federation", "model", "algorithm", "codecs", "network", "ev
 
 @dataclass(frozen=True)
 class Config:
-    """All sections. `measure_step`: the time of a local step is to be measured when the run starts."""
+    """All sections. `measure_step`: the time of a local step is to be measured when the run starts.
+
+    `auto`: keys of [algorithm] that are "auto", to be chosen from estimates before training.
+    """
 
     data: DataSettings
     federation: FederationSettings
@@ -48,6 +51,7 @@ class Config:
     evaluate: EvaluateSettings
     run: RunSettings
     measure_step: bool = False
+    auto: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -101,7 +105,7 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
         if section not in tables:
             raise ConfigError(f"section [{section}] is missing: every config needs [data], [algorithm] and [run]")
     network, measure_step = decode_network(tables.get("network", {}))
-    algorithm, codecs = decode_algorithm(tables["algorithm"])
+    algorithm, codecs, auto = decode_algorithm(tables["algorithm"])
     return Config(
         data=decode(tables["data"], DataSettings, "data"),
         federation=decode(tables.get("federation", {}), FederationSettings, "federation"),
@@ -112,13 +116,14 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
         evaluate=decode(tables.get("evaluate", {}), EvaluateSettings, "evaluate"),
         run=decode(tables["run"], RunSettings, "run"),
         measure_step=measure_step,
+        auto=auto,
     )
 
 
 def encode_config(config: Config) -> dict[str, Any]:
     """The tables of a config, as `decode_config` reads them: every section with all its keys, but those left out."""
     sections: dict[str, Any] = {name: getattr(config, name) for name in SECTIONS}
-    sections["algorithm"] = algorithm_table(config.algorithm)
+    sections["algorithm"] = algorithm_table(config.algorithm) | dict.fromkeys(config.auto, "auto")
     sections["codecs"] = {exchange: str(codec) for exchange, codec in config.codecs.items()}
     network = network_table(config.network)
     sections["network"] = network | ({"step_seconds": "measure"} if config.measure_step else {})

@@ -35,15 +35,24 @@ ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
     "tdcd": TDCD,
     "tiered": Tiered,
 }
+# What may be "auto", chosen from estimates before training. Elsewhere it is a value like any other.
+AUTO: dict[str, tuple[str, ...]] = {
+    "fedbcd": ("local_steps", "step_size"),
+    "fedsgd": ("step_size",),
+    "hsgd": ("global_steps", "local_steps", "step_size"),
+    "tdcd": ("local_steps", "step_size"),
+    "tiered": ("step_size",),
+}
 COMPRESSED = ("c-tdcd", "c-hsgd")
 C_VFL = Chain(TopK(7 / 32), Quantise(128))  # the HSGD paper's setting: 128 levels, log2(128) / 32 of the entries
 NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
 
 
-def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, AnyCodec]]:
+def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, AnyCodec], tuple[str, ...]]:
     """Section [algorithm]: `name`, and the fields of that class; `step_size` is a number or a schedule's table.
 
-    Names that begin with `c-` bring codecs along.
+    Names that begin with `c-` bring codecs along. Also returns the keys that are "auto", with something harmless in
+    their place: one step, or the usual step size.
     """
     compressed = isinstance(table, Mapping) and table.get("name") in COMPRESSED
     if compressed:
@@ -51,10 +60,23 @@ def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, AnyCodec]]:
         table = {**table, "name": str(table["name"]).removeprefix("c-")}
     kind: type[AnyAlgorithm] = _pick(table, "algorithm", "name", ALGORITHMS)
     assert isinstance(table, Mapping)
-    given: dict[str, Any] = {"name": None}
+    auto = _auto(table)
+    given: dict[str, Any] = {"name": None} | {key: 1 for key in auto if key != "step_size"}
+    if "global_steps" in auto and "local_steps" not in auto:
+        given["global_steps"] = table["local_steps"]  # P = Q, a multiple of Q
+    table = {key: value for key, value in table.items() if key not in auto}
     if "step_size" in table:
         given["step_size"] = schedules.parse_schedule(table["step_size"])
-    return decode(table, kind, "algorithm", given), {"share": C_VFL} if compressed else {}
+    return decode(table, kind, "algorithm", given), {"share": C_VFL} if compressed else {}, auto
+
+
+def _auto(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys that are "auto". HSGD's P and Q go together: one that is left out is what the other is."""
+    keys = AUTO.get(str(table["name"]), ())
+    named = {key for key in keys if table.get(key) == "auto"}
+    if "global_steps" in keys and named & {"global_steps", "local_steps"}:
+        named |= {key for key in ("global_steps", "local_steps") if key not in table}
+    return tuple(key for key in keys if key in named)
 
 
 def decode_codecs(table: object) -> dict[str, AnyCodec]:

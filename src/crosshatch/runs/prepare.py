@@ -14,6 +14,7 @@ from crosshatch.data.build import build
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.network import BandwidthNetwork
+from crosshatch.runs.auto import choose
 from crosshatch.runs.config import Config
 from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
@@ -45,6 +46,7 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
     assert config.run.threads is not None
     torch.set_num_threads(config.run.threads)
     task = build_task(data, config.model, seed=config.run.seed)
+    config = choose(config, data, task)
     if config.measure_step:
         assert isinstance(config.network, BandwidthNetwork)
         measured = _measure_step(config, data, task) if step_seconds is None else step_seconds

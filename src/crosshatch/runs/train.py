@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from crosshatch.errors import RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
+from crosshatch.runs.auto import adopt
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.config import Config, config_text, decode_config, encode_config
 from crosshatch.runs.directory import RunDirectory, open_existing, open_new
@@ -75,6 +76,7 @@ def train(
     directory = open_existing(out) if resume else open_new(out)
     stored = _stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
+    config = config if stored is None else adopt(config, stored)
     prepared = prepare(config, folder=folder, step_seconds=known)
     if stored is not None:
         _require_same(stored, prepared.config, directory)

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import TrainingError
+from crosshatch.errors import ConfigError, TrainingError
 from crosshatch.exchanges import Algorithm
 from crosshatch.graph_exchanges import DualAlgorithm, TokenAlgorithm
 from crosshatch.meter import Meter
 from crosshatch.network import ConstantNetwork, Network
-from crosshatch.schedules import rate
+from crosshatch.schedules import Adaptive, rate
+from crosshatch.simulator.adapt import adapt, with_value
 from crosshatch.simulator.assemble import Engine, assemble, move
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens
 from crosshatch.simulator.batch import BatchSource
@@ -98,6 +99,10 @@ class Simulator:
         else:
             federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
             self.federation, self.course = federation, VerticalCourse(federation, algorithm, self.task)
+        if isinstance(algorithm.step_size, Adaptive) and not isinstance(self.course, VerticalCourse):
+            raise ConfigError(
+                f"algorithm.step_size: an adaptive schedule is not for {type(algorithm).__name__}: give a number"
+            )
         self.round = 0
 
     @property
@@ -127,11 +132,20 @@ class Simulator:
 
     def run_round(self) -> None:
         """One round; a TrainingError if the weights are no longer finite."""
+        schedule = self.algorithm.step_size
+        if isinstance(schedule, Adaptive) and self.round > 0 and self.round % schedule.every == 0:
+            self._use(adapt(self.algorithm, schedule, self.data, self.task, self.weights))
         self.course.run_round(self.round)
         self.round += 1
         broken = self.course.broken()
         if broken is not None:
             raise TrainingError(self._diverged(broken))
+
+    def _use(self, algorithm: Algorithm | TokenAlgorithm | DualAlgorithm) -> None:
+        """Go on with another step size."""
+        assert isinstance(self.course, VerticalCourse)
+        assert not isinstance(algorithm, TokenAlgorithm | DualAlgorithm)
+        self.algorithm = self.course.algorithm = algorithm
 
     def _diverged(self, what: str) -> str:
         step = self.algorithm.step_size
@@ -185,10 +199,15 @@ class Simulator:
 
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything a later round depends on, as tensors and plain data."""
-        return self.course.snapshot(), {"round": self.round, "meter": self.meter.snapshot()}
+        plain: dict[str, Any] = {"round": self.round, "meter": self.meter.snapshot()}
+        if isinstance(self.algorithm.step_size, Adaptive):
+            plain["step_size"] = self.algorithm.step_size.value
+        return self.course.snapshot(), plain
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         self.course.restore(tensors)
         self.meter.load(plain["meter"])
         self.round = int(plain["round"])
+        if isinstance(self.algorithm.step_size, Adaptive):
+            self._use(with_value(self.algorithm, float(plain["step_size"])))

@@ -1,0 +1,212 @@
+"""`crosshatch plan`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crosshatch.errors import DataError
+from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
+from crosshatch.runs.config import read_config
+from crosshatch.runs.named import algorithm_name
+from crosshatch.runs.plan import Outlook, Plan, make_plan
+
+UPPER = "An upper bound by theory: expect far fewer."
+
+
+def show_plan(
+    config_path: Path, changes: Sequence[str], *, data: Path | None, level: float | None, as_json: bool
+) -> None:
+    """Print the plan of a config, as tables or as JSON."""
+    config = read_config(config_path, changes)
+    if data is not None and not data.is_dir():
+        raise DataError(f"no data folder {data}: check --data or CROSSHATCH_DATA")
+    plan = make_plan(config, folder=data, level=level)
+    if as_json:
+        print(json.dumps(plan_table(plan), indent=2, allow_nan=False))
+    else:
+        _print(plan, Console())
+
+
+def plan_table(plan: Plan) -> dict[str, Any]:
+    """The plan as plain data; what is not finite is left out."""
+    known, config = plan.constants, plan.config
+    return {
+        "name": config.name,
+        "algorithm": algorithm_name(plan.algorithm),
+        "tiers": str(plan.algorithm.topology),
+        "rounds": config.run.rounds,
+        "iterations": plan.iterations,
+        "global_steps": plan.global_steps,
+        "local_steps": plan.local_steps,
+        "step_size": plan.step_size,
+        "constants": {
+            "gap": known.gap,
+            "rho": known.rho,
+            "delta": math.sqrt(known.delta_squared),
+            "delta_squared": known.delta_squared,
+            "lipschitz": known.lipschitz,
+            "local_lipschitz": known.local_lipschitz,
+            "block_lipschitz": dict(zip(plan.silos, known.block_lipschitz, strict=True)),
+            "batch_noise": dict(zip(plan.silos, known.batch_noise, strict=True)),
+            "client_noise": dict(zip(plan.silos, known.client_noise, strict=True)),
+            "gradient_squared": plan.gradient_squared,
+        },
+        "theorems": [
+            {
+                "theorem": judged.theorem.name,
+                "applies": judged.applies,
+                "differs": list(judged.theorem.differs),
+                "limit": judged.theorem.limit.stated,
+                "supported_limit": judged.theorem.limit.supports,
+                "above_limit": judged.above,
+                "bound": {
+                    "step_size": judged.bound.step_size,
+                    "value": judged.bound.value,
+                    "start": judged.bound.start,
+                    "noise": judged.bound.noise,
+                    "drift": judged.bound.drift,
+                    "dominant": judged.bound.dominant,
+                },
+            }
+            for judged in plan.judgements
+        ],
+        "strategies": [
+            {
+                "strategy": advice.strategy,
+                "global_steps": advice.global_steps,
+                "local_steps": advice.local_steps,
+                "step_size": advice.step_size,
+                "says": advice.says,
+            }
+            for advice in plan.advice
+        ],
+        "round": {"bytes": plan.cost.bytes, "sim_seconds": plan.cost.seconds},
+        "run": {
+            "rounds": config.run.rounds,
+            "bytes": config.run.rounds * plan.cost.bytes,
+            "sim_seconds": config.run.rounds * plan.cost.seconds,
+        },
+        "target_gradient": plan.level,
+        "forecasts": [_forecast_table(outlook) for outlook in plan.outlooks],
+        "warnings": list(plan.warnings),
+    }
+
+
+def _forecast_table(outlook: Outlook) -> dict[str, Any]:
+    table: dict[str, Any] = {"theorem": outlook.theorem, "step_size": outlook.step_size}
+    found = outlook.forecast
+    if found is None:
+        return table | {"rounds": None, "bytes": None, "sim_seconds": None}
+    return table | {"rounds": found.rounds, "bytes": found.bytes, "sim_seconds": found.seconds}
+
+
+def _print(plan: Plan, console: Console) -> None:
+    config = plan.config
+    _say(
+        console,
+        f"{config.name}: {type(plan.algorithm).__name__} {plan.algorithm.topology}, {config.run.rounds} rounds, "
+        f"T = {plan.iterations} local steps, step size {human_number(plan.step_size)}",
+    )
+    _say(console, "")
+    console.print(_constants(plan))
+    _say(console, "")
+    console.print(_bounds(plan))
+    for judged in plan.judgements:
+        if not judged.applies:
+            _say(console, f"{judged.theorem.name} is not about this setting: {'; '.join(judged.theorem.differs)}")
+    for table in (_strategies(plan), _forecast(plan)):
+        _say(console, "")
+        console.print(table)
+    _say(console, UPPER)
+    for warning in plan.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _constants(plan: Plan) -> Table:
+    known = plan.constants
+    table = Table(title="Estimated constants")
+    for heading in ("constant", "value", "meaning"):
+        table.add_column(heading, justify="right" if heading == "value" else "left", overflow="fold")
+    rows: list[tuple[str, float, str]] = [
+        ("F0", known.gap, "loss at the start, above 0"),
+        ("rho", known.rho, "Lipschitz constant of gradient and stochastic partial derivatives"),
+        ("delta", math.sqrt(known.delta_squared), "root mean square of a client's noise, worst silo"),
+        ("L", known.lipschitz, "Lipschitz constant of the gradient"),
+        ("L_max", known.local_lipschitz, "the largest of a client's partial derivative"),
+    ]
+    for name, own, batch, client in zip(
+        plan.silos, known.block_lipschitz, known.batch_noise, known.client_noise, strict=True
+    ):
+        spread = f"noise^2 {human_number(batch)} a batch, {human_number(client)} a client"
+        rows.append((f"L of {name}", own, f"partial derivative of the block; {spread}"))
+    rows.append(("|grad F|^2", plan.gradient_squared, "at the start"))
+    for name, value, meaning in rows:
+        table.add_row(Text(name), human_number(value), Text(meaning))
+    return table
+
+
+def _bounds(plan: Plan) -> Table:
+    table = Table(title="Bounds on the averaged squared gradient norm")
+    table.add_column("theorem", no_wrap=True)
+    for heading in ("step-size limit", "at step size", "bound"):
+        table.add_column(heading, justify="right")
+    table.add_column("largest term")
+    table.add_column("applies")
+    for judged in plan.judgements:
+        limit = Text(human_number(judged.theorem.limit.stated))
+        if judged.above:
+            limit = Text(f"{limit}, exceeded", style="yellow" if judged.applies else "")
+        table.add_row(
+            judged.theorem.name, limit, human_number(judged.bound.step_size), human_number(judged.bound.value),
+            judged.bound.dominant, "yes" if judged.applies else "no",
+        )  # fmt: skip
+    return table
+
+
+def _strategies(plan: Plan) -> Table:
+    table = Table(title="Adaptive strategies")
+    table.add_column("strategy")
+    for heading in ("P", "Q", "step size"):
+        table.add_column(heading, justify="right")
+    table.add_column("from", overflow="fold")
+    for advice in plan.advice:
+        table.add_row(
+            advice.strategy, human_count(advice.global_steps), human_count(advice.local_steps),
+            human_number(advice.step_size), advice.says,
+        )  # fmt: skip
+    return table
+
+
+def _forecast(plan: Plan) -> Table:
+    table = Table(title=f"Forecast: until the averaged squared gradient norm is at most {human_number(plan.level)}")
+    table.add_column("by", overflow="fold")
+    for heading in ("step size", "rounds", "bytes", "simulated time"):
+        table.add_column(heading, justify="right")
+    rounds, cost = plan.config.run.rounds, plan.cost
+    for outlook in plan.outlooks:
+        found = outlook.forecast
+        if found is None:
+            table.add_row(outlook.theorem, human_number(outlook.step_size), "never", "larger batches", "")
+        else:
+            table.add_row(
+                outlook.theorem, human_number(outlook.step_size), human_count(found.rounds), human_bytes(found.bytes),
+                human_seconds(found.seconds),
+            )  # fmt: skip
+    table.add_section()
+    table.add_row(
+        "the config's rounds", human_number(plan.step_size), human_count(rounds), human_bytes(rounds * cost.bytes),
+        human_seconds(rounds * cost.seconds),
+    )  # fmt: skip
+    return table

@@ -1,0 +1,168 @@
+"""Settings that are "auto": chosen from estimated constants before training by HSGD's adaptive strategies.
+
+Strategy 1: where one of P and Q is given, the other equals it. Strategy 2: where neither is, both are Q*. Strategy 3:
+the step size, which training then finds anew as it goes. Without groups P is Q: TDCD and FedBCD are the case of one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+
+from crosshatch.algorithms.fedbcd import FedBCD
+from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.algorithms.tiered import Tiered
+from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError
+from crosshatch.runs.config import Config
+from crosshatch.runs.named import AnyAlgorithm, algorithm_name
+from crosshatch.schedules import Adaptive, rate
+from crosshatch.simulator.adapt import without_dropout
+from crosshatch.simulator.assemble import move
+from crosshatch.task.task import Task
+from crosshatch.theory.constants import Constants
+from crosshatch.theory.estimate import Sampling, estimate, gradient_squared
+from crosshatch.theory.strategies import Rule, best_step_size
+
+Planned = FedSGD | FedBCD | TDCD | HSGD | Tiered
+PLANNED = ("fedsgd", "fedbcd", "tdcd", "hsgd", "tiered")
+MOST_STEPS = 1000
+"""No run needs more local steps between exchanges; a formula that asks for more has found hardly any noise."""
+
+
+def choose(config: Config, data: FederatedData, task: Task) -> Config:
+    """The config with numbers in place of "auto"; the step size becomes an adaptive schedule with its constants."""
+    if not config.auto:
+        return config
+    algorithm = planned(config.algorithm)
+    constants, gradient = estimate_start(algorithm, *_as_trained(config, data, task), seed=config.run.seed)
+    return replace(config, algorithm=_choose(config, algorithm, constants, gradient), auto=())
+
+
+def estimate_start(algorithm: Planned, data: FederatedData, task: Task, *, seed: int) -> tuple[Constants, float]:
+    """The constants of a federation, and the squared norm of the gradient at the start."""
+    with without_dropout(task):
+        constants = estimate(data, task, sampling(algorithm), seed=seed)
+        return constants, gradient_squared(data, task, tuple(task.initial()))
+
+
+def adopt(config: Config, stored: Config) -> Config:
+    """The config with the choices a run that is resumed has made already."""
+    if not config.auto or type(config.algorithm) is not type(stored.algorithm):
+        return config
+    made = {key: getattr(stored.algorithm, key) for key in config.auto}
+    return replace(config, algorithm=replace(config.algorithm, **made), auto=())
+
+
+def planned(algorithm: AnyAlgorithm) -> Planned:
+    """The algorithm, if there are theorems about it."""
+    if isinstance(algorithm, Planned):
+        return algorithm
+    raise ConfigError(
+        f"algorithm.name = '{algorithm_name(algorithm)}': no convergence theorem here speaks of it, choose one of "
+        f"{', '.join(PLANNED)} to plan"
+    )
+
+
+def sampling(algorithm: Planned) -> Sampling:
+    """How a round of the algorithm draws its samples."""
+    if isinstance(algorithm, HSGD):
+        return Sampling(fraction=algorithm.fraction)
+    if isinstance(algorithm, Tiered):
+        return Sampling(algorithm.batch_size, algorithm.fraction)
+    return Sampling(algorithm.batch_size)
+
+
+def intervals(algorithm: Planned) -> tuple[int, int]:
+    """P and Q: local steps between averages of the outermost tier, and between exchanges of embeddings.
+
+    >>> intervals(Tiered(tiers="H(40) H(20) V(10) H(5)")), intervals(TDCD(local_steps=5))
+    ((40, 10), (5, 5))
+    """
+    return algorithm.topology.tiers[0].interval, algorithm.local_steps
+
+
+def strategy_2(constants: Constants, *, step_size: float, rounds: int, rule: Rule = "paper") -> int:
+    """P = Q = Q* where a run is so many *rounds* of Q steps each, so that T = rounds x Q in the formula of Q*.
+
+    >>> strategy_2(Constants(24.0, 1.0, (1.0,), 1.0, (0.5,), (0.5,)), step_size=0.1, rounds=25)
+    6
+    """
+    power = {"paper": 2, "derived": 3}[rule]
+    below = 24 * constants.rho**2 * step_size**power * constants.delta_squared * rounds
+    steps = math.cbrt(constants.gap / below) if below > 0 else math.inf
+    if steps > MOST_STEPS:
+        raise ConfigError(
+            f"algorithm.local_steps = 'auto': the estimated noise, delta^2 = {constants.delta_squared:.3g}, is so "
+            f"small that Q* is above {MOST_STEPS}: give a number"
+        )
+    return max(1, round(steps))
+
+
+def strategy_3(constants: Constants, gradient: float, *, global_steps: int, local_steps: int) -> float:
+    """The step size for a squared norm of the gradient, six digits of it."""
+    best = best_step_size(
+        gradient,
+        rho=constants.rho,
+        delta_squared=constants.delta_squared,
+        global_steps=global_steps,
+        local_steps=local_steps,
+    )
+    return _round(best)
+
+
+def both(constants: Constants, gradient: float, *, rounds: int, rule: Rule = "paper") -> tuple[int, float]:
+    """P = Q and the step size where neither is given: Q* for the step size of P = Q = 1, then the step size for Q*.
+
+    One turn and no more: a longer interval asks for a smaller step and that for a longer interval, and where the two
+    agree they hardly exchange or move at all.
+    """
+    first = strategy_3(constants, gradient, global_steps=1, local_steps=1)
+    steps = strategy_2(constants, step_size=first, rounds=rounds, rule=rule)
+    return steps, strategy_3(constants, gradient, global_steps=steps, local_steps=steps)
+
+
+def _choose(config: Config, algorithm: Planned, constants: Constants, gradient: float) -> Planned:
+    auto, rounds = config.auto, config.run.rounds
+    if isinstance(algorithm, HSGD) and ("global_steps" in auto) != ("local_steps" in auto):
+        steps = algorithm.local_steps if "global_steps" in auto else algorithm.global_steps
+        algorithm = replace(algorithm, global_steps=steps, local_steps=steps)
+    elif "local_steps" in auto:
+        if "step_size" in auto:
+            steps, _ = both(constants, gradient, rounds=rounds)
+        else:
+            steps = strategy_2(constants, step_size=rate(algorithm.step_size, 0), rounds=rounds)
+        algorithm = _with_interval(algorithm, steps)
+    if "step_size" not in auto:
+        return algorithm
+    over, under = intervals(algorithm)
+    ratio = over // under
+    schedule = Adaptive(
+        strategy_3(constants, gradient, global_steps=over, local_steps=under),
+        rho=_round(constants.rho),
+        delta_squared=_round(constants.delta_squared),
+        every=ratio * -(-config.evaluate.every // ratio),  # at evaluations, moved on to the end of a global round
+    )
+    return replace(algorithm, step_size=schedule)
+
+
+def _with_interval(algorithm: Planned, steps: int) -> Planned:
+    if isinstance(algorithm, HSGD):
+        return replace(algorithm, global_steps=steps, local_steps=steps)
+    assert isinstance(algorithm, TDCD | FedBCD)
+    return replace(algorithm, local_steps=steps)
+
+
+def _as_trained(config: Config, data: FederatedData, task: Task) -> tuple[FederatedData, Task]:
+    """Data and task on the device and in the precision of the run."""
+    precision = {"float32": torch.float32, "float64": torch.float64}[config.run.precision]
+    return move(data, config.run.device, precision), task.to(config.run.device, precision)
+
+
+def _round(value: float) -> float:
+    """Six digits: readable in the config that a run writes, which then holds all that was used."""
+    return float(f"{value:.6g}")

@@ -1,0 +1,229 @@
+"""What the theory says about a config before it is trained: constants, bounds, strategies, and a forecast of the cost.
+
+Bounds are upper bounds, usually by orders of magnitude: a forecast from them says when to expect the end at the latest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from crosshatch.errors import ConfigError, TrainingError
+from crosshatch.runs.auto import Planned, both, estimate_start, intervals, planned, strategy_2, strategy_3
+from crosshatch.runs.config import Config
+from crosshatch.runs.prepare import prepare
+from crosshatch.runs.theorems import Theorem, theorems
+from crosshatch.schedules import Constant, rate
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.theory.bounds import Bound
+from crosshatch.theory.constants import Constants
+from crosshatch.theory.forecast import Forecast, RoundCost, forecast
+from crosshatch.theory.strategies import Rule, best_interval
+
+SHARE = 0.1
+"""The level of a forecast where none is given: this share of the squared gradient norm at the start."""
+_CLOSE = 1 + 1e-4  # a step size chosen at the limit and rounded is not above it
+_HALVINGS = 60
+
+
+@final
+@dataclass(frozen=True)
+class Judgement:
+    """A theorem's bound at the config's step size or, where that is `above` the limit, at the limit."""
+
+    theorem: Theorem
+    bound: Bound
+    above: bool
+
+    @property
+    def applies(self) -> bool:
+        """Whether the theorem is about this setting."""
+        return not self.theorem.differs
+
+
+@final
+@dataclass(frozen=True)
+class Advice:
+    """What one of the adaptive strategies would set; `says` is what it rests on."""
+
+    strategy: str
+    global_steps: int
+    local_steps: int
+    step_size: float
+    says: str
+
+
+@final
+@dataclass(frozen=True)
+class Outlook:
+    """A forecast from one theorem at a step size; `forecast` is None where no step size brings its bound there."""
+
+    theorem: str
+    step_size: float
+    forecast: Forecast | None
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """Everything `crosshatch plan` says."""
+
+    config: Config
+    algorithm: Planned
+    silos: tuple[str, ...]
+    global_steps: int
+    local_steps: int
+    step_size: float
+    constants: Constants
+    gradient_squared: float
+    judgements: tuple[Judgement, ...]
+    advice: tuple[Advice, ...]
+    cost: RoundCost
+    level: float
+    outlooks: tuple[Outlook, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def iterations(self) -> int:
+        """T: local steps of the whole run."""
+        return self.config.run.rounds * self.local_steps
+
+
+def make_plan(config: Config, *, folder: Path | None = None, level: float | None = None) -> Plan:
+    """Estimate the constants of a config and evaluate the theory; `level` is a squared gradient norm to reach.
+
+    >>> import tempfile
+    >>> from crosshatch import read_config
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "wine.toml")
+    ...     written = path.write_text('data = {name = "wine"}')
+    ...     config = read_config(path, ["algorithm.name=fedbcd", "run.rounds=20", "run.threads=1"])
+    >>> [judgement.bound.theorem for judgement in make_plan(config).judgements if judgement.applies][0]
+    'FedBCD, Theorem 2'
+    """
+    if level is not None and not (math.isfinite(level) and level > 0):
+        raise ConfigError(f"--target-gradient {level:g}: a squared gradient norm to reach is a number above 0")
+    planned(config.algorithm)  # before any data is read
+    prepared = prepare(config, folder=folder)
+    config, simulator = prepared.config, prepared.simulator
+    algorithm = planned(config.algorithm)
+    constants, gradient = estimate_start(algorithm, simulator.data, simulator.task, seed=config.run.seed)
+    level = SHARE * gradient if level is None else level
+    step_size = rate(algorithm.step_size, 0)
+    found = theorems(config, algorithm, simulator.data, constants)
+    judgements = tuple(_judge(theorem, step_size) for theorem in found)
+    over, under = intervals(algorithm)
+    cost, diverged = _cost_of_rounds(simulator, over // under)
+    return Plan(
+        config=config,
+        algorithm=algorithm,
+        silos=tuple(silo.name for silo in simulator.data.silos),
+        global_steps=over,
+        local_steps=under,
+        step_size=step_size,
+        constants=constants,
+        gradient_squared=gradient,
+        judgements=judgements,
+        advice=_advise(config, algorithm, constants, gradient),
+        cost=cost,
+        level=level,
+        outlooks=tuple(_look_ahead(judgement, cost, step_size, level) for judgement in judgements),
+        warnings=(*_warn(judgements, algorithm, step_size), *diverged),
+    )
+
+
+def _judge(theorem: Theorem, step_size: float) -> Judgement:
+    above = step_size > theorem.limit.stated * _CLOSE
+    return Judgement(theorem, theorem.bound(min(step_size, theorem.limit.stated)), above)
+
+
+def _warn(judgements: tuple[Judgement, ...], algorithm: Planned, step_size: float) -> list[str]:
+    """About theorems that are about this setting: others promise nothing here anyway."""
+    warnings = []
+    concerned = [judgement for judgement in judgements if judgement.applies]
+    for judgement in concerned:
+        name, limit = judgement.theorem.name, judgement.theorem.limit
+        if judgement.above:
+            warnings.append(
+                f"algorithm.step_size = {step_size:.4g} is above {limit.stated:.4g}, the limit of {name}: "
+                "it promises nothing there"
+            )
+        elif step_size > limit.supports * _CLOSE:
+            warnings.append(
+                f"algorithm.step_size = {step_size:.4g} is within the stated limit of {name}, {limit.stated:.4g}, but "
+                f"above {limit.supports:.4g}, up to which its proof can be followed"
+            )
+    if not concerned:
+        warnings.append("no theorem is about this setting: the bounds are those of the nearest settings")
+    if not isinstance(algorithm.step_size, float | int | Constant):
+        warnings.append("the theorems have one step size for all rounds: the bounds take that of the first")
+    return warnings
+
+
+def _cost_of_rounds(simulator: Simulator, rounds: int) -> tuple[RoundCost, list[str]]:
+    """Bytes and seconds of a round, averaged over the rounds of one outermost interval, really simulated."""
+    warnings: list[str] = []
+    for _ in range(rounds):
+        try:
+            simulator.run_round()
+        except TrainingError as error:  # what a round costs does not depend on its numbers
+            warnings = warnings or [str(error)]
+    steps = simulator.algorithm.local_steps
+    return RoundCost(simulator.meter.bytes / rounds, simulator.seconds / rounds, steps), warnings
+
+
+def _advise(config: Config, algorithm: Planned, constants: Constants, gradient: float) -> tuple[Advice, ...]:
+    over, under = intervals(algorithm)
+    eta, rounds = rate(algorithm.step_size, 0), config.run.rounds
+    iterations = rounds * under
+    lines = [Advice("1", under, under, eta, "P = Q, the config's Q")]
+    readings: tuple[tuple[Rule, str], ...] = (
+        ("paper", "eta^2 as the paper prints it (the default)"),
+        ("derived", "eta^3 as its derivation gives it"),
+    )
+    for rule, reading in readings:
+        steps = best_interval(
+            gap=constants.gap, rho=constants.rho, delta_squared=constants.delta_squared, step_size=eta,
+            iterations=iterations, rule=rule,
+        )  # fmt: skip
+        lines.append(Advice(f"2 {rule}", steps, steps, eta, f"Q* for T = {iterations}, {reading}"))
+    chosen = strategy_3(constants, gradient, global_steps=over, local_steps=under)
+    lines.append(Advice("3", over, under, chosen, "for the config's P and Q and the gradient at the start"))
+    lines += _automatic(lambda: _auto_interval(constants, eta, rounds))
+    lines += _automatic(lambda: _auto_all(constants, gradient, rounds))
+    return tuple(lines)
+
+
+def _auto_interval(constants: Constants, eta: float, rounds: int) -> Advice:
+    steps = strategy_2(constants, step_size=eta, rounds=rounds)
+    return Advice("auto P, Q", steps, steps, eta, f'Q* for {rounds} rounds of Q* steps, as "auto" sets it')
+
+
+def _auto_all(constants: Constants, gradient: float, rounds: int) -> Advice:
+    steps, step_size = both(constants, gradient, rounds=rounds)
+    return Advice("auto all", steps, steps, step_size, f'for {rounds} rounds, with step_size = "auto" as well')
+
+
+def _automatic(advise: Callable[[], Advice]) -> list[Advice]:
+    """Nothing where "auto" would be refused: without noise."""
+    try:
+        return [advise()]
+    except ConfigError:
+        return []
+
+
+def _look_ahead(judgement: Judgement, cost: RoundCost, step_size: float, level: float) -> Outlook:
+    """At the config's step size where that does; otherwise at the quickest of the limit, its half, its quarter, ..."""
+    bound = judgement.theorem.bound
+    candidates = [] if judgement.above else [judgement.bound]
+    if not any(candidate.iterations_to(level) for candidate in candidates):
+        limit = judgement.theorem.limit.stated
+        candidates = [bound(limit * 0.5**k) for k in range(_HALVINGS)]
+    reached = [(needed, candidate) for candidate in candidates if (needed := candidate.iterations_to(level))]
+    if not reached:
+        return Outlook(judgement.theorem.name, min(step_size, judgement.theorem.limit.stated), None)
+    _, best = min(reached, key=lambda pair: pair[0])
+    return Outlook(judgement.theorem.name, best.step_size, forecast(best, cost, level=level))

@@ -1,0 +1,59 @@
+"""An adaptive step size, found anew from the model reached so far (HSGD's strategy 3).
+
+The gradient's norm is computed from all training samples, as only a simulation can; no message is counted for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from torch import Tensor
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.schedules import Adaptive
+from crosshatch.simulator.local.modules import evaluating
+from crosshatch.task.fusion import Head
+from crosshatch.task.task import Task
+from crosshatch.theory.estimate import gradient_squared
+from crosshatch.theory.strategies import best_step_size
+
+AnyOf = TypeVar("AnyOf")
+
+
+def adapt(algorithm: AnyOf, schedule: Adaptive, data: FederatedData, task: Task, weights: tuple[Tensor, ...]) -> AnyOf:
+    """The algorithm with the step size for these weights; as it is where their gradient is zero or not finite."""
+    with without_dropout(task):
+        squared = gradient_squared(data, task, weights)
+    if not (math.isfinite(squared) and squared > 0):
+        return algorithm
+    settings: Any = algorithm
+    best = best_step_size(
+        squared,
+        rho=schedule.rho,
+        delta_squared=schedule.delta_squared,
+        global_steps=settings.topology.tiers[0].interval,
+        local_steps=settings.local_steps,
+    )
+    return with_value(algorithm, best)
+
+
+@contextmanager
+def without_dropout(task: Task) -> Iterator[None]:
+    """All modules in evaluation mode, so that what is computed depends on weights and samples alone."""
+    with ExitStack() as stack:
+        for block in task.blocks:
+            stack.enter_context(evaluating(block))
+        if isinstance(task.fusion, Head):
+            stack.enter_context(evaluating(task.fusion.module))
+        yield
+
+
+def with_value(algorithm: AnyOf, value: float) -> AnyOf:
+    """The algorithm with another value of its adaptive schedule."""
+    settings: Any = algorithm  # every algorithm is a frozen dataclass; their protocols cannot say so
+    changed: AnyOf = replace(settings, step_size=replace(settings.step_size, value=value))
+    return changed
