@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from crosshatch.algorithms.dcpa import DCPA
+from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import ConfigError, CrosshatchError
@@ -153,8 +155,12 @@ def with_absolute_paths(config: Config, folder: Path) -> Config:
     for own in changes.values():
         if "block" in own:
             own["block"] = block(own["block"])
+    algorithm = config.algorithm
+    if isinstance(algorithm, STCD | MTCD | DCPA):
+        algorithm = replace(algorithm, graph=replace(algorithm.graph, file=absolute(algorithm.graph.file)))
     return replace(
         config,
+        algorithm=algorithm,
         data=replace(config.data, path=absolute(config.data.path), test_path=absolute(config.data.test_path)),
         federation=replace(config.federation, silos=silos),
         model=replace(config.model, block=block(config.model.block), blocks=changes),

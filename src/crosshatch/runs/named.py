@@ -9,11 +9,13 @@ from typing import Any
 
 from crosshatch import schedules
 from crosshatch.algorithms.central import Central
+from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.fedavg import FedAvg
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.jfl import JFL
+from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import AnyCodec, Chain, Quantise, TopK, parse_codec
@@ -22,16 +24,19 @@ from crosshatch.network import BandwidthNetwork, ConstantNetwork
 from crosshatch.runs.decode import decode, show
 from crosshatch.simulator.coding import CODED
 
-AnyAlgorithm = FedSGD | FedBCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central
+AnyAlgorithm = FedSGD | FedBCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central | STCD | MTCD | DCPA
 AnyNetwork = ConstantNetwork | BandwidthNetwork
 
 ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
     "central": Central,
+    "dcpa": DCPA,
     "fedavg": FedAvg,
     "fedbcd": FedBCD,
     "fedsgd": FedSGD,
     "hsgd": HSGD,
     "jfl": JFL,
+    "mtcd": MTCD,
+    "stcd": STCD,
     "tdcd": TDCD,
     "tiered": Tiered,
 }
@@ -65,7 +70,7 @@ def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, AnyCodec], 
     if "global_steps" in auto and "local_steps" not in auto:
         given["global_steps"] = table["local_steps"]  # P = Q, a multiple of Q
     table = {key: value for key, value in table.items() if key not in auto}
-    if "step_size" in table:
+    if "step_size" in table and kind is not DCPA and not (kind in (STCD, MTCD) and table["step_size"] == "auto"):
         given["step_size"] = schedules.parse_schedule(table["step_size"])
     return decode(table, kind, "algorithm", given), {"share": C_VFL} if compressed else {}, auto
 
@@ -100,8 +105,10 @@ def algorithm_table(algorithm: AnyAlgorithm) -> dict[str, Any]:
     """The section that gives this algorithm, every key spelled out."""
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     schedule = algorithm.step_size
-    if isinstance(schedule, float | int):
-        step_size: object = float(schedule)
+    if isinstance(schedule, str):
+        step_size: object = schedule
+    elif isinstance(schedule, float | int):
+        step_size = float(schedule)
     else:
         step_size = schedule.value if isinstance(schedule, schedules.Constant) else schedules.to_table(schedule)
     return {"name": algorithm_name(algorithm)} | values | {"step_size": step_size}

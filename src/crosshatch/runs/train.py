@@ -174,6 +174,7 @@ class _Loop:
             "round": simulator.round,
             "bytes": simulator.meter.bytes,
             "messages": simulator.meter.messages,
+            **({} if simulator.communications is None else {"communications": simulator.communications}),
             "sim_seconds": simulator.seconds,
             "wall_seconds": round(self._wall_seconds(), 3),
             "train_loss": simulator.objective(self.config.evaluate.train_samples),
