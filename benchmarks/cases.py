@@ -35,6 +35,7 @@ class Case:
     samples: int = 20_000
     pieces: tuple[int, ...] = (250, 500)
     heavy: bool = False  # a step takes tenths of a second: fewer repetitions
+    on_request: bool = False  # only when asked for by name
 
     def data(self) -> FederatedData:
         """Standard normal features, random labels, samples dealt to the clients of each silo anew."""
@@ -69,7 +70,7 @@ CASES = (
     Case("logistic", 2, 10, (357,), lambda: Linear((357,), 1)),
     Case("logistic-17", 17, 10, (42,), lambda: Linear((42,), 1)),
     Case("mlp", 2, 50, (357,), lambda: MLP((357,), 1, hidden=(64,))),
-    Case("cnn", 2, 10, (1, 28, 14), lambda: CNN((1, 28, 14), 10), 10, pieces=(50, 100), heavy=True),
-    Case("cnn-50", 2, 50, (1, 28, 14), lambda: CNN((1, 28, 14), 10), 10, pieces=(50, 100), heavy=True),
-    Case("lstm", 4, 20, (48, 19), lambda: LSTM((48, 19), 1), samples=8_000, pieces=(100, 250), heavy=True),
+    Case("cnn", 2, 10, (1, 28, 14), lambda: CNN((1, 28, 14), 10), 10, pieces=(250,), heavy=True),
+    Case("cnn-50", 2, 50, (1, 28, 14), lambda: CNN((1, 28, 14), 10), 10, pieces=(250,), heavy=True, on_request=True),
+    Case("lstm", 4, 20, (48, 19), lambda: LSTM((48, 19), 1), samples=8_000, pieces=(250, 500), heavy=True),
 )

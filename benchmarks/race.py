@@ -31,43 +31,39 @@ class Result:
     one_batch: float
     pieces: float
     naive: float
-    against_central: float
-    against_naive: float
+
+    @property
+    def against_central(self) -> float:
+        """How many times as fast as central training we are."""
+        return min(self.one_batch, self.pieces) / self.ours
+
+    @property
+    def against_naive(self) -> float:
+        """How many times as fast as the naive loop we are."""
+        return self.naive / self.ours
 
 
-def run_case(case: Case, local_steps: int, threads: int, *, turns: int, only: str | None = None) -> Result:
-    """Race one model; `turns` timings of each contestant."""
+def run_case(case: Case, local_steps: int, threads: int, *, turns: int) -> Result:
+    """Race one model; `turns` timings of each contestant, of which the median counts."""
     torch.set_num_threads(threads)
     keep_freed_memory()
     data = case.data()
     algorithm = TDCD(local_steps=local_steps, batch_size=BATCH)
     simulator = Simulator(data, case.task(), algorithm, seed=1, threads=threads)
-    images = (False, True) if len(case.shape) == 3 else (False,)
-    contestants: dict[str, Callable[[], None]] = {"ours": simulator.run_round}
-    for last in images:
-        for piece in (None, *case.pieces):
-            name = f"{'pieces' if piece else 'one_batch'} {piece} {'channels-last' if last else ''}"
-            central = Central(data, case.task(), steps=local_steps, piece=piece, channels_last=last)
-            contestants[name] = central.run_round
-    contestants["naive"] = Naive(data, case.task(), steps=local_steps).run_round
-    if only:
-        contestants = {name: run for name, run in contestants.items() if name.startswith(tuple(only.split(",")))}
+    # A central step costs the same however many there are: of the heavy ones two are enough.
+    steps = min(local_steps, 2) if case.heavy else local_steps
+    contestants: dict[str, tuple[Callable[[], None], int]] = {"ours": (simulator.run_round, local_steps)}
+    for piece in (None, *case.pieces):
+        name = f"pieces of {piece}" if piece else "one batch"
+        contestants[name] = (Central(data, case.task(), steps=steps, piece=piece).run_round, steps)
+    contestants["naive"] = (Naive(data, case.task(), steps=local_steps).run_round, local_steps)
     # One thread never waits, so its processor time is its time, and neighbours do not count.
-    times = take_turns(contestants, turns, time.process_time if threads == 1 else time.perf_counter)
-    per_step = {name: [1000 * t / local_steps for t in seen] for name, seen in times.items()}
-    best = {name: statistics.median(seen) for name, seen in per_step.items()}
-    return _result(case, local_steps, threads, next(iter(simulator.strategies.values())), best)
-
-
-def _result(case: Case, local_steps: int, threads: int, strategy: str, best: Mapping[str, float]) -> Result:
-    def fastest(kind: str) -> float:
-        return min((t for name, t in best.items() if name.startswith(kind)), default=float("nan"))
-
-    ours, one_batch, pieces, naive = (fastest(kind) for kind in ("ours", "one_batch", "pieces", "naive"))
-    return Result(
-        case.name, local_steps, threads, strategy, ours, one_batch, pieces, naive,
-        min(one_batch, pieces) / ours, naive / ours,
-    )  # fmt: skip
+    clock = time.process_time if threads == 1 else time.perf_counter
+    times = take_turns({name: run for name, (run, _) in contestants.items()}, turns, clock)
+    step = {name: 1000 * statistics.median(seen) / contestants[name][1] for name, seen in times.items()}
+    pieces = min(seconds for name, seconds in step.items() if name.startswith("pieces"))
+    strategy = "one pass" if local_steps == 1 else next(iter(simulator.strategies.values()))
+    return Result(case.name, local_steps, threads, strategy, step["ours"], step["one batch"], pieces, step["naive"])
 
 
 def take_turns(
@@ -90,16 +86,20 @@ def take_turns(
     return times
 
 
-def show(results: Sequence[Result]) -> str:
-    """The results as a markdown table."""
-    head = (
-        "model | Q | threads | strategy | ours, ms | central, one batch | central, pieces | naive loop "
-        "| central / ours | naive / ours"
-    )
-    lines = [f"| {head} |", "|---|" + "---:|" * 2 + "---|" + "---:|" * 6]
-    lines += [
+HEAD = (
+    "| model | Q | threads | strategy | ours, ms | central, one batch | central, pieces | naive loop "
+    "| central / ours | naive / ours |\n|---|---:|---:|---|---:|---:|---:|---:|---:|---:|"
+)
+
+
+def line(r: Result) -> str:
+    """A result as a line of a markdown table."""
+    return (
         f"| {r.case} | {r.local_steps} | {r.threads} | {r.strategy} | {r.ours:.2f} | {r.one_batch:.2f} "
         f"| {r.pieces:.2f} | {r.naive:.2f} | {r.against_central:.2f} | {r.against_naive:.1f} |"
-        for r in results
-    ]
-    return "\n".join(lines)
+    )
+
+
+def table(results: Sequence[Result]) -> str:
+    """All results as a markdown table."""
+    return "\n".join([HEAD, *map(line, results)])

@@ -1,0 +1,48 @@
+"""Race local steps against central training and the naive loop, and see what many clients cost."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from benchmarks import race, scale
+from benchmarks.cases import CASES, Case
+
+
+def main() -> None:
+    """Print the tables, line by line as they come; `--out` writes them to a file as well."""
+    names = [case.name for case in CASES]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer turns, and none of the heavy models")
+    parser.add_argument("--model", action="append", choices=[*names, "scale"], help="only this one; may be repeated")
+    parser.add_argument("--threads", type=int, action="append", help="only so many; default: 1, and all cores")
+    parser.add_argument("--steps", type=int, action="append", help="only this Q; default: 1 and 10")
+    parser.add_argument("--out", type=Path, help="write the tables to this file, in markdown")
+    options = parser.parse_args()
+    wanted = options.model or [case.name for case in CASES if not (case.on_request or (options.quick and case.heavy))]
+    results = []
+    if chosen := [case for case in CASES if case.name in wanted]:
+        print(race.HEAD, flush=True)
+        for threads in options.threads or sorted({1, os.cpu_count() or 1}):
+            for case in chosen:
+                for local_steps in options.steps or (1, 10):
+                    result = race.run_case(case, local_steps, threads, turns=_turns(case, options.quick))
+                    print(race.line(result), flush=True)
+                    results.append(result)
+    tables = [race.table(results)] if results else []
+    if not options.model or "scale" in options.model:
+        tables.append(scale.table(*scale.run()))
+        print(f"\n{tables[-1]}")
+    if options.out:
+        options.out.write_text("\n\n".join(tables) + "\n", encoding="utf-8")
+
+
+def _turns(case: Case, quick: bool) -> int:
+    if case.heavy:
+        return 3
+    return 5 if quick else 15
+
+
+if __name__ == "__main__":
+    main()
