@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Command, environment
 
-COMMANDS = ("train", "compare", "report", "datasets", "demo")
+COMMANDS = ("train", "plan", "compare", "report", "datasets", "demo")
 # Each takes longer to import than help may take in all.
 HEAVY = {"torch", "polars", "sklearn", "plotly", "rich", "numpy", "msgspec", "networkx"}
 
