@@ -79,3 +79,20 @@ def test_other_losses_are_refused() -> None:
     x, y = problem()
     with pytest.raises(ModelError, match="'cross_entropy'"):
         find_optimum(x, y, CrossEntropy(), Regulariser())
+
+
+@pytest.mark.parametrize("logistic", [False, True])
+def test_zero_weights_may_be_the_best(logistic: bool) -> None:
+    x, y = problem()
+    labels = (y > 0).astype(float) if logistic else y
+    found = find_optimum(x, labels, Logistic() if logistic else Squared(), Regulariser(l1=1e4))
+    assert not found.weights.any()
+    assert (found.value, found.gap) == (found.zero, pytest.approx(0.0, abs=1e-9))
+    assert found.suboptimality(found.value) == 0
+
+
+def test_many_columns() -> None:
+    x, y = problem(samples=20, columns=300)
+    found = find_optimum(x, (y > 0).astype(float), Logistic(), Regulariser(l1=0.5))
+    assert found.gap <= 1e-9 * (found.zero - found.value)
+    assert 0 < np.count_nonzero(found.weights) <= 20

@@ -40,7 +40,8 @@ class Optimum:
         >>> Optimum(np.zeros(1), value=2.0, zero=4.0, gap=0.0).suboptimality(2.5)
         0.25
         """
-        return (value - self.value) / (self.zero - self.value)
+        span = self.zero - self.value
+        return (value - self.value) / span if span > 0 else value - self.value  # zero weights may be the best
 
 
 def find_optimum(x: Array, y: Array, loss: Loss, regulariser: Regulariser, *, tolerance: float = TOLERANCE) -> Optimum:
@@ -56,7 +57,7 @@ def find_optimum(x: Array, y: Array, loss: Loss, regulariser: Regulariser, *, to
     zero = problem.value(np.zeros(x.shape[1]))
     if isinstance(loss, Squared) and not regulariser.l1:
         return Optimum(weights := problem.ridge(), problem.value(weights), zero, problem.gap(weights))
-    weights = problem.polish(problem.first(), tolerance, zero)
+    weights = problem.polish_active(problem.first(), tolerance, zero)
     return Optimum(weights, problem.value(weights), zero, problem.gap(weights))
 
 
@@ -130,6 +131,22 @@ class _Problem:
                 return np.zeros(self.x.shape[1])
             model.fit(self.x, self.y)
         return np.asarray(model.coef_, dtype=np.float64).reshape(-1)
+
+    def polish_active(self, theta: Array, tolerance: float, zero: float) -> Array:
+        """Polish the few columns that matter, until no other asks to be let in; without an l1 term all matter."""
+        if not self.l1:
+            return self.polish(theta, tolerance, zero)
+        active = np.zeros(len(theta), dtype=bool)
+        for _ in range(100):
+            slope = np.abs(self.x.T @ self.derivative(self.x @ theta))
+            wanting = ~active & ((theta != 0) | (slope > (0.98 if not active.any() else 1.0) * self.l1))
+            if not wanting.any():
+                break
+            active |= wanting
+            theta = np.where(active, theta, 0.0)
+            part = _Problem(self.x[:, active], self.y, self.logistic, self.l2, self.l1)
+            theta[active] = part.polish(theta[active], tolerance / 10, zero)
+        return theta
 
     def polish(self, theta: Array, tolerance: float, zero: float) -> Array:
         """Accelerated proximal gradient steps with restarts, until the gap is small or no longer shrinks."""
