@@ -90,7 +90,7 @@ def strategy_2(constants: Constants, *, step_size: float, rounds: int, rule: Rul
     """P = Q = Q* where a run is so many *rounds* of Q steps each, so that T = rounds x Q in the formula of Q*.
 
     >>> strategy_2(Constants(24.0, 1.0, (1.0,), 1.0, (0.5,), (0.5,)), step_size=0.1, rounds=25)
-    6
+    2
     """
     power = {"paper": 2, "derived": 3}[rule]
     below = 24 * constants.rho**2 * step_size**power * constants.delta_squared * rounds
