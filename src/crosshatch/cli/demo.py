@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,8 @@ from crosshatch.cli.opening import describe_network
 from crosshatch.cli.progress import Bar, Silence
 from crosshatch.errors import RunError
 from crosshatch.report import compare_runs, print_comparison, read_runs, write_report
+from crosshatch.report.findings import headline
+from crosshatch.report.measures import parse_target
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.train import Outcome, train
@@ -32,7 +35,8 @@ def run_demo(out: Path | None) -> None:
         raise RunError(f"the output folder {folder} exists and is not empty: choose another --out")
     console = Console()
     configs = {name: decode_config(tables) for name, tables in demo_configs().items()}
-    console.print(OPENING + describe_network(configs["central"].network), "", sep="\n", highlight=False, soft_wrap=True)
+    network = fill(describe_network(configs["central"].network), 78, subsequent_indent="  ")
+    console.print(OPENING + network, "", sep="\n", highlight=False, soft_wrap=True)
     for name, config in configs.items():
         watcher = Bar(console, brief=True) if sys.stdout.isatty() else Silence()
         with watcher:
@@ -42,6 +46,7 @@ def run_demo(out: Path | None) -> None:
     runs = read_runs([folder / name for name in configs])
     console.print()
     print_comparison(compare_runs(runs, [TARGET]), console)
+    console.print(f"\n{headline(runs, [parse_target(TARGET)])}.", highlight=False)
     report = folder / "report.html"
     write_report(runs, report, [TARGET])
     console.print(f"\nreport: {report}", highlight=False, soft_wrap=True)

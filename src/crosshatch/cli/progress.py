@@ -17,6 +17,8 @@ from crosshatch.report.measures import COST_KEYS, main_metric, metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.prepare import Prepared
 
+WIDE = 110  # columns of a terminal that take a bar with all figures
+
 
 class Lines:
     """One plain line an evaluation."""
@@ -61,9 +63,10 @@ class Bar:
 
     def __init__(self, console: Console, *, brief: bool = False) -> None:
         self._brief = brief
+        self._narrow = console.width < WIDE
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=12 if self._narrow else 24),
             TextColumn("round {task.completed}/{task.total}"),
             TextColumn("{task.fields[figures]}", markup=False),
             TimeRemainingColumn(compact=True),
@@ -95,7 +98,7 @@ class Bar:
     def evaluated(self, row: Mapping[str, Any]) -> None:
         """Show the newest figures."""
         assert self._task is not None
-        self._progress.update(self._task, figures=figures(row))
+        self._progress.update(self._task, figures=figures(row, short=self._narrow))
 
 
 class Silence:
@@ -124,11 +127,11 @@ def choose_watcher(*, quiet: bool) -> Lines | Bar | Silence:
     return Bar(Console()) if sys.stdout.isatty() else Lines(sys.stdout)
 
 
-def figures(row: Mapping[str, Any]) -> str:
-    """The figures of an evaluation on a line."""
+def figures(row: Mapping[str, Any], *, short: bool = False) -> str:
+    """The figures of an evaluation on a line; `short`: the main metric and the bytes alone."""
     metrics = tuple(name for name in row if name not in (*COST_KEYS, "train_loss"))
     main = main_metric(metrics)
-    return (
-        f"loss {human_number(row['train_loss'])}  {metric_title(main)} {human_number(row[main])}  "
-        f"{human_bytes(row['bytes'])}  simulated {human_seconds(row['sim_seconds'])}"
-    )
+    value, sent = f"{metric_title(main)} {human_number(row[main])}", human_bytes(row["bytes"])
+    if short:
+        return f"{value}  {sent}"
+    return f"loss {human_number(row['train_loss'])}  {value}  {sent}  simulated {human_seconds(row['sim_seconds'])}"
