@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from crosshatch.data.settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
+from crosshatch.graphs import Graph
 from crosshatch.network import Link
 from crosshatch.runs.decode import describe
 from crosshatch.runs.named import ALGORITHMS, NETWORKS
@@ -29,6 +30,7 @@ SECTIONS: dict[str, type[Any]] = {
     "[model]": ModelSettings,
     "[model.blocks.SILO]": BlockChanges,
     **{f'[algorithm] name = "{name}"': kind for name, kind in ALGORITHMS.items()},
+    "[algorithm.graph]": Graph,
     "[codecs]": CodecSettings,
     **{f'[network] kind = "{name}"': kind for name, kind in NETWORKS.items()},
     "[network.links]": Link,
@@ -52,10 +54,14 @@ def rows(kind: type[Any]) -> list[Row]:
 def _type(hint: Any) -> str:
     if hint == Schedule | float:
         return "a number or a table"
+    if hint == Schedule | float | Literal["auto"]:
+        return "a number or a table or 'auto'"
     return describe(hint)
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
+    if dataclasses.is_dataclass(field.default):
+        return "`{}`"
     if field.default is not dataclasses.MISSING:
         return _show(field.default)
     if field.default_factory is not dataclasses.MISSING:
