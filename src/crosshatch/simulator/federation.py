@@ -186,7 +186,7 @@ class SimulatedFederation:
                 keep = self.keep_passes and s == 0
                 weights = blocks.base[silo]
                 rows, passes = forward(self.task, silo, weights, x, keep=keep, threads=self.threads, seed=seed)
-                kept = passes if keep else kept
+                kept = passes if s == 0 else kept
             outputs.append(share.unsort(rows))
         return tuple(outputs), kept
 

@@ -23,6 +23,8 @@ from crosshatch.task.task import Task
 _PIECE = 512  # rows of a piece for modules other than chains: memory stays bounded, and threads have work
 _KEPT = 2**30  # bytes of activations kept for a backward pass, a silo; beyond, the forward pass is repeated
 
+_SMALL = 2**24  # bytes
+
 
 def forward(
     task: Task, silo: int, weights: Tensor, x: Tensor, *, keep: bool, threads: int, seed: tuple[int, ...] | None = None
@@ -37,7 +39,9 @@ def forward(
     if chain is not None:
         with torch.no_grad():
             outputs = forward_chain(split(weights.unsqueeze(0), chain), chain, x.flatten(1).unsqueeze(0))
-        return outputs[-1].squeeze(0), Passes(weights, outputs=tuple(outputs)) if keep else None
+        # The outputs are at hand: kept unless they are large and of no use.
+        small = sum(out.nbytes for out in outputs) <= _SMALL
+        return outputs[-1].squeeze(0), Passes(weights, outputs=tuple(outputs)) if keep or small else None
     with _mode(block, x, silo, seed) as random:
         values, passes = _in_pieces(task, silo, weights, x, keep=keep, threads=1 if random else threads)
     # A pass repeated for want of memory would draw other masks.

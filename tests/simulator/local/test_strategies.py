@@ -122,16 +122,26 @@ def test_many_sizes(strategy: Strategy) -> None:
     assert_naive([problem], strategy)
 
 
-def test_large_clients_with_one_output() -> None:
-    """A client large enough for a product of its own."""
-    torch.manual_seed(0)
-    small = draw_problem(5, kind="linear", clients=2)
-    part = small.parts[0]
-    rows = 2**14
-    x = torch.randn(rows, 4, dtype=torch.float64)
-    known = type(part.known)(y=torch.ones(rows, dtype=torch.float64), rest=torch.zeros(rows, 1, dtype=torch.float64))
-    large = replace(small, parts=(type(part)(x, known, part.counts * 0 + rows // 2),))
-    assert_naive([large], "stacked")
+@pytest.mark.parametrize("kind", CHAINS)
+@pytest.mark.parametrize("fusion", ["sum", "held", "received"])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_large_clients(kind: str, fusion: str, loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients large enough for products of their own, with and without the exchange's forward pass at hand."""
+    monkeypatch.setattr("crosshatch.simulator.local.stacked._LARGE", 1)
+    for seed in range(3):
+        problem = draw_problem(seed, kind=kind, fusion=fusion, loss=loss, regulariser=Regulariser(0.1, 0.01), pull=0.2)
+        x = problem.parts[0].x
+        _, passes = forward(problem.task, problem.silo, problem.start, x, keep=True, threads=1, seed=(0,))
+        assert_naive([problem], "stacked")
+        assert_naive([replace(problem, passes=passes)], "stacked")
+
+
+def test_a_stale_forward_pass_is_not_used() -> None:
+    for steps in (1, 3):
+        problem = draw_problem(8, kind="linear", steps=steps)
+        stale = problem.start + 1
+        _, passes = forward(problem.task, 0, stale, problem.parts[0].x, keep=True, threads=1, seed=(0,))
+        assert_naive([replace(problem, passes=passes)], "auto")
 
 
 @pytest.mark.parametrize("strategy", ["loop", "stacked", "gram"])

@@ -95,6 +95,12 @@ class Problem:
         """How many clients are at work."""
         return len(self.parts[0].counts)
 
+    @property
+    def starts_from_passes(self) -> bool:
+        """Whether the kept forward pass is that of the first step."""
+        kept = self.passes is not None and self.passes.leaf.data_ptr() == self.start.data_ptr()
+        return kept and self.start.dim() == 1 and self.first % len(self.parts) == 0
+
     def part(self, step: int) -> Part:
         """The samples of a local step."""
         return self.parts[(self.first + step) % len(self.parts)]

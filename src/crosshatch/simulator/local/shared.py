@@ -19,7 +19,7 @@ from crosshatch.task.fusion import Head, Sum
 
 def can_share(problem: Problem) -> bool:
     """Whether the weighted sum over the clients follows from one pass."""
-    common = problem.steps == 1 and problem.start.dim() == 1
+    common = problem.steps == 1 and problem.starts_from_passes
     # The proximal step is not linear, so its average needs every client's own block.
     return common and (problem.clients == 1 or problem.task.regulariser.l1 == 0)
 

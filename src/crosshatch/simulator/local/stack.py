@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crosshatch.simulator.local.layers import Ragged
 from crosshatch.simulator.local.problem import Problem
 
 Jobs = npt.NDArray[np.int64]
@@ -76,6 +77,17 @@ class Stack:
         """The head as received, (K, h), for silos which do not hold it."""
         heads = [(self.problems[m.problem].head, len(m.clients)) for m in self.by_problem(jobs)]
         return _cat_known([None if head is None else head.expand(count, -1) for head, count in heads])
+
+    def unpadded(self, jobs: Jobs) -> tuple[Rows, Ragged]:
+        """The samples of all jobs with rows in the only part, as they lie, (1, n, d)."""
+        counts = torch.as_tensor(self.counts[0][jobs])
+        owners = torch.arange(len(jobs)).repeat_interleave(counts).to(self.x[0].device)
+        scale = (1 / counts).to(self.x[0]).index_select(0, owners).view(1, -1, 1)
+        x = self.x[0].unsqueeze(0)
+        y, rest, derivative = (
+            None if t is None else t.unsqueeze(0) for t in (self.y[0], self.rest[0], self.derivative[0])
+        )
+        return Rows(x, y, rest, derivative, scale, None), Ragged(x, counts.tolist(), owners)
 
     def rows(self, jobs: Jobs, part: int) -> Rows:
         """The padded samples of these jobs in a part."""

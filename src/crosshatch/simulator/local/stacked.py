@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from crosshatch.simulator.local.chain import Chain, as_chain
 from crosshatch.simulator.local.gram import Gram
-from crosshatch.simulator.local.layers import backward, copies, forward, size, slope
+from crosshatch.simulator.local.layers import Ragged, backward, copies, forward, size, slope
 from crosshatch.simulator.local.problem import Problem
 from crosshatch.simulator.local.stack import Jobs, Rows, Stack, buckets
 from crosshatch.task.fusion import Head, Sum
+
+_LARGE = 2**15  # numbers a client
 
 
 def chains(problem: Problem) -> tuple[Chain, Chain] | None:
@@ -34,8 +37,9 @@ def solve_stacked(problems: Sequence[Problem], weights: Sequence[Tensor], *, kee
     stack = Stack(problems)
     shares = [w.to(p.start) for w, p in zip(weights, problems, strict=True)]
     totals = [_idle(stack, i, shares[i], keep=keep) for i in range(len(problems))]
-    for jobs in buckets(stack.most_rows):
-        bucket = Bucket(stack, jobs, gram=gram)
+    ragged = not gram and len(problems) == 1 and large_clients(problems[0])
+    for jobs in [np.flatnonzero(stack.most_rows)] if ragged else buckets(stack.most_rows):
+        bucket = Bucket(stack, jobs, gram=gram, ragged=ragged)
         bucket.run()
         for mine in stack.by_problem(jobs):
             if keep:
@@ -46,6 +50,14 @@ def solve_stacked(problems: Sequence[Problem], weights: Sequence[Tensor], *, kee
                 own_start = start if start.dim() == 1 else start.index_select(0, mine.clients)
                 totals[mine.problem] += bucket.weighted_sum(own, mine.where, own_start)
     return totals
+
+
+def large_clients(problem: Problem) -> bool:
+    """Whether products client by client, without padding, are quicker than batched ones."""
+    if len(problem.parts) > 1:
+        return False
+    part = problem.parts[0]
+    return part.x.numel() >= _LARGE * max(1, int(np.count_nonzero(part.counts)))
 
 
 def _idle(stack: Stack, i: int, shares: Tensor, *, keep: bool) -> Tensor:
@@ -61,19 +73,28 @@ def _idle(stack: Stack, i: int, shares: Tensor, *, keep: bool) -> Tensor:
 class Bucket:
     """Jobs of similar size, their copies of the weights side by side."""
 
-    def __init__(self, stack: Stack, jobs: Jobs, *, gram: bool) -> None:
-        self.stack, self.jobs, self.problem = stack, jobs, stack.problems[0]
+    def __init__(self, stack: Stack, jobs: Jobs, *, gram: bool, ragged: bool) -> None:
+        self.problem = stack.problems[0]
         shapes = chains(self.problem)
         assert shapes is not None
         block, self.head = shapes
-        self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
+        each: Ragged | None = None
+        if ragged:
+            rows, each = stack.unpadded(jobs)
+            self.parts = [rows]
+        else:
+            self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
         self.gram = Gram(stack, jobs, block[0], self.parts[0]) if gram else None
         self.chain = block[1:] if gram else block  # what is stacked
         start = stack.start(jobs, slice(block[0].size if gram else 0, None))
-        self.layers = copies(start, self.chain)
+        self.layers = copies(start, self.chain, each)
         received = stack.received_head(jobs) if self.head else None
         self.trains_head = bool(self.head) and received is None
-        self.head_layers = copies(start[:, size(self.chain) :] if received is None else received, self.head)
+        head_start = start[:, size(self.chain) :] if received is None else received
+        self.head_layers = copies(head_start, self.head, each)
+        # The exchange was the first step's forward pass, in the same order of rows.
+        passes = self.problem.passes if ragged and self.problem.starts_from_passes else None
+        self.known_outputs = () if passes is None else passes.outputs
         trained = [*self.layers, *self.head_layers] if self.trains_head else self.layers
         self.trained = [tensor for layer in trained for tensor in layer.tensors()]
         self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.pull else []
@@ -95,7 +116,8 @@ class Bucket:
         eta, regulariser, pull = self.problem.step_size, self.problem.task.regulariser, self.problem.pull
         decay = 1 - eta * (regulariser.l2 + pull)
         below = rows.x if self.gram is None else self.gram.activations()
-        outputs = forward(self.layers, self.chain, below)
+        outputs = self.known_outputs or forward(self.layers, self.chain, below)
+        self.known_outputs = ()
         gradient = self._at_embedding(outputs[-1] if outputs else below, rows, eta, decay)
         need_input = self.gram is not None
         gradient = backward(self.chain, self.layers, outputs, below, gradient, eta, decay, need_input=need_input)
