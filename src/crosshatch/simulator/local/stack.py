@@ -82,7 +82,7 @@ class Stack:
         """The samples of all jobs with rows in the only part, as they lie, (1, n, d)."""
         counts = torch.as_tensor(self.counts[0][jobs])
         owners = torch.arange(len(jobs)).repeat_interleave(counts).to(self.x[0].device)
-        scale = (1 / counts).to(self.x[0]).index_select(0, owners).view(1, -1, 1)
+        scale = (1 / counts.to(self.x[0])).index_select(0, owners).view(1, -1, 1)
         x = self.x[0].unsqueeze(0)
         y, rest, derivative = (
             None if t is None else t.unsqueeze(0) for t in (self.y[0], self.rest[0], self.derivative[0])
