@@ -1,6 +1,6 @@
 """Does training on divided data cost accuracy? Test metrics of FedBCD and TDCD beside those of central training.
 
-    python -m benchmarks.accuracy --data DIR [--set credit_logistic] [--quick] [--out FILE]
+    python -m benchmarks.accuracy --data DIR [--set credit_logistic] [--quick] [--batch-size B] [--out FILE]
 
 Every method is tuned over the same step sizes; step size and stopping round are those with the best metric on the
 validation rows, with the first seed. Further seeds (weights, batches, and who holds which sample) reuse the step size.
@@ -81,7 +81,7 @@ class Plan:
 PLANS = (
     Plan(SUPERCONDUCTIVITY, 5, 3000, (0.005, 0.01, 0.02, 0.04), halvings=0),
     Plan(CREDIT_LOGISTIC, 10, 200, (0.1, 0.3, 1.0, 3.0)),
-    Plan(CREDIT_MLP, 5, 600, (0.03, 0.1, 0.3, 1.0)),
+    Plan(CREDIT_MLP, 5, 600, (0.1, 0.3, 1.0, 3.0)),
     Plan(PHYSIONET, 5, 160, (0.1, 0.3, 1.0), seeds=2, choose_by="loss"),  # 55 deaths: too few for an AUC
     Plan(MNIST, 5, 240, (0.1, 0.2, 0.4), seeds=1, evaluations=12, tuning=0.25, batches="fresh"),
 )
@@ -229,6 +229,7 @@ def main() -> int:
     names = [plan.setting.name for plan in PLANS]
     parser.add_argument("--set", dest="sets", action="append", choices=names, help="only this set (may be repeated)")
     parser.add_argument("--quick", action="store_true", help="few rounds, to see that it runs")
+    parser.add_argument("--batch-size", type=int, help="another batch size for all methods")
     parser.add_argument("--data", type=Path, help="data folder (default: CROSSHATCH_DATA)")
     parser.add_argument("--out", type=Path, help="write the table to this file too")
     parser.add_argument("--threads", type=int, default=1)
@@ -236,6 +237,8 @@ def main() -> int:
     torch.set_num_threads(given.threads)
     plans = [plan for plan in PLANS if not given.sets or plan.setting.name in given.sets]
     plans = [shorten(plan) for plan in plans] if given.quick else plans
+    if given.batch_size is not None:
+        plans = [replace(plan, setting=replace(plan.setting, batch_size=given.batch_size)) for plan in plans]
     lines = [f"| {HEAD} |", "|---" * 10 + "|"]
     try:
         for plan in plans:

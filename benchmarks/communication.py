@@ -67,8 +67,8 @@ class Race:
 
 
 RACES = (
-    Race(replace(CREDIT_LOGISTIC, batch_size=2000), 0.715, (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)),
-    Race(replace(CREDIT_MLP, batch_size=2000), 0.765, (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)),
+    Race(CREDIT_LOGISTIC, 0.715, (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)),
+    Race(CREDIT_MLP, 0.765, (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)),
     Race(
         replace(MNIST, batch_size=640),
         0.97,

@@ -59,10 +59,10 @@ BANK_AND_PAYMENTS = FederationSettings(
     clients=5,
 )
 CREDIT_LOGISTIC = Setting(
-    "credit_logistic", CREDIT, BANK_AND_PAYMENTS, ModelSettings("linear", l2=1e-4), metric="auc", batch_size=500
+    "credit_logistic", CREDIT, BANK_AND_PAYMENTS, ModelSettings("linear", l2=1e-4), metric="auc", batch_size=2000
 )
 CREDIT_MLP = Setting(
-    "credit_mlp", CREDIT, BANK_AND_PAYMENTS, ModelSettings("mlp", hidden=(64,)), metric="auc", batch_size=500
+    "credit_mlp", CREDIT, BANK_AND_PAYMENTS, ModelSettings("mlp", hidden=(64,)), metric="auc", batch_size=2000
 )
 SUPERCONDUCTIVITY = Setting(
     "superconductivity",
