@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from crosshatch.simulator.local.problem import Known, Part, Problem
+from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
 from crosshatch.task.regulariser import Regulariser
@@ -48,6 +49,7 @@ def block(kind: str, outputs: int) -> nn.Module:
             nn.Tanh(),
         ),
         "gated": Gated(outputs),
+        "lstm": LSTM((2, 2), outputs, hidden=3),
     }
     return modules[kind].double()
 

@@ -132,6 +132,9 @@ def problem_of(
         (nn.Linear(400, 64), 40, 10, 0.1, "stacked"),
         (nn.Linear(400, 64), 2000, 10, 0.0, "stacked"),
         (MLP((400,), 1), 40, 10, 0.0, "gram"),
+        (LSTM((2, 2), 1), 100, 10, 0.0, "stacked"),
+        (LSTM((2, 2), 1), 1000, 10, 0.0, "loop"),  # the library's kernel is good at these
+        (LSTM((2, 2), 1, hidden=64), 100, 10, 0.0, "loop"),
         (Gated(1), 4, 10, 0.0, "loop"),
         (dropout(), 4, 10, 0.0, "loop"),
     ],
@@ -148,11 +151,13 @@ def test_gram_needs_one_batch() -> None:
 
 @pytest.mark.parametrize("strategy", ["stacked", "gram"])
 def test_a_strategy_that_does_not_fit_is_refused(strategy: Strategy) -> None:
-    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo0' is no chain"):
+    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo0' is neither"):
         solve([problem_of(Gated(1))], [torch.ones(3)], keep=False, strategy=strategy, threads=1)
 
 
 def test_gram_is_refused_where_it_is_wrong() -> None:
+    with pytest.raises(ConfigError, match="silo 'silo0' has an LSTM"):
+        solve([problem_of(LSTM((2, 2), 1))], [torch.ones(3)], keep=False, strategy="gram", threads=1)
     for problem in (draw_problem(0, parts=2), problem_of(nn.Linear(4, 1), l1=0.1)):
         with pytest.raises(ConfigError, match="one batch a round and no l1"):
             solve([problem], [torch.ones(problem.clients)], keep=False, strategy="gram", threads=1)

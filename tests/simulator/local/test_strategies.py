@@ -17,8 +17,8 @@ from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
 from crosshatch.task.regulariser import Regulariser
 from tests.simulator.local.problems import draw_problem, naive_blocks, shuffled
 
-KINDS = ("linear", "no bias", "mlp", "deep", "gated")
-CHAINS = KINDS[:-1]
+CHAINS = ("linear", "no bias", "mlp", "deep")
+KINDS = (*CHAINS, "lstm", "gated")
 LOSSES: list[Loss] = [Squared(), Logistic(), CrossEntropy()]
 
 
@@ -67,9 +67,9 @@ def test_loop(problem: Problem, threads: int) -> None:
 
 
 @settings(max_examples=80)
-@given(problem=problems(CHAINS))
-def test_stacked(problem: Problem) -> None:
-    assert_naive([problem], "stacked")
+@given(problem=problems((*CHAINS, "lstm")), threads=st.sampled_from([1, 2]))
+def test_stacked(problem: Problem, threads: int) -> None:
+    assert_naive([problem], "stacked", threads)
 
 
 @settings(max_examples=60)
@@ -145,8 +145,10 @@ def test_a_stale_forward_pass_is_not_used() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["loop", "stacked", "gram"])
-@pytest.mark.parametrize("kind", ["mlp", "linear"])
+@pytest.mark.parametrize("kind", ["mlp", "linear", "lstm"])
 def test_equal_runs_are_equal_bit_for_bit(strategy: Strategy, kind: str) -> None:
+    if kind == "lstm" and strategy == "gram":
+        pytest.skip("no Gram form")
     problem = draw_problem(4, kind=kind, clients=30)
     weights = torch.rand(problem.clients, dtype=torch.float64)
     for threads in (1, 2):
@@ -164,3 +166,9 @@ def test_starts_are_left_alone() -> None:
             before = problem.start.clone()
             solve([problem], [torch.ones(clients)], keep=True, strategy=strategy, threads=1)
             assert torch.equal(problem.start, before)
+
+
+def test_large_lstms_are_cut_to_fit_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosshatch.simulator.local.stacked._MEMORY", 2000)
+    for threads in (1, 2):
+        assert_naive([draw_problem(2, kind="lstm", clients=20), draw_problem(3, kind="lstm")], "stacked", threads)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.simulator.local.chain import Layer
-from crosshatch.simulator.local.layers import Weights, activate, copies, linear, split
+from crosshatch.simulator.local.layers import Weights, activate, copies, linear, slope, split
 from crosshatch.simulator.local.stack import Jobs, Rows, Stack
 
 
@@ -23,7 +23,7 @@ class Gram:
     def __init__(self, stack: Stack, jobs: Jobs, layer: Layer, rows: Rows) -> None:
         self.stack, self.jobs, self.layer, self.x = stack, jobs, layer, rows.x
         self.pull = stack.problems[0].pull
-        self.outputs = self._first_outputs()
+        self.outputs = self.activated = self._first_outputs()
         self.begin = self.outputs.clone() if self.pull else None
         self.products = torch.bmm(rows.x, rows.x.mT)
         if layer.bias:
@@ -44,13 +44,16 @@ class Gram:
             outputs[mine.where] = linear(x, weights).reshape(-1, rows, self.layer.outputs)
         return outputs
 
-    def activations(self) -> Tensor:
-        """The layer's outputs behind its activation, which works in place."""
-        kind = self.layer.activation
-        return self.outputs if kind == "none" else activate(kind, self.outputs.clone())
+    def outputs_for(self, x: Tensor) -> Tensor:
+        """The layer's outputs for its samples x, behind its activation."""
+        assert x is self.x
+        kind = self.layer.activation  # works in place
+        self.activated = self.outputs if kind == "none" else activate(kind, self.outputs.clone())
+        return self.activated
 
     def step(self, gradient: Tensor, eta: float, decay: float) -> None:
-        """One gradient step, on the outputs."""
+        """One gradient step, on the outputs, from the gradient behind the activation."""
+        gradient = slope(self.layer.activation, gradient, self.activated)
         if self.layer.outputs == 1:  # the products are symmetric, and a row vector is quicker
             self.outputs.mT.baddbmm_(gradient.mT, self.products, beta=decay, alpha=-eta)
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,19 +17,23 @@ from crosshatch.simulator.local.chain import Chain
 from crosshatch.simulator.local.loop import solve_loop
 from crosshatch.simulator.local.problem import Problem
 from crosshatch.simulator.local.shared import can_share, solve_shared
-from crosshatch.simulator.local.stacked import chains, large_clients, solve_stacked
+from crosshatch.simulator.local.stacked import large_clients, shapes_of, solve_stacked
 
 Strategy = Literal["auto", "loop", "stacked", "gram"]
 
+_HIDDEN, _ROWS = 32, 256  # units and rows a client up to which the library's LSTM kernel is mostly calls
 _NARROWEST = 4  # a product with fewer outputs waits for memory, and takes as long as one with so many
 
 
 def choose(problem: Problem) -> Literal["loop", "stacked", "gram"]:
-    """The strategy for a silo: stacking for chains, in Gram form where that is less work; the loop otherwise."""
-    shapes = chains(problem)
+    """The strategy for a silo: stacking for chains and small LSTMs, in Gram form where that is less; else the loop."""
+    shapes = shapes_of(problem)
     if shapes is None:
         return "loop"
-    return "gram" if _gram_pays(problem, shapes[0]) else "stacked"
+    if shapes.cell is not None:
+        rows, at_work = problem.parts[0].counts.sum(), np.count_nonzero(problem.parts[0].counts)
+        return "stacked" if shapes.cell.hidden <= _HIDDEN and rows <= _ROWS * at_work else "loop"
+    return "gram" if _gram_pays(problem, shapes.block) else "stacked"
 
 
 def _gram_pays(problem: Problem, block: Chain) -> bool:
@@ -62,24 +67,27 @@ def solve(
             if kind == "loop":
                 solved = solve_loop(chosen, shares, keep=keep, threads=threads)
             else:
-                solved = solve_stacked(chosen, shares, keep=keep, gram=kind == "gram")
+                solved = solve_stacked(chosen, shares, keep=keep, gram=kind == "gram", threads=threads)
             results.update(zip(members, solved, strict=True))
     return [results[i] for i in range(len(problems))]
 
 
 def _shape(problem: Problem, kind: str, number: int) -> tuple[object, ...]:
     """Problems equal in this can be stacked; with large clients each is better on its own."""
-    shapes = chains(problem)
+    shapes = shapes_of(problem)
     if shapes is None:
         silo = problem.task.names[problem.silo]
         raise ConfigError(
-            f"run.strategy = {kind!r}: the block of silo '{silo}' is no chain of linear layers: use 'auto' or 'loop'"
+            f"run.strategy = {kind!r}: the block of silo '{silo}' is neither a chain of linear layers nor an LSTM: "
+            "use 'auto' or 'loop'"
         )
+    if kind == "gram" and shapes.cell is not None:
+        raise ConfigError(f"run.strategy = 'gram': silo '{problem.task.names[problem.silo]}' has an LSTM: use 'auto'")
     if kind == "gram" and (len(problem.parts) > 1 or problem.task.regulariser.l1):
         raise ConfigError("run.strategy = 'gram' takes one batch a round and no l1: use 'auto' or 'stacked'")
     if kind == "stacked" and large_clients(problem):
         return kind, number
     known = problem.parts[0].known
     holds = problem.task.holds_head(problem.silo)
-    columns = problem.columns if shapes[1] else None
+    columns = problem.columns if shapes.head else None
     return (kind, shapes, known.derivative is None, holds, columns, problem.start.shape[-1], problem.steps)

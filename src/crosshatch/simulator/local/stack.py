@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +29,11 @@ class Rows:
     derivative: Tensor | None
     scale: Tensor
     alive: Tensor | None  # (K, 1, 1) False: no rows in this part; None: all have some
+
+    def by_time(self, steps: int) -> Rows:
+        """The same with x as sequences, (t, K, m, d)."""
+        sequences = self.x.view(*self.x.shape[:2], steps, -1)
+        return replace(self, x=sequences.permute(2, 0, 1, 3).contiguous())
 
 
 @dataclass(frozen=True)

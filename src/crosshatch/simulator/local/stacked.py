@@ -7,6 +7,8 @@ With `gram` the first layer of every copy stays implicit, see `gram.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,33 +16,53 @@ from torch import Tensor
 
 from crosshatch.simulator.local.chain import Chain, as_chain
 from crosshatch.simulator.local.gram import Gram
-from crosshatch.simulator.local.layers import Ragged, backward, copies, forward, size, slope
+from crosshatch.simulator.local.layers import Ragged, backward, copies, forward, size
+from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Problem
+from crosshatch.simulator.local.recurrent import Cell, Recurrent, as_recurrent
 from crosshatch.simulator.local.stack import Jobs, Rows, Stack, buckets
 from crosshatch.task.fusion import Head, Sum
 
 _LARGE = 2**15  # numbers a client
+_MEMORY = 2**28  # bytes a bucket of recurrent layers may take
 
 
-def chains(problem: Problem) -> tuple[Chain, Chain] | None:
-    """The block's and the head's layers (none for a sum), or None where stacking by hand is impossible."""
-    block = as_chain(problem.task.blocks[problem.silo])
+@dataclass(frozen=True)
+class Shapes:
+    """What a problem's copies are made of: a recurrent layer, if there is one, the block's and the head's chain."""
+
+    cell: Cell | None
+    block: Chain
+    head: Chain  # empty for a sum
+
+
+def shapes_of(problem: Problem) -> Shapes | None:
+    """The layers to stack, or None where stacking by hand is impossible."""
+    module, fusion = problem.task.blocks[problem.silo], problem.task.fusion
+    cell, block = as_recurrent(module) or (None, as_chain(module))
     if block is None:
         return None
-    fusion = problem.task.fusion
     head = () if isinstance(fusion, Sum) or problem.parts[0].known.derivative is not None else as_chain(fusion.module)
-    return None if head is None else (block, head)
+    return None if head is None else Shapes(cell, block, head)
 
 
-def solve_stacked(problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, gram: bool) -> list[Tensor]:
+def solve_stacked(
+    problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, gram: bool, threads: int
+) -> list[Tensor]:
     """For problems alike in shape and settings: each one's weighted sum (p,), or its clients' blocks (clients, p)."""
     stack = Stack(problems)
+    shapes = shapes_of(problems[0])
+    assert shapes is not None
     shares = [w.to(p.start) for w, p in zip(weights, problems, strict=True)]
     totals = [_idle(stack, i, shares[i], keep=keep) for i in range(len(problems))]
     ragged = not gram and len(problems) == 1 and large_clients(problems[0])
-    for jobs in [np.flatnonzero(stack.most_rows)] if ragged else buckets(stack.most_rows):
-        bucket = Bucket(stack, jobs, gram=gram, ragged=ragged)
-        bucket.run()
+    groups = [np.flatnonzero(stack.most_rows)] if ragged else buckets(stack.most_rows)
+    if shapes.cell is not None:
+        groups, alone = _pieces(groups, stack.most_rows, shapes.cell, threads), threads
+    else:
+        alone = 1  # small products: torch's own threads do
+    done = run_all([partial(_run, stack, shapes, jobs, gram, ragged) for jobs in groups], threads=alone)
+    for bucket, jobs in zip(done, groups, strict=True):
         for mine in stack.by_problem(jobs):
             if keep:
                 totals[mine.problem][mine.clients] = bucket.blocks(mine.where)
@@ -52,11 +74,29 @@ def solve_stacked(problems: Sequence[Problem], weights: Sequence[Tensor], *, kee
     return totals
 
 
+def _pieces(groups: Sequence[Jobs], rows: Jobs, cell: Cell, threads: int) -> list[Jobs]:
+    """Buckets cut so that every thread has some of each, and none takes too much memory."""
+    pieces = []
+    for jobs in groups:
+        memory = 32 * cell.hidden * cell.steps * len(jobs) * int(rows[jobs].max())
+        count = threads * -(-memory // (_MEMORY * threads))
+        pieces += [jobs[i::count] for i in range(min(count, len(jobs)))]
+    return pieces
+
+
+def _run(stack: Stack, shapes: Shapes, jobs: Jobs, gram: bool, ragged: bool) -> Bucket:
+    bucket = Bucket(stack, shapes, jobs, gram=gram, ragged=ragged)
+    bucket.run()
+    return bucket
+
+
 def large_clients(problem: Problem) -> bool:
     """Whether products client by client, without padding, are quicker than batched ones."""
     if len(problem.parts) > 1:
         return False
     part = problem.parts[0]
+    if as_chain(problem.task.blocks[problem.silo]) is None:
+        return False
     return part.x.numel() >= _LARGE * max(1, int(np.count_nonzero(part.counts)))
 
 
@@ -73,11 +113,8 @@ def _idle(stack: Stack, i: int, shares: Tensor, *, keep: bool) -> Tensor:
 class Bucket:
     """Jobs of similar size, their copies of the weights side by side."""
 
-    def __init__(self, stack: Stack, jobs: Jobs, *, gram: bool, ragged: bool) -> None:
-        self.problem = stack.problems[0]
-        shapes = chains(self.problem)
-        assert shapes is not None
-        block, self.head = shapes
+    def __init__(self, stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool, ragged: bool) -> None:
+        self.problem, block = stack.problems[0], shapes.block
         each: Ragged | None = None
         if ragged:
             rows, each = stack.unpadded(jobs)
@@ -87,16 +124,21 @@ class Bucket:
         self.gram = Gram(stack, jobs, block[0], self.parts[0]) if gram else None
         self.chain = block[1:] if gram else block  # what is stacked
         start = stack.start(jobs, slice(block[0].size if gram else 0, None))
+        self.recurrent: Recurrent | None = None
+        if shapes.cell is not None:
+            self.recurrent, start = Recurrent(shapes.cell, start), start[:, shapes.cell.size :]
+            self.parts = [rows.by_time(shapes.cell.steps) for rows in self.parts]
         self.layers = copies(start, self.chain, each)
-        received = stack.received_head(jobs) if self.head else None
-        self.trains_head = bool(self.head) and received is None
+        received = stack.received_head(jobs) if shapes.head else None
+        self.head, self.trains_head = shapes.head, bool(shapes.head) and received is None
         head_start = start[:, size(self.chain) :] if received is None else received
         self.head_layers = copies(head_start, self.head, each)
         # The exchange was the first step's forward pass, in the same order of rows.
         passes = self.problem.passes if ragged and self.problem.starts_from_passes else None
         self.known_outputs = () if passes is None else passes.outputs
         trained = [*self.layers, *self.head_layers] if self.trains_head else self.layers
-        self.trained = [tensor for layer in trained for tensor in layer.tensors()]
+        self.trained = [] if self.recurrent is None else list(self.recurrent.tensors)
+        self.trained += [tensor for layer in trained for tensor in layer.tensors()]
         self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.pull else []
 
     def run(self) -> None:
@@ -115,14 +157,15 @@ class Bucket:
         """One gradient step of all jobs, in place."""
         eta, regulariser, pull = self.problem.step_size, self.problem.task.regulariser, self.problem.pull
         decay = 1 - eta * (regulariser.l2 + pull)
-        below = rows.x if self.gram is None else self.gram.activations()
+        first = self.gram or self.recurrent  # a layer which is not part of the chain
+        below = rows.x if first is None else first.outputs_for(rows.x)
         outputs = self.known_outputs or forward(self.layers, self.chain, below)
         self.known_outputs = ()
         gradient = self._at_embedding(outputs[-1] if outputs else below, rows, eta, decay)
-        need_input = self.gram is not None
+        need_input = first is not None
         gradient = backward(self.chain, self.layers, outputs, below, gradient, eta, decay, need_input=need_input)
-        if self.gram is not None:
-            self.gram.step(slope(self.gram.layer.activation, gradient, below), eta, decay)
+        if first is not None:
+            first.step(gradient, eta, decay)
         for tensor, anchor in zip(self.trained, self.anchor, strict=False):
             tensor.add_(anchor, alpha=eta * pull)
         if regulariser.l1:
