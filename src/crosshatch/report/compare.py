@@ -74,8 +74,9 @@ def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> C
     ...     line = '{"round": 10, "bytes": 8000, "sim_seconds": 31.0, "auc": 0.75}'
     ...     written = Path(folder, "metrics.jsonl").write_text(line)
     ...     result = compare_runs([read_run(folder)], ["auc=0.7"])
-    >>> result.outcomes[0].arrivals
-    {'auc>=0.7': Arrival(round=10, bytes=8000, sim_seconds=31.0, value=0.75)}
+    >>> arrival = result.outcomes[0].arrivals["auc>=0.7"]
+    >>> arrival.round, arrival.bytes, arrival.value
+    (10, 8000, 0.75)
     """
     if not runs:
         raise RunError("no runs to compare: name at least one run directory")
