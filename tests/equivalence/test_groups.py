@@ -28,7 +28,7 @@ def _average(many: list[Parameters], weights: list[float]) -> Parameters:
     return {name: sum(w * one[name] for w, one in zip(weights, many, strict=True)) for name in many[0]}  # type: ignore[misc]
 
 
-def naive_hsgd(data: FederatedData, p: int, q: int, eta: float, iterations: int, chosen: list[np.ndarray]) -> Tensor:  # type: ignore[type-arg]
+def naive_hsgd(data: FederatedData, p: int, q: int, eta: float, iterations: int, chosen: list[np.ndarray]) -> Tensor:
     """Algorithm 1 of the HSGD paper, loop by loop: weights of hospital, head and devices, flat, at the end."""
     task = model()
     assert isinstance(task.fusion, Head)
@@ -88,7 +88,7 @@ def test_hsgd_follows_the_paper(p: int, q: int, per_device: int, everybody: bool
     owners, groups = data.silos[1].owners, data.groups
     assert groups is not None
     random = np.random.default_rng(5)
-    chosen, given = [], ([], [])  # type: tuple[list[np.ndarray], tuple[list[np.ndarray], list[np.ndarray]]]  # type: ignore[type-arg]
+    chosen, given = [], ([], [])  # type: tuple[list[np.ndarray], tuple[list[np.ndarray], list[np.ndarray]]]
     for _ in range(iterations // q):
         picks = []
         for g in (0, 1):

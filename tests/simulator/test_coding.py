@@ -104,7 +104,11 @@ def test_memory_is_part_of_a_snapshot(data: FederatedData, algorithm: Algorithm,
 def test_error_feedback_finds_the_optimum_that_plain_sparsity_misses() -> None:
     """Full batch: the compressed run with a memory keeps up with the uncompressed one, without it stays behind."""
     data = merge_clients(hospitals([40]))
-    texts = ({}, {"share": parse_codec("ef(topk(0.1))")}, {"share": parse_codec("topk(0.1)")})
+    texts: tuple[dict[str, AnyCodec], ...] = (
+        {},
+        {"share": parse_codec("ef(topk(0.1))")},
+        {"share": parse_codec("topk(0.1)")},
+    )
     best, fed_back, sparse = (
         simulate(data, FedBCD(2, 0.1), rounds=800, fusion="sum", codecs=codecs).objective() for codecs in texts
     )
