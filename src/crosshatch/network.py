@@ -162,8 +162,9 @@ class Clocks:
 
 
 def _check_positive(place: str, value: float, *, zero: bool = False) -> None:
-    if not (value > 0 or (zero and value == 0)):
-        raise ConfigError(f"{place} = {value}: must be {'at least' if zero else 'above'} 0")
+    """A bandwidth may be infinite; a time, which may be zero, may not."""
+    if not (value > 0 or (zero and value == 0)) or (zero and value == float("inf")):
+        raise ConfigError(f"{place} = {value}: must be {'a finite number of at least' if zero else 'above'} 0")
 
 
 def _check_names(place: str, table: Mapping[str, object]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from crosshatch.errors import ConfigError
 
+MOST_STEPS = 1_000_000
+
 
 def check_local_steps(value: int) -> None:
     """Q is a whole number from 1 on."""
-    if value < 1:
-        raise ConfigError(f"algorithm.local_steps = {value}: Q must be at least 1")
+    if not 1 <= value <= MOST_STEPS:
+        raise ConfigError(f"algorithm.local_steps = {value}: Q must be at least 1 and at most {MOST_STEPS:,}")
 
 
 def check_batch_size(value: int | None) -> None:

@@ -98,7 +98,8 @@ def available_cores() -> int:
 
 def _check_device(name: str) -> None:
     try:
-        torch.empty(1, device=name)
+        if torch.empty(1, device=name).is_meta:
+            raise ConfigError(f"run.device = '{name}' has no memory to compute in: use 'cpu'")
     except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without the device
         reason = str(error).splitlines()[0]
         raise ConfigError(f"run.device = '{name}' cannot be used ({reason}): use 'cpu'") from None

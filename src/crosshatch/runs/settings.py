@@ -8,6 +8,8 @@ from typing import Literal
 from crosshatch.errors import ConfigError
 from crosshatch.report.measures import Target, parse_target
 
+MOST_THREADS = 1024
+
 
 @dataclass(frozen=True)
 class EvaluateSettings:
@@ -64,6 +66,10 @@ class RunSettings:
             raise ConfigError(f"run.seed = {self.seed}: a seed is a whole number from 0 on")
         if self.threads is not None:
             _at_least_one("run.threads", self.threads, "leave it out to use all cores")
+            if self.threads > MOST_THREADS:
+                raise ConfigError(
+                    f"run.threads = {self.threads}: at most {MOST_THREADS}; leave it out to use all cores"
+                )
         if self.checkpoint_every is not None:
             _at_least_one("run.checkpoint_every", self.checkpoint_every, "leave it out: at each evaluation")
         if self.name is not None and not is_name(self.name):

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from crosshatch.errors import RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.runs.auto import adopt
+from crosshatch.runs.blame import blaming, own_files
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.config import Config, config_text, decode_config, encode_config
 from crosshatch.runs.directory import RunDirectory, open_existing, open_new
@@ -73,6 +74,11 @@ def train(
     >>> outcome.finished, outcome.summary["final"]["accuracy"] > 0.9
     (True, True)
     """
+    with blaming(own_files(config.model)):
+        return _train(config, out=out, folder=folder, resume=resume, watcher=watcher)
+
+
+def _train(config: Config, *, out: Path, folder: Path | None, resume: bool, watcher: Watcher | None) -> Outcome:
     directory = open_existing(out) if resume else open_new(out)
     stored = _stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None

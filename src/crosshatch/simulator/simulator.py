@@ -148,6 +148,8 @@ class Simulator:
         self.algorithm = self.course.algorithm = algorithm
 
     def _diverged(self, what: str) -> str:
+        if self.round == 0:
+            return f"before the first round {what} not finite: look at the features, and at what the blocks return"
         step = self.algorithm.step_size
         now = step if isinstance(step, str) else f"{rate(step, self.round - 1):g}"
         return (

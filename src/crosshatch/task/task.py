@@ -115,7 +115,7 @@ class Task:
         widths = []
         for silo, block, x in zip(self.names, self.blocks, examples, strict=True):
             try:
-                with torch.no_grad():
+                with torch.enable_grad():
                     out = block(x)
             except (RuntimeError, ValueError, TypeError, IndexError) as error:
                 reason = str(error).splitlines()[0]
@@ -126,6 +126,11 @@ class Task:
                 found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
                 raise ModelError(
                     f"block of silo '{silo}' returned {found} for {x.shape[0]} samples: return a row of outputs each"
+                )
+            if not out.requires_grad:
+                raise ModelError(
+                    f"outputs of the block of silo '{silo}' do not depend on its parameters, so it cannot learn: "
+                    "take out detach() and no_grad()"
                 )
             widths.append(out.shape[1])
             if isinstance(self.fusion, Sum) and out.shape[1] != wanted:

@@ -49,7 +49,14 @@ def build_block(
     with _seeded(seed):
         if ":" in settings.block:
             return _build_users(silo, input_shape, outputs, settings, folder or Path())
-        block = _build(silo, input_shape, outputs, settings)
+        try:
+            block = _build(silo, input_shape, outputs, settings)
+        except RuntimeError as error:
+            if "allocate" not in str(error):
+                raise
+            raise ModelError(
+                f"block of silo '{silo}' does not fit into memory: make model.hidden, channels or dense smaller"
+            ) from None
     if settings.zero_init if settings.zero_init is not None else settings.block == "linear":
         # Every built-in block ends in a linear layer; with that at zero the first outputs are zero.
         last = [module for module in block.modules() if isinstance(module, nn.Linear)][-1]
