@@ -22,15 +22,17 @@ KINDS = (*CHAINS, "lstm", "gated")
 LOSSES: list[Loss] = [Squared(), Logistic(), CrossEntropy()]
 
 
-def assert_naive(problems: list[Problem], strategy: Strategy, threads: int = 1) -> None:
-    """All blocks, and their weighted sums, are those of the naive loop."""
+def assert_naive(
+    problems: list[Problem], strategy: Strategy, threads: int = 1, naive: list[Problem] | None = None
+) -> None:
+    """All blocks, and their weighted sums, are those of the naive loop (on `naive`, if those are easier for it)."""
     weights = [torch.rand(p.clients, dtype=torch.float64) for p in problems]
-    wanted = [naive_blocks(p) for p in problems]
+    wanted = [naive_blocks(p) for p in naive or problems]
     kept = solve(problems, weights, keep=True, strategy=strategy, threads=threads)
     sums = solve(problems, weights, keep=False, strategy=strategy, threads=threads)
-    for blocks, total, naive, shares in zip(kept, sums, wanted, weights, strict=True):
-        close(blocks, naive)
-        close(total, shares @ naive)
+    for blocks, total, right, shares in zip(kept, sums, wanted, weights, strict=True):
+        close(blocks, right)
+        close(total, shares @ right)
 
 
 def close(found: Tensor, wanted: Tensor) -> None:
@@ -124,16 +126,16 @@ def test_many_sizes(strategy: Strategy) -> None:
 
 @pytest.mark.parametrize("kind", CHAINS)
 @pytest.mark.parametrize("fusion", ["sum", "held", "received"])
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_large_clients(kind: str, fusion: str, loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients large enough for products of their own, with and without the exchange's forward pass at hand."""
-    monkeypatch.setattr("crosshatch.simulator.local.stacked._LARGE", 1)
+@pytest.mark.parametrize("strategy", ["stacked", "gram"])
+def test_the_exchanges_forward_pass_is_the_first_steps(kind: str, fusion: str, strategy: Strategy) -> None:
+    several = []
     for seed in range(3):
-        problem = draw_problem(seed, kind=kind, fusion=fusion, loss=loss, regulariser=Regulariser(0.1, 0.01), pull=0.2)
+        problem = draw_problem(seed, kind=kind, fusion=fusion, clients=20, regulariser=Regulariser(0.1), pull=0.2)
         x = problem.parts[0].x
         _, passes = forward(problem.task, problem.silo, problem.start, x, keep=True, threads=1, seed=(0,))
-        assert_naive([problem], "stacked")
-        assert_naive([replace(problem, passes=passes)], "stacked")
+        several.append(replace(problem, passes=passes))
+    assert_naive(several, strategy)
+    assert_naive([shuffled(problem, 1) for problem in several], strategy, naive=several)
 
 
 def test_a_stale_forward_pass_is_not_used() -> None:

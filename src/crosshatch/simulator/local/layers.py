@@ -1,15 +1,14 @@
 """Chains of linear layers for many clients at once, forwards and backwards by hand.
 
-Shapes: K clients, m rows each (padded), d inputs, o outputs; a layer's product for all clients is a batched one. Few
-large clients are rather left unpadded, (1, n, d), with a product each (`Ragged`). Layers that take steps are tensors of
-their own: torch's batched product takes a slow path into results that do not lie together in memory.
+Shapes: K clients, m rows each (padded), d inputs, o outputs; a layer's product for all clients is a batched one. Layers
+that take steps are tensors of their own: torch's batched product takes a slow path into results that do not lie
+together in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -19,34 +18,11 @@ from crosshatch.simulator.local.chain import Chain
 
 
 @dataclass(frozen=True)
-class Ragged:
-    """Samples x (1, n, d) of K clients behind one another: `counts[k]` of the k-th, whose each is in `owners` (n,)."""
-
-    x: Tensor
-    counts: list[int]
-    owners: Tensor
-
-    def each(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Every client's rows of (1, n, ...)."""
-        return self._samples if rows is self.x else torch.split(rows.squeeze(0), self.counts)
-
-    @cached_property
-    def _samples(self) -> tuple[Tensor, ...]:
-        return torch.split(self.x.squeeze(0), self.counts)
-
-
-@dataclass(frozen=True)
 class Weights:
     """One layer of all clients: weight (K, o, d), bias (K, 1, o) or None."""
 
     weight: Tensor
     bias: Tensor | None
-    ragged: Ragged | None = None
-
-    @cached_property
-    def each(self) -> tuple[Tensor, ...]:
-        """Every client's weight (o, d)."""
-        return self.weight.unbind()
 
     def tensors(self) -> list[Tensor]:
         """Both, as the flat vector has them."""
@@ -66,9 +42,9 @@ def split(flat: Tensor, chain: Chain) -> list[Weights]:
     return layers
 
 
-def copies(flat: Tensor, chain: Chain, ragged: Ragged | None = None) -> list[Weights]:
+def copies(flat: Tensor, chain: Chain) -> list[Weights]:
     """The same, each tensor on its own."""
-    return [Weights(_own(w.weight), None if w.bias is None else _own(w.bias), ragged) for w in split(flat, chain)]
+    return [Weights(_own(w.weight), None if w.bias is None else _own(w.bias)) for w in split(flat, chain)]
 
 
 def _own(view: Tensor) -> Tensor:
@@ -82,12 +58,7 @@ def size(chain: Chain) -> int:
 
 def linear(x: Tensor, weights: Weights) -> Tensor:
     """Outputs (K, m, o) of one layer before its activation."""
-    weight, bias, ragged = weights.weight, weights.bias, weights.ragged
-    if ragged is not None:
-        z = x.new_empty(1, x.shape[1], weight.shape[1])
-        for x_k, w_k, z_k in zip(ragged.each(x), weights.each, ragged.each(z), strict=True):
-            torch.mm(x_k, w_k.T, out=z_k)
-        return z if bias is None else z.add_(bias.squeeze(1).index_select(0, ragged.owners))
+    weight, bias = weights.weight, weights.bias
     if len(x) == 1:
         return functional.linear(x, weight[0], None if bias is None else bias[0, 0])
     if weight.shape[1] > 1:
@@ -123,34 +94,18 @@ def backward(
         weights, layer = layers[number], chain[number]
         below = x if number == 0 else outputs[number - 1]
         gradient = slope(layer.activation, gradient, outputs[number])
-        passed_on = _to_input(gradient, weights) if number or need_input else gradient
+        passed_on = _to_input(gradient, weights.weight) if number or need_input else gradient
         if update:
-            _update(weights, gradient, below, eta, decay)
+            weights.weight.baddbmm_(gradient.mT, below, beta=decay, alpha=-eta)
+            if weights.bias is not None:
+                weights.bias.mul_(decay).sub_(gradient.sum(1, keepdim=True), alpha=eta)
         gradient = passed_on
     return gradient
 
 
-def _to_input(gradient: Tensor, weights: Weights) -> Tensor:
+def _to_input(gradient: Tensor, weight: Tensor) -> Tensor:
     """Gradient at a layer's inputs, from that at its outputs."""
-    if weights.ragged is not None:
-        each = zip(weights.ragged.each(gradient), weights.each, strict=True)
-        return torch.cat([g_k @ w_k for g_k, w_k in each]).unsqueeze(0)
-    return gradient * weights.weight if weights.weight.shape[1] == 1 else torch.bmm(gradient, weights.weight)
-
-
-def _update(weights: Weights, gradient: Tensor, below: Tensor, eta: float, decay: float) -> None:
-    """A layer's step, in place, from the gradient at its outputs and its inputs."""
-    ragged = weights.ragged
-    if ragged is None:
-        weights.weight.baddbmm_(gradient.mT, below, beta=decay, alpha=-eta)
-        bias = gradient.sum(1, keepdim=True)
-    else:
-        for w_k, g_k, x_k in zip(weights.each, ragged.each(gradient), ragged.each(below), strict=True):
-            w_k.addmm_(g_k.T, x_k, beta=decay, alpha=-eta)
-        bias = gradient.new_zeros(len(ragged.counts), 1, gradient.shape[-1])
-        bias.index_add_(0, ragged.owners, gradient.squeeze(0).unsqueeze(1))
-    if weights.bias is not None:
-        weights.bias.mul_(decay).sub_(bias, alpha=eta)
+    return gradient * weight if weight.shape[1] == 1 else torch.bmm(gradient, weight)
 
 
 def activate(kind: str, z: Tensor) -> Tensor:

@@ -101,6 +101,12 @@ class Problem:
         kept = self.passes is not None and self.passes.leaf.data_ptr() == self.start.data_ptr()
         return kept and self.start.dim() == 1 and self.first % len(self.parts) == 0
 
+    @property
+    def passes_in_order(self) -> bool:
+        """Whether it has the samples in the clients' order, for a chain on one part."""
+        chain = self.passes is not None and bool(self.passes.outputs)
+        return chain and self.starts_from_passes and len(self.parts) == 1 and self.parts[0].owners is None
+
     def part(self, step: int) -> Part:
         """The samples of a local step."""
         return self.parts[(self.first + step) % len(self.parts)]

@@ -17,7 +17,7 @@ from crosshatch.simulator.local.chain import Chain
 from crosshatch.simulator.local.loop import solve_loop
 from crosshatch.simulator.local.problem import Problem
 from crosshatch.simulator.local.shared import can_share, solve_shared
-from crosshatch.simulator.local.stacked import large_clients, shapes_of, solve_stacked
+from crosshatch.simulator.local.stacked import shapes_of, solve_stacked
 
 Strategy = Literal["auto", "loop", "stacked", "gram"]
 
@@ -61,7 +61,7 @@ def solve(
                 results[i] = solve_shared(problem, weights[i], threads=threads)
                 continue
             wanted = choose(problem) if strategy == "auto" else strategy
-            alike.setdefault(("loop",) if wanted == "loop" else _shape(problem, wanted, i), []).append(i)
+            alike.setdefault(("loop",) if wanted == "loop" else _shape(problem, wanted), []).append(i)
         for (kind, *_), members in alike.items():
             chosen, shares = [problems[i] for i in members], [weights[i] for i in members]
             if kind == "loop":
@@ -72,8 +72,8 @@ def solve(
     return [results[i] for i in range(len(problems))]
 
 
-def _shape(problem: Problem, kind: str, number: int) -> tuple[object, ...]:
-    """Problems equal in this can be stacked; with large clients each is better on its own."""
+def _shape(problem: Problem, kind: str) -> tuple[object, ...]:
+    """Problems equal in this can be stacked."""
     shapes = shapes_of(problem)
     if shapes is None:
         silo = problem.task.names[problem.silo]
@@ -85,8 +85,6 @@ def _shape(problem: Problem, kind: str, number: int) -> tuple[object, ...]:
         raise ConfigError(f"run.strategy = 'gram': silo '{problem.task.names[problem.silo]}' has an LSTM: use 'auto'")
     if kind == "gram" and (len(problem.parts) > 1 or problem.task.regulariser.l1):
         raise ConfigError("run.strategy = 'gram' takes one batch a round and no l1: use 'auto' or 'stacked'")
-    if kind == "stacked" and large_clients(problem):
-        return kind, number
     known = problem.parts[0].known
     holds = problem.task.holds_head(problem.silo)
     columns = problem.columns if shapes.head else None

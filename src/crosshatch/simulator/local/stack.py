@@ -11,12 +11,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.simulator.local.layers import Ragged
 from crosshatch.simulator.local.problem import Problem
 
 Jobs = npt.NDArray[np.int64]
 _BUCKETS = 4
-_WORTH = 0.05  # a further bucket must save this share of all rows
+_WORTH = 0.1  # a further bucket must save this share of all rows
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,7 @@ class Rows:
     derivative: Tensor | None
     scale: Tensor
     alive: Tensor | None  # (K, 1, 1) False: no rows in this part; None: all have some
+    outputs: list[Tensor]  # of every layer of a chain in the first step, if they are known
 
     def by_time(self, steps: int) -> Rows:
         """The same with x as sequences, (t, K, m, d)."""
@@ -59,6 +59,14 @@ class Stack:
         self.y = [_cat_known([mine[s].known.y for mine in parts]) for s in every]
         self.rest = [_cat_known([mine[s].known.rest for mine in parts]) for s in every]
         self.derivative = [_cat_known([mine[s].known.derivative for mine in parts]) for s in every]
+        self.outputs = self._first_outputs()
+
+    def _first_outputs(self) -> list[Tensor]:
+        """Every layer's outputs (n, o) in the first step, where the exchange left them: it was the same pass."""
+        passes = [p.passes for p in self.problems if p.passes is not None and p.passes_in_order]
+        if len(passes) < len(self.problems):
+            return []
+        return [_cat([out.squeeze(0) for out in outs]) for outs in zip(*(p.outputs for p in passes), strict=True)]
 
     def by_problem(self, jobs: Jobs) -> list[Mine]:
         """Sorted jobs, problem by problem."""
@@ -83,17 +91,6 @@ class Stack:
         heads = [(self.problems[m.problem].head, len(m.clients)) for m in self.by_problem(jobs)]
         return _cat_known([None if head is None else head.expand(count, -1) for head, count in heads])
 
-    def unpadded(self, jobs: Jobs) -> tuple[Rows, Ragged]:
-        """The samples of all jobs with rows in the only part, as they lie, (1, n, d)."""
-        counts = torch.as_tensor(self.counts[0][jobs])
-        owners = torch.arange(len(jobs)).repeat_interleave(counts).to(self.x[0].device)
-        scale = (1 / counts.to(self.x[0])).index_select(0, owners).view(1, -1, 1)
-        x = self.x[0].unsqueeze(0)
-        y, rest, derivative = (
-            None if t is None else t.unsqueeze(0) for t in (self.y[0], self.rest[0], self.derivative[0])
-        )
-        return Rows(x, y, rest, derivative, scale, None), Ragged(x, counts.tolist(), owners)
-
     def rows(self, jobs: Jobs, part: int) -> Rows:
         """The padded samples of these jobs in a part."""
         counts = self.counts[part]
@@ -116,7 +113,9 @@ class Stack:
         assert x is not None
         scale = torch.as_tensor(real / np.maximum(mine, 1)[:, None]).to(x).unsqueeze(-1)
         alive = None if mine.all() else torch.as_tensor(mine > 0).view(-1, 1, 1)
-        return Rows(x, pick(self.y[part]), pick(self.rest[part]), pick(self.derivative[part]), scale, alive)
+        known = (pick(self.y[part]), pick(self.rest[part]), pick(self.derivative[part]))
+        outputs = [out for out in map(pick, self.outputs) if out is not None]
+        return Rows(x, *known, scale, alive, outputs)
 
 
 def _cat(tensors: list[Tensor]) -> Tensor:

@@ -10,20 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from crosshatch.simulator.local.chain import Chain, as_chain
 from crosshatch.simulator.local.gram import Gram
-from crosshatch.simulator.local.layers import Ragged, backward, copies, forward, size
+from crosshatch.simulator.local.layers import backward, copies, forward, size
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Problem
 from crosshatch.simulator.local.recurrent import Cell, Recurrent, as_recurrent
 from crosshatch.simulator.local.stack import Jobs, Rows, Stack, buckets
 from crosshatch.task.fusion import Head, Sum
 
-_LARGE = 2**15  # numbers a client
 _MEMORY = 2**28  # bytes a bucket of recurrent layers may take
 
 
@@ -55,13 +53,12 @@ def solve_stacked(
     assert shapes is not None
     shares = [w.to(p.start) for w, p in zip(weights, problems, strict=True)]
     totals = [_idle(stack, i, shares[i], keep=keep) for i in range(len(problems))]
-    ragged = not gram and len(problems) == 1 and large_clients(problems[0])
-    groups = [np.flatnonzero(stack.most_rows)] if ragged else buckets(stack.most_rows)
+    groups = buckets(stack.most_rows)
     if shapes.cell is not None:
         groups, alone = _pieces(groups, stack.most_rows, shapes.cell, threads), threads
     else:
         alone = 1  # small products: torch's own threads do
-    done = run_all([partial(_run, stack, shapes, jobs, gram, ragged) for jobs in groups], threads=alone)
+    done = run_all([partial(_run, stack, shapes, jobs, gram) for jobs in groups], threads=alone)
     for bucket, jobs in zip(done, groups, strict=True):
         for mine in stack.by_problem(jobs):
             if keep:
@@ -84,20 +81,10 @@ def _pieces(groups: Sequence[Jobs], rows: Jobs, cell: Cell, threads: int) -> lis
     return pieces
 
 
-def _run(stack: Stack, shapes: Shapes, jobs: Jobs, gram: bool, ragged: bool) -> Bucket:
-    bucket = Bucket(stack, shapes, jobs, gram=gram, ragged=ragged)
+def _run(stack: Stack, shapes: Shapes, jobs: Jobs, gram: bool) -> Bucket:
+    bucket = Bucket(stack, shapes, jobs, gram=gram)
     bucket.run()
     return bucket
-
-
-def large_clients(problem: Problem) -> bool:
-    """Whether products client by client, without padding, are quicker than batched ones."""
-    if len(problem.parts) > 1:
-        return False
-    part = problem.parts[0]
-    if as_chain(problem.task.blocks[problem.silo]) is None:
-        return False
-    return part.x.numel() >= _LARGE * max(1, int(np.count_nonzero(part.counts)))
 
 
 def _idle(stack: Stack, i: int, shares: Tensor, *, keep: bool) -> Tensor:
@@ -113,14 +100,9 @@ def _idle(stack: Stack, i: int, shares: Tensor, *, keep: bool) -> Tensor:
 class Bucket:
     """Jobs of similar size, their copies of the weights side by side."""
 
-    def __init__(self, stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool, ragged: bool) -> None:
+    def __init__(self, stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool) -> None:
         self.problem, block = stack.problems[0], shapes.block
-        each: Ragged | None = None
-        if ragged:
-            rows, each = stack.unpadded(jobs)
-            self.parts = [rows]
-        else:
-            self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
+        self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
         self.gram = Gram(stack, jobs, block[0], self.parts[0]) if gram else None
         self.chain = block[1:] if gram else block  # what is stacked
         start = stack.start(jobs, slice(block[0].size if gram else 0, None))
@@ -128,14 +110,12 @@ class Bucket:
         if shapes.cell is not None:
             self.recurrent, start = Recurrent(shapes.cell, start), start[:, shapes.cell.size :]
             self.parts = [rows.by_time(shapes.cell.steps) for rows in self.parts]
-        self.layers = copies(start, self.chain, each)
+        self.layers = copies(start, self.chain)
+        self.first_outputs = [] if gram else self.parts[0].outputs
         received = stack.received_head(jobs) if shapes.head else None
         self.head, self.trains_head = shapes.head, bool(shapes.head) and received is None
         head_start = start[:, size(self.chain) :] if received is None else received
-        self.head_layers = copies(head_start, self.head, each)
-        # The exchange was the first step's forward pass, in the same order of rows.
-        passes = self.problem.passes if ragged and self.problem.starts_from_passes else None
-        self.known_outputs = () if passes is None else passes.outputs
+        self.head_layers = copies(head_start, self.head)
         trained = [*self.layers, *self.head_layers] if self.trains_head else self.layers
         self.trained = [] if self.recurrent is None else list(self.recurrent.tensors)
         self.trained += [tensor for layer in trained for tensor in layer.tensors()]
@@ -159,8 +139,8 @@ class Bucket:
         decay = 1 - eta * (regulariser.l2 + pull)
         first = self.gram or self.recurrent  # a layer which is not part of the chain
         below = rows.x if first is None else first.outputs_for(rows.x)
-        outputs = self.known_outputs or forward(self.layers, self.chain, below)
-        self.known_outputs = ()
+        outputs = self.first_outputs or forward(self.layers, self.chain, below)
+        self.first_outputs = []
         gradient = self._at_embedding(outputs[-1] if outputs else below, rows, eta, decay)
         need_input = first is not None
         gradient = backward(self.chain, self.layers, outputs, below, gradient, eta, decay, need_input=need_input)
