@@ -45,7 +45,7 @@ from crosshatch.task.build import build_task
 
 Method = Literal["central", "fedbcd", "tdcd"]
 METHODS: tuple[Method, ...] = ("central", "fedbcd", "tdcd")
-PATIENCE = 1 / 3  # of the rounds without a better validation metric end a run
+PATIENCE = 1 / 2  # of the rounds without a better validation metric end a run
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ PLANS = (
     Plan(SUPERCONDUCTIVITY, 5, 3000, (0.005, 0.01, 0.02, 0.04), halvings=0),
     Plan(CREDIT_LOGISTIC, 10, 200, (0.1, 0.3, 1.0, 3.0)),
     Plan(CREDIT_MLP, 5, 600, (0.1, 0.3, 1.0, 3.0)),
-    Plan(PHYSIONET, 5, 160, (0.1, 0.3, 1.0), seeds=2, choose_by="loss"),  # 55 deaths: too few for an AUC
+    Plan(PHYSIONET, 5, 80, (0.3, 1.0), seeds=2, choose_by="loss"),  # 55 deaths: too few for an AUC
     Plan(MNIST, 5, 240, (0.1, 0.2, 0.4), seeds=1, evaluations=12, tuning=0.25, batches="fresh"),
 )
 

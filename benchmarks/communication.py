@@ -70,9 +70,9 @@ RACES = (
     Race(CREDIT_LOGISTIC, 0.715, (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)),
     Race(CREDIT_MLP, 0.765, (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)),
     Race(
-        replace(MNIST, batch_size=640),
-        0.97,
-        (0.2, 0.3, 0.1, 0.05),
+        replace(MNIST, batch_size=2000),
+        0.95,
+        (0.3, 0.2, 0.1),
         rounds=300,
         local_steps=500,
         seeds=1,

@@ -90,7 +90,7 @@ PHYSIONET = Setting(
     ),
     ModelSettings("lstm", hidden=(16,)),
     metric="auc",
-    batch_size=256,
+    batch_size=1000,
 )
 MNIST = Setting(
     "mnist",
