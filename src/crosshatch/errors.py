@@ -14,7 +14,7 @@ class CrosshatchError(Exception):
     ...     TDCD(local_steps=0)
     ... except CrosshatchError as error:
     ...     print(error)
-    algorithm.local_steps = 0: Q must be at least 1
+    algorithm.local_steps = 0: Q must be at least 1 and at most 1,000,000
     """
 
 
