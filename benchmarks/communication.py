@@ -72,7 +72,7 @@ RACES = (
     Race(
         replace(MNIST, batch_size=2000),
         0.95,
-        (0.3, 0.2, 0.1),
+        (0.3, 0.2, 0.1, 0.05),
         rounds=300,
         local_steps=500,
         seeds=1,

@@ -98,7 +98,7 @@ MNIST = Setting(
     FederationSettings(silos=2, split="halves", clients=5),
     ModelSettings("cnn", channels=16),  # a quarter of the papers' width, and of the time
     metric="accuracy",
-    batch_size=128,
+    batch_size=1000,
 )
 
 
