@@ -64,7 +64,7 @@ def environment_table(runs: Sequence[Run]) -> str:
         strategy = facts.strategy
         if not isinstance(strategy, str):
             kinds = dict.fromkeys(strategy.values())
-            strategy = next(iter(kinds)) if len(kinds) == 1 else ", ".join(f"{k}: {v}" for k, v in strategy.items())
+            strategy = next(iter(kinds)) if len(kinds) == 1 else "; ".join(f"{k}: {v}" for k, v in strategy.items())
         versions = ", ".join(f"{name} {version}" for name, version in facts.versions.items())
         seed, threads = facts.seed, facts.threads
         values = (run.name, run.algorithm, seed, threads, facts.precision, strategy, versions, run.path.resolve().name)

@@ -197,8 +197,9 @@ class _Loop:
         return self._wall_before + time.monotonic() - self._started
 
     def _write_checkpoint(self) -> None:
-        # the first choice of each silo, also where a resumed run chose anew
-        self.strategy = self.simulator.strategies | self.strategy
+        for silo, kinds in self.simulator.strategies.items():  # and what was chosen before a resumed run was stopped
+            seen = {*kinds.split(", "), *self.strategy.get(silo, kinds).split(", ")}
+            self.strategy[silo] = ", ".join(sorted(seen))
         tensors, state = self.simulator.snapshot()
         offset = self.directory.metrics.stat().st_size
         write_checkpoint(

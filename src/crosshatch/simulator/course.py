@@ -79,8 +79,9 @@ class VerticalCourse:
 
     @property
     def strategies(self) -> dict[str, str]:
-        """As the first group chose them."""
-        return dict(self.groups[0].chosen)
+        """All that were chosen so far, in any group and round."""
+        chosen = [group.chosen for group in self.groups]
+        return {name: ", ".join(sorted(set().union(*(one.get(name, ()) for one in chosen)))) for name in chosen[0]}
 
     @property
     def weights(self) -> tuple[Tensor, ...]:

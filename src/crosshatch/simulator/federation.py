@@ -39,7 +39,7 @@ class SimulatedFederation:
     threads: int = 1
     keep_passes: bool = False  # the next local work is a single step: keep the exchange's forward pass for it
     one_client: bool = False  # every silo's samples form one client
-    chosen: dict[str, str] = field(default_factory=dict)  # strategy by silo, for the record
+    chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
     _whole: Batch | None = None
 
     @cached_property
@@ -252,9 +252,8 @@ class SimulatedFederation:
                 seed=(self.coding.seed, batch.round),
             )  # fmt: skip
             self.traffic.work(j, batch.clients[j], _steps_worked(parts, first, steps))
-            name = self.task.names[j]
-            if name not in self.chosen:
-                self.chosen[name] = choose(problems[j]) if self.strategy == "auto" else self.strategy
+            kind = choose(problems[j]) if self.strategy == "auto" else self.strategy
+            self.chosen.setdefault(self.task.names[j], set()).add(kind)
         return self._settle(Blocks(blocks.base, Moved(problems, self._solve)))
 
     def _settle(self, blocks: Blocks) -> Blocks:

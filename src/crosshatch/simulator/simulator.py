@@ -112,7 +112,7 @@ class Simulator:
 
     @property
     def strategies(self) -> dict[str, str]:
-        """How each silo's local steps are computed."""
+        """How each silo's local steps were computed so far; several ways are joined by commas."""
         return self.course.strategies
 
     @property
