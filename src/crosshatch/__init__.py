@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from crosshatch.runs.train import train
     from crosshatch.schedules import Halving, InverseSqrt
     from crosshatch.simulator.simulator import Simulator
-    from crosshatch.task.build import ModelSettings, build_task
+    from crosshatch.task.build import build_task
     from crosshatch.task.fusion import Head, Sum
     from crosshatch.task.losses import CrossEntropy, Logistic, Squared
     from crosshatch.task.regulariser import Regulariser
+    from crosshatch.task.settings import ModelSettings
     from crosshatch.task.task import Task
     from crosshatch.topology import Topology
 
@@ -98,7 +99,7 @@ _HOMES = {
     "JFL": "algorithms.jfl",
     "Link": "network",
     "Logistic": "task.losses",
-    "ModelSettings": "task.build",
+    "ModelSettings": "task.settings",
     "Preparation": "data.settings",
     "Regulariser": "task.regulariser",
     "SampleSplit": "data.settings",

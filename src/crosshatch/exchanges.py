@@ -20,6 +20,8 @@ from crosshatch.topology import Topology
 
 ClientWeights = Literal["equal", "samples", "at_work"]
 Within = Literal["silo", "federation"]
+CODED = ("share", "derivatives", "broadcast", "average", "average_groups")
+"""The exchanges that may have a codec, by their names in a config."""
 Blocks = TypeVar("Blocks")
 Batch = TypeVar("Batch")
 Embeddings = TypeVar("Embeddings")

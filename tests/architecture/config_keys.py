@@ -7,14 +7,14 @@ import math
 from typing import Any, Literal, get_type_hints
 
 from crosshatch.data.settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
+from crosshatch.exchanges import CODED
 from crosshatch.graphs import Graph
 from crosshatch.network import Link
 from crosshatch.runs.decode import describe
 from crosshatch.runs.named import ALGORITHMS, NETWORKS
 from crosshatch.runs.settings import EvaluateSettings, RunSettings
 from crosshatch.schedules import Schedule
-from crosshatch.simulator.coding import CODED
-from crosshatch.task.build import BlockChanges, ModelSettings
+from crosshatch.task.settings import BlockChanges, ModelSettings
 
 CodecSettings = dataclasses.make_dataclass("CodecSettings", [(name, str | None, None) for name in CODED])
 """Section [codecs] has a key for each exchange; it is not a class of its own in the package."""

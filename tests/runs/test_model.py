@@ -10,9 +10,10 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.data.settings import FederationSettings
 from crosshatch.errors import ModelError
 from crosshatch.seeds import torch_seed
-from crosshatch.task.blocks import BlockSettings, build_block
-from crosshatch.task.build import BlockChanges, ModelSettings, build_task, resolve_model
+from crosshatch.task.blocks import build_block
+from crosshatch.task.build import build_task, resolve_model
 from crosshatch.task.fusion import Head, Sum
+from crosshatch.task.settings import BlockChanges, ModelSettings
 from crosshatch.trees import flatten
 
 
@@ -39,7 +40,7 @@ def test_initial_weights_come_from_the_seed_and_the_silo() -> None:
             silo.name,
             (silo.train.shape[1],),
             3,
-            BlockSettings("mlp", hidden=(4,)),
+            ModelSettings("mlp", hidden=(4,)),
             seed=torch_seed(5, "initial", number),
         )
         assert torch.equal(weights, flatten(alone))

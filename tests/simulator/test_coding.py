@@ -13,8 +13,7 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.codecs import AnyCodec, ErrorFeedback, Half, Identity, parse_codec
 from crosshatch.data.federated import FederatedData, merge_clients
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Algorithm
-from crosshatch.simulator.coding import CODED
+from crosshatch.exchanges import CODED, Algorithm
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.traffic import Message

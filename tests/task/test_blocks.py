@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from crosshatch.errors import ModelError
-from crosshatch.task.blocks import BLOCK_NAMES, CNN, LSTM, MLP, BlockSettings, Linear, ResNet18, build_block
+from crosshatch.task.blocks import CNN, LSTM, MLP, Linear, ResNet18, build_block
+from crosshatch.task.settings import BLOCK_NAMES, ModelSettings
 
 
 def count(block: nn.Module) -> int:
@@ -44,7 +45,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("name", "shape"), EXAMPLES)
 def test_outputs_have_their_shape_and_every_parameter_a_gradient(name: str, shape: tuple[int, ...]) -> None:
-    block = build_block("bank", shape, 3, BlockSettings(name, channels=8, dense=16, zero_init=False), seed=1)
+    block = build_block("bank", shape, 3, ModelSettings(name, channels=8, dense=16, zero_init=False), seed=1)
     out = block(samples(4, *shape))
     assert out.shape == (4, 3)
     (out**2).sum().backward()
@@ -56,7 +57,7 @@ def test_outputs_have_their_shape_and_every_parameter_a_gradient(name: str, shap
 
 @pytest.mark.parametrize(("name", "shape"), EXAMPLES)
 def test_a_sample_does_not_depend_on_its_neighbours(name: str, shape: tuple[int, ...]) -> None:
-    block = build_block("bank", shape, 2, BlockSettings(name, channels=8, dense=16, zero_init=False), seed=1).double()
+    block = build_block("bank", shape, 2, ModelSettings(name, channels=8, dense=16, zero_init=False), seed=1).double()
     x = samples(4, *shape).double()
     torch.testing.assert_close(block(x)[1:2], block(x[1:2]))
 
@@ -162,7 +163,7 @@ def test_a_residual_unit_with_a_silent_path_passes_its_input_on() -> None:
 
 def test_initial_weights_follow_the_seed_and_leave_torch_alone() -> None:
     def weights(seed: int | None) -> Tensor:
-        block = build_block("bank", (4,), 1, BlockSettings("mlp"), seed=seed)
+        block = build_block("bank", (4,), 1, ModelSettings("mlp"), seed=seed)
         return nn.utils.parameters_to_vector(block.parameters()).detach()
 
     before = torch.random.get_rng_state()
@@ -177,7 +178,7 @@ def test_initial_weights_follow_the_seed_and_leave_torch_alone() -> None:
 @pytest.mark.parametrize(("name", "shape"), EXAMPLES)
 def test_zero_init_gives_zero_outputs_and_is_the_default_for_linear(name: str, shape: tuple[int, ...]) -> None:
     def first_outputs(zero_init: bool | None) -> float:
-        block = build_block("bank", shape, 2, BlockSettings(name, channels=8, dense=8, zero_init=zero_init), seed=1)
+        block = build_block("bank", shape, 2, ModelSettings(name, channels=8, dense=8, zero_init=zero_init), seed=1)
         return float(block(samples(3, *shape)).detach().abs().max())
 
     assert first_outputs(True) == 0
@@ -187,15 +188,15 @@ def test_zero_init_gives_zero_outputs_and_is_the_default_for_linear(name: str, s
 
 
 def test_settings_reach_the_blocks() -> None:
-    mlp = build_block("bank", (4,), 2, BlockSettings("mlp", hidden=(3, 5), activation="tanh", bias=False))
+    mlp = build_block("bank", (4,), 2, ModelSettings("mlp", hidden=(3, 5), activation="tanh", bias=False))
     assert [tuple(parameter.shape) for parameter in mlp.parameters()] == [(3, 4), (5, 3), (2, 5)]
     assert sum(isinstance(module, nn.Tanh) for module in mlp.modules()) == 2
-    lstm = build_block("bank", (4, 3), 2, BlockSettings("lstm", hidden=(7,)))
+    lstm = build_block("bank", (4, 3), 2, ModelSettings("lstm", hidden=(7,)))
     assert count(lstm) == count(LSTM((4, 3), 2, hidden=7))
-    assert count(build_block("bank", (4, 3), 2, BlockSettings("lstm"))) == count(LSTM((4, 3), 2, hidden=16))
-    cnn = build_block("bank", (1, 8, 4), 2, BlockSettings("cnn", channels=6, dense=9))
+    assert count(build_block("bank", (4, 3), 2, ModelSettings("lstm"))) == count(LSTM((4, 3), 2, hidden=16))
+    cnn = build_block("bank", (1, 8, 4), 2, ModelSettings("cnn", channels=6, dense=9))
     assert count(cnn) == count(CNN((1, 8, 4), 2, channels=6, dense=9))
-    resnet = build_block("bank", (1, 8, 4), 2, BlockSettings("resnet18", channels=4, norm="batch"))
+    resnet = build_block("bank", (1, 8, 4), 2, ModelSettings("resnet18", channels=4, norm="batch"))
     assert any(isinstance(module, nn.BatchNorm2d) for module in resnet.modules())
 
 
@@ -207,13 +208,13 @@ def test_settings_reach_the_blocks() -> None:
         ("lstm", (1, 8, 8), "needs sequences (steps, features), the samples are images"),
         ("lstm", (23,), "use linear or mlp"),
         ("cnn", (2, 3, 4, 5), "the samples are of shape (2, 3, 4, 5)"),
-        ("transformer", (23,), f"unknown block 'transformer': choose among {', '.join(BLOCK_NAMES)}"),
+        ("transformer", (23,), f"unknown block 'transformer' in model.block: choose among {', '.join(BLOCK_NAMES)}"),
         ("linear", (0,), "nothing to learn from"),
     ],
 )
 def test_blocks_that_do_not_fit_are_refused(name: str, shape: tuple[int, ...], reason: str) -> None:
     with pytest.raises(ModelError, match=re.escape(reason)) as caught:
-        build_block("bank", shape, 1, BlockSettings(name))
+        build_block("bank", shape, 1, ModelSettings(name))
     assert "\n" not in str(caught.value)
 
 
@@ -230,14 +231,14 @@ def test_blocks_that_do_not_fit_are_refused(name: str, shape: tuple[int, ...], r
 )
 def test_bad_settings_are_refused(given_settings: dict[str, object], reason: str) -> None:
     with pytest.raises(ModelError, match=reason):
-        BlockSettings("mlp", **given_settings)  # type: ignore[arg-type]
+        ModelSettings("mlp", **given_settings)  # type: ignore[arg-type]
 
 
 def test_other_refusals() -> None:
     with pytest.raises(ModelError, match="at least 1 output"):
-        build_block("bank", (4,), 0, BlockSettings())
+        build_block("bank", (4,), 0, ModelSettings())
     with pytest.raises(ModelError, match="give one size"):
-        build_block("bank", (4, 3), 1, BlockSettings("lstm", hidden=(4, 4)))
+        build_block("bank", (4, 3), 1, ModelSettings("lstm", hidden=(4, 4)))
     with pytest.raises(ModelError, match="unknown activation"):
         MLP((4,), 1, activation="gelu")
     with pytest.raises(ModelError, match="unknown norm"):
@@ -245,13 +246,13 @@ def test_other_refusals() -> None:
 
 
 def test_lstm_folds_a_tables_columns_into_points_in_time() -> None:
-    block = build_block("eeg", (12,), 2, BlockSettings("lstm", steps=4), seed=1)
+    block = build_block("eeg", (12,), 2, ModelSettings("lstm", steps=4), seed=1)
     x = torch.arange(24.0).view(2, 12)
-    same = build_block("eeg", (4, 3), 2, BlockSettings("lstm"), seed=1)
+    same = build_block("eeg", (4, 3), 2, ModelSettings("lstm"), seed=1)
     assert torch.equal(block(x), same(x.view(2, 4, 3)))
 
 
 @pytest.mark.parametrize(("steps", "words"), [(5, "do not fold into model.steps = 5"), (None, "set model.steps")])
 def test_lstm_on_a_table_needs_a_divisor(steps: int | None, words: str) -> None:
     with pytest.raises(ModelError, match=words):
-        build_block("eeg", (12,), 1, BlockSettings("lstm", steps=steps))
+        build_block("eeg", (12,), 1, ModelSettings("lstm", steps=steps))

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from crosshatch.errors import ModelError
-from crosshatch.task.blocks import BlockSettings, build_block
+from crosshatch.task.blocks import build_block
+from crosshatch.task.settings import ModelSettings
 
 SOURCE = """
 from __future__ import annotations
@@ -57,7 +58,7 @@ def folder_with_nets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def build(block: str, folder: Path, shape: tuple[int, ...] = (3,), **arguments: object) -> nn.Module:
-    return build_block("bank", shape, 2, BlockSettings(block, arguments=arguments), seed=0, folder=folder)
+    return build_block("bank", shape, 2, ModelSettings(block, arguments=arguments), seed=0, folder=folder)
 
 
 @pytest.mark.parametrize("name", ["Net", "Fixed", "Anything"])
@@ -73,7 +74,7 @@ def test_own_arguments_are_passed_on(folder: Path) -> None:
 def test_absolute_paths_and_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(build(f"{folder / 'nets.py'}:Fixed", folder / "elsewhere"), nn.Linear)
     monkeypatch.chdir(folder)
-    assert isinstance(build_block("bank", (3,), 2, BlockSettings("nets.py:Fixed")), nn.Linear)
+    assert isinstance(build_block("bank", (3,), 2, ModelSettings("nets.py:Fixed")), nn.Linear)
 
 
 def test_files_of_one_name_in_two_folders_are_two(folder: Path) -> None:
@@ -117,4 +118,4 @@ def test_an_argument_the_class_does_not_take(folder: Path) -> None:
 
 def test_zero_init_is_left_to_the_class(folder: Path) -> None:
     with pytest.raises(ModelError, match="zero_init is for built-in blocks"):
-        build_block("bank", (3,), 2, BlockSettings("nets.py:Fixed", zero_init=True), folder=folder)
+        build_block("bank", (3,), 2, ModelSettings("nets.py:Fixed", zero_init=True), folder=folder)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
 from crosshatch.report.units import human_seconds, three_digits
-from crosshatch.runs.prepare import Prepared
+
+if TYPE_CHECKING:
+    from crosshatch.data.federated import FederatedData, SiloData
+    from crosshatch.runs.prepare import Prepared
 
 
 def opening(prepared: Prepared, path: Path) -> list[str]:

@@ -6,17 +6,19 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosshatch.errors import DataError
+from crosshatch.data.sources import require_sources
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
 from crosshatch.runs.config import read_config
 from crosshatch.runs.named import algorithm_name
-from crosshatch.runs.plan import Outlook, Plan, make_plan
+
+if TYPE_CHECKING:
+    from crosshatch.runs.plan import Outlook, Plan
 
 UPPER = "An upper bound by theory: expect far fewer."
 
@@ -26,8 +28,9 @@ def show_plan(
 ) -> None:
     """Print the plan of a config, as tables or as JSON."""
     config = read_config(config_path, changes)
-    if data is not None and not data.is_dir():
-        raise DataError(f"no data folder {data}: check --data or CROSSHATCH_DATA")
+    require_sources(config.data, config.federation, data)
+    from crosshatch.runs.plan import make_plan  # late: torch takes seconds, the config was checked without it
+
     plan = make_plan(config, folder=data, level=level)
     if as_json:
         print(json.dumps(plan_table(plan), indent=2, allow_nan=False))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -15,7 +15,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from crosshatch.cli.opening import opening
 from crosshatch.report.measures import COST_KEYS, main_metric, metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
-from crosshatch.runs.prepare import Prepared
+
+if TYPE_CHECKING:
+    from crosshatch.runs.prepare import Prepared
 
 WIDE = 110  # columns of a terminal that take a bar with all figures
 

@@ -6,13 +6,16 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crosshatch.cli.progress import choose_watcher
-from crosshatch.errors import DataError
+from crosshatch.data.sources import require_sources
 from crosshatch.report import read_runs, write_report
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config
-from crosshatch.runs.train import Outcome, train
+
+if TYPE_CHECKING:
+    from crosshatch.runs.train import Outcome
 
 INTERRUPTED = 130
 
@@ -23,8 +26,9 @@ def run_train(
     """Train and say how it ended; the exit code."""
     # A run is known by its folder, unless its config names it.
     config = read_config(config_path, changes, name=None if out is None else out.resolve().name)
-    if data is not None and not data.is_dir():
-        raise DataError(f"no data folder {data}: check --data or CROSSHATCH_DATA")
+    require_sources(config.data, config.federation, data)
+    from crosshatch.runs.train import train  # late: torch takes seconds, the config was checked without it
+
     out = Path("runs") / config.name if out is None else out
     with choose_watcher(quiet=quiet) as watcher:
         outcome = train(config, out=out, folder=data, resume=resume, watcher=watcher)

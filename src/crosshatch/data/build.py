@@ -9,8 +9,8 @@ import torch
 
 from crosshatch.data.archive import read_archive
 from crosshatch.data.assemble import Raw, assemble
-from crosshatch.data.builtin import BUILTIN, load_builtin
-from crosshatch.data.catalogue import KNOWN, known_names, read_known
+from crosshatch.data.builtin import load_builtin
+from crosshatch.data.catalogue import KNOWN, read_known
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
 from crosshatch.data.federated import FederatedData, SiloData
@@ -18,6 +18,7 @@ from crosshatch.data.join import read_file_per_silo
 from crosshatch.data.prepare import prepare
 from crosshatch.data.samples import Array, Dataset
 from crosshatch.data.settings import DataSettings, FederationSettings, Preparation
+from crosshatch.data.sources import require_named
 from crosshatch.data.tables import read_one_file
 from crosshatch.errors import ConfigError, DataError
 from crosshatch.partition.features import unknown
@@ -106,17 +107,10 @@ def build(
 
 
 def _named(name: str, folder: Path | None) -> Raw:
-    if name in BUILTIN:
+    path = require_named(name, folder)
+    if path is None:
         return load_builtin(name)
-    path = None if folder is None else folder / f"{name}.npz"
-    if path is not None and path.is_file():
-        return read_known(name, path) if name in KNOWN else read_archive(path)
-    if name in KNOWN:
-        if folder is None:
-            raise DataError(f"data '{name}' is read from a data folder: give it by --data or CROSSHATCH_DATA")
-        raise DataError(f"no file {path}: {KNOWN[name].get}; or choose another folder by --data or CROSSHATCH_DATA")
-    where = "data.name" if folder is None else f"data.name, folder {folder}"
-    raise DataError(str(unknown("data set", name, known_names(folder), where)) + " (see `crosshatch datasets`)")
+    return read_known(name, path) if name in KNOWN else read_archive(path)
 
 
 def _require_known_categories(dataset: Dataset, preparation: Preparation) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 from crosshatch.data.assemble import Raw, plain_array
 from crosshatch.data.samples import Array, Samples
 from crosshatch.data.settings import DataSettings
+from crosshatch.data.sources import require_table
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
 
@@ -19,11 +20,8 @@ MISSING = ["", "NA", "N/A", "null", "NULL", "?"]
 
 def read_table(path: Path) -> pl.DataFrame:
     """A .csv, .tsv or .parquet file with at least one row."""
+    require_table(path)
     suffix = path.suffix.lower()
-    if suffix not in (".csv", ".tsv", ".parquet"):
-        raise DataError(f"{path}: unsupported kind of file '{path.suffix}': use .csv, .tsv or .parquet")
-    if not path.is_file():
-        raise DataError(f"no file {path}: check the path (it is relative to the config file)")
     try:
         if suffix == ".parquet":
             frame = pl.read_parquet(path)

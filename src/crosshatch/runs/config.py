@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.mtcd import MTCD, STCD
-from crosshatch.codecs import AnyCodec
 from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import ConfigError, CrosshatchError
 from crosshatch.runs.decode import decode
@@ -32,7 +31,10 @@ from crosshatch.runs.named import (
 )
 from crosshatch.runs.overrides import apply_overrides
 from crosshatch.runs.settings import EvaluateSettings, RunSettings, is_name
-from crosshatch.task.build import BlockChanges, ModelSettings
+from crosshatch.task.settings import BlockChanges, ModelSettings
+
+if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
+    from crosshatch.codecs import AnyCodec
 
 SECTIONS = ("data", "federation", "model", "algorithm", "codecs", "network", "evaluate", "run")
 
@@ -107,16 +109,16 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
         if section not in tables:
             raise ConfigError(f"section [{section}] is missing: every config needs [data], [algorithm] and [run]")
     network, measure_step = decode_network(tables.get("network", {}))
-    algorithm, codecs, auto = decode_algorithm(tables["algorithm"])
+    algorithm, brought, auto = decode_algorithm(tables["algorithm"])
     return Config(
         data=decode(tables["data"], DataSettings, "data"),
         federation=decode(tables.get("federation", {}), FederationSettings, "federation"),
         model=decode(tables.get("model", {}), ModelSettings, "model"),
         algorithm=algorithm,
-        codecs=codecs | decode_codecs(tables.get("codecs", {})),
         network=network,
         evaluate=decode(tables.get("evaluate", {}), EvaluateSettings, "evaluate"),
         run=decode(tables["run"], RunSettings, "run"),
+        codecs=decode_codecs(tables.get("codecs", {}), brought),  # last: slow where there are any
         measure_step=measure_step,
         auto=auto,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crosshatch import schedules
 from crosshatch.algorithms.central import Central
@@ -18,11 +18,13 @@ from crosshatch.algorithms.jfl import JFL
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
-from crosshatch.codecs import AnyCodec, Chain, Quantise, TopK, parse_codec
 from crosshatch.errors import ConfigError
+from crosshatch.exchanges import CODED
 from crosshatch.network import BandwidthNetwork, ConstantNetwork
 from crosshatch.runs.decode import decode, show
-from crosshatch.simulator.coding import CODED
+
+if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
+    from crosshatch.codecs import AnyCodec
 
 AnyAlgorithm = FedSGD | FedBCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central | STCD | MTCD | DCPA
 AnyNetwork = ConstantNetwork | BandwidthNetwork
@@ -49,15 +51,15 @@ AUTO: dict[str, tuple[str, ...]] = {
     "tiered": ("step_size",),
 }
 COMPRESSED = ("c-tdcd", "c-hsgd")
-C_VFL = Chain(TopK(7 / 32), Quantise(128))  # the HSGD paper's setting: 128 levels, log2(128) / 32 of the entries
+C_VFL = "topk(0.21875) | quantise(128)"  # the HSGD paper's setting: 128 levels, log2(128) / 32 of the entries
 NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
 
 
-def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, AnyCodec], tuple[str, ...]]:
+def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], tuple[str, ...]]:
     """Section [algorithm]: `name`, and the fields of that class; `step_size` is a number or a schedule's table.
 
-    Names that begin with `c-` bring codecs along. Also returns the keys that are "auto", with something harmless in
-    their place: one step, or the usual step size.
+    Names that begin with `c-` bring codecs along, as [codecs] would name them. Also returns the keys that are "auto",
+    with something harmless in their place: one step, or the usual step size.
     """
     compressed = isinstance(table, Mapping) and table.get("name") in COMPRESSED
     if compressed:
@@ -84,8 +86,8 @@ def _auto(table: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(key for key in keys if key in named)
 
 
-def decode_codecs(table: object) -> dict[str, AnyCodec]:
-    """Section [codecs]: for each exchange a codec such as `"ef(topk(0.01))"`."""
+def decode_codecs(table: object, brought: Mapping[str, str]) -> dict[str, AnyCodec]:
+    """Section [codecs]: for each exchange a codec such as `"ef(topk(0.01))"`; and those the algorithm brought along."""
     if not isinstance(table, Mapping):
         raise ConfigError(f'codecs = {show(table)}: expected a table, for example share = "topk(0.01)"')
     for exchange in table:
@@ -93,7 +95,13 @@ def decode_codecs(table: object) -> dict[str, AnyCodec]:
             close = get_close_matches(str(exchange), CODED, n=1)
             hint = f"did you mean '{close[0]}'? " if close else ""
             raise ConfigError(f"codecs.{exchange} is unknown: {hint}The exchanges are {', '.join(CODED)}")
-    return {exchange: parse_codec(codec, place=f"codecs.{exchange}") for exchange, codec in table.items()}
+    if not table and not brought:
+        return {}
+    from crosshatch.codecs import parse_codec
+
+    return {
+        exchange: parse_codec(codec, place=f"codecs.{exchange}") for exchange, codec in {**brought, **table}.items()
+    }
 
 
 def algorithm_name(algorithm: AnyAlgorithm) -> str:

@@ -16,9 +16,8 @@ from torch import Tensor
 
 from crosshatch.codecs import AnyCodec, Channel, Draw
 from crosshatch.errors import ConfigError
+from crosshatch.exchanges import CODED
 from crosshatch.simulator.batch import Batch, Ids
-
-CODED = ("share", "derivatives", "broadcast", "average", "average_groups")
 
 
 @dataclass

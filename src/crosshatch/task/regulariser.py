@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
-
-from torch import Tensor
-from torch.nn import functional
+from typing import TYPE_CHECKING, final
 
 from crosshatch.errors import ModelError
+
+if TYPE_CHECKING:  # a config is checked without torch, which takes seconds to import
+    from torch import Tensor
 
 
 @final
@@ -47,4 +47,6 @@ class Regulariser:
         """`argmin_z |z - theta|^2 / 2 + step * l1 * |z|_1`: every parameter moves towards zero by `step * l1`."""
         if self.l1 == 0:
             return flat
+        from torch.nn import functional
+
         return functional.softshrink(flat, step * self.l1)

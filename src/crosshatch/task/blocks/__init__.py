@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from crosshatch.task.blocks.build import BLOCK_NAMES, build_block
+from crosshatch.task.blocks.build import build_block
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.blocks.mlp import MLP
 from crosshatch.task.blocks.resnet import ResNet18
-from crosshatch.task.blocks.settings import BlockSettings
 
-__all__ = ["BLOCK_NAMES", "CNN", "LSTM", "MLP", "BlockSettings", "Linear", "ResNet18", "build_block"]
+__all__ = ["CNN", "LSTM", "MLP", "Linear", "ResNet18", "build_block"]

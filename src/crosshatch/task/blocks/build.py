@@ -16,10 +16,8 @@ from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.blocks.mlp import MLP
 from crosshatch.task.blocks.resnet import ResNet18
-from crosshatch.task.blocks.settings import BlockSettings
 from crosshatch.task.blocks.user import load_block
-
-BLOCK_NAMES = ("linear", "mlp", "cnn", "lstm", "resnet18")
+from crosshatch.task.settings import ModelSettings
 
 _KINDS = {1: "table rows (features,)", 2: "sequences (steps, features)", 3: "images (channels, height, width)"}
 
@@ -28,7 +26,7 @@ def build_block(
     silo: str,
     input_shape: tuple[int, ...],
     outputs: int,
-    settings: BlockSettings,
+    settings: ModelSettings,
     *,
     seed: int | None = None,
     folder: Path | None = None,
@@ -38,7 +36,7 @@ def build_block(
     `seed` is a torch seed for the initial weights, leaving torch's own generator untouched (None: use that one).
     A user's file is looked for in `folder`, by default the current one.
 
-    >>> block = build_block("bank", (23,), 1, BlockSettings("mlp", hidden=(8,)), seed=7)
+    >>> block = build_block("bank", (23,), 1, ModelSettings("mlp", hidden=(8,)), seed=7)
     >>> block(torch.zeros(5, 23)).shape
     torch.Size([5, 1])
     """
@@ -65,7 +63,7 @@ def build_block(
     return block
 
 
-def _build(silo: str, shape: tuple[int, ...], outputs: int, settings: BlockSettings) -> nn.Module:
+def _build(silo: str, shape: tuple[int, ...], outputs: int, settings: ModelSettings) -> nn.Module:
     match settings.block, shape:
         case "linear", _:
             return Linear(shape, outputs, bias=settings.bias)
@@ -92,20 +90,17 @@ def _build(silo: str, shape: tuple[int, ...], outputs: int, settings: BlockSetti
                 f"silo '{silo}': block {name!r} needs {wanted}, the samples are {_KINDS.get(len(shape), 'of shape')} "
                 f"{shape}: {remedy}use linear or mlp"
             )
-    raise ModelError(
-        f"silo '{silo}': unknown block {settings.block!r}: choose among {', '.join(BLOCK_NAMES)}, "
-        "or name your own class as path/to/file.py:ClassName"
-    )
+    raise AssertionError(settings.block)  # refused by the settings
 
 
-def _build_lstm(silo: str, shape: tuple[int, int], outputs: int, settings: BlockSettings) -> nn.Module:
+def _build_lstm(silo: str, shape: tuple[int, int], outputs: int, settings: ModelSettings) -> nn.Module:
     hidden = settings.hidden or (16,)
     if len(hidden) != 1:
         raise ModelError(f"silo '{silo}': an LSTM has one layer, model.hidden lists {len(hidden)}: give one size")
     return LSTM(shape, outputs, hidden=hidden[0])
 
 
-def _build_users(silo: str, shape: tuple[int, ...], outputs: int, settings: BlockSettings, folder: Path) -> nn.Module:
+def _build_users(silo: str, shape: tuple[int, ...], outputs: int, settings: ModelSettings, folder: Path) -> nn.Module:
     if settings.zero_init:
         raise ModelError(f"silo '{silo}': zero_init is for built-in blocks: initialise {settings.block!r} in its class")
     try:

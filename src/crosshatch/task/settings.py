@@ -1,0 +1,101 @@
+"""The config section [model] as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict, final
+
+from crosshatch.errors import ModelError
+from crosshatch.task.regulariser import Regulariser
+
+BLOCK_NAMES = ("linear", "mlp", "cnn", "lstm", "resnet18")
+LossName = Literal["squared", "logistic", "cross_entropy"]
+
+
+class BlockChanges(TypedDict, total=False):
+    """What one silo's block has different from [model]."""
+
+    block: str
+    hidden: tuple[int, ...]
+    activation: str
+    bias: bool
+    zero_init: bool
+    channels: int
+    dense: int
+    norm: str
+    steps: int
+    arguments: dict[str, object]
+    outputs: int
+
+
+@final
+@dataclass(frozen=True)
+class ModelSettings:
+    """Section [model]: one kind of block for all silos, with `blocks` for those which differ.
+
+    A block of each kind reads what concerns it. `block`: linear, mlp, cnn, lstm, resnet18 or
+    `path/to/file.py:ClassName`. `hidden`: units of the MLP's layers or of the LSTM; None is the block's default, (64,)
+    and 16. `channels`: filters of the CNN, first width of the ResNet. `dense`: units of the CNN's dense layer.
+    `zero_init`: whether the output layer starts at zero; None means yes for linear and no for the others. `steps`:
+    points in time that an LSTM folds a table's columns into. `arguments`: keyword arguments for a class of the user's
+    own. `outputs` is the width of a block's embeddings: one a score for the sum, 16 for a head unless given.
+
+    `loss` "auto" follows the labels. `head_holder` names the silo that trains the head: by default the one with the
+    labels, else the first. `l2` and `l1` are explained at `Regulariser`.
+
+    >>> ModelSettings(block="mlp", hidden=(32,), blocks={"bank": {"hidden": (8,)}}).fusion
+    'sum'
+    """
+
+    block: str = "linear"
+    hidden: tuple[int, ...] | None = None
+    activation: str = "relu"
+    bias: bool = True
+    zero_init: bool | None = None
+    channels: int = 64
+    dense: int = 256
+    norm: str = "group"
+    steps: int | None = None
+    arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
+    loss: Literal["auto"] | LossName = "auto"
+    fusion: Literal["sum", "head"] = "sum"
+    outputs: int | None = None
+    head: Literal["linear", "mlp"] = "linear"
+    head_hidden: tuple[int, ...] = (64,)
+    head_holder: str | None = None
+    l2: float = 0.0
+    l1: float = 0.0
+    blocks: Mapping[str, BlockChanges] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what no data could make right."""
+        self._require_block()
+        if self.outputs is not None and self.outputs < 1:
+            raise ModelError(f"model.outputs = {self.outputs}: a block must have at least 1 output")
+        if not self.head_hidden or min(self.head_hidden) < 1:
+            raise ModelError(f"model.head_hidden = {list(self.head_hidden)}: give sizes of at least 1")
+        if self.fusion == "sum" and self.head_holder is not None:
+            raise ModelError(
+                f"model.head_holder = '{self.head_holder}', but there is no head: set model.fusion = 'head'"
+            )
+        Regulariser(l2=self.l2, l1=self.l1)  # refuses what is no weight
+
+    def _require_block(self) -> None:
+        if ":" not in self.block and self.block not in BLOCK_NAMES:
+            raise ModelError(
+                f"unknown block {self.block!r} in model.block: choose among {', '.join(BLOCK_NAMES)}, "
+                "or name your own class as path/to/file.py:ClassName"
+            )
+        sizes = [("hidden", units) for units in self.hidden or ()]
+        for name, size in [*sizes, ("channels", self.channels), ("dense", self.dense)]:
+            if size < 1:
+                raise ModelError(f"model.{name} must be at least 1, got {size}: give the layer some units")
+        if self.hidden == ():
+            raise ModelError("model.hidden is empty: give at least one size, or use block = 'linear'")
+        if self.activation not in ("relu", "tanh", "sigmoid"):
+            raise ModelError(
+                f"unknown activation {self.activation!r} in model.activation: choose relu, tanh or sigmoid"
+            )
+        if self.norm not in ("group", "batch"):
+            raise ModelError(f"unknown norm {self.norm!r} in model.norm: choose group or batch")
