@@ -59,21 +59,29 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         """
         ...
 
-    def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo") -> Blocks:
+    def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
         """Hub to clients: each client holding samples of the batch gets its silo's block.
 
-        Within the "federation" it is the server that sends, to the clients themselves.
+        Within the "federation" it is the server that sends, to the clients themselves. From a `depth` above 0 it is the
+        branches that many tiers below the hub.
         """
         ...
 
     def average(
-        self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal", within: Within = "silo"
+        self,
+        blocks: Blocks,
+        batch: Batch,
+        *,
+        weights: ClientWeights = "equal",
+        within: Within = "silo",
+        depth: int = 0,
     ) -> Blocks:
         """Clients to hub: the hub's block becomes the average over its clients.
 
         "equal" and "samples" (held) are over all clients: one without samples in the batch sends nothing, its share is
         the block it would have started from. "at_work" is over those with samples in the batch alone. Within the
-        "federation" the clients of all groups send to the server itself and are averaged together.
+        "federation" the clients of all groups send to the server itself and are averaged together. To a `depth` above
+        0 it is the branches that many tiers below the hub which average, each over its own clients.
         """
         ...
 

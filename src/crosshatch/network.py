@@ -3,8 +3,8 @@
 A network model answers two questions: how long a message takes on a link, and how long a party takes for a local step.
 `Clocks` holds the time of every party; whoever receives waits for its slowest sender.
 
-Links: `client-hub`, `hub-hub`, `group-server`, `agent-agent`, `agent-server`. Directions: `up` towards the hub, the
-label's holder or the server, `down` back, `across` for a mutual exchange.
+Links: `client-hub`, `branch-hub`, `hub-hub`, `group-server`, `agent-agent`, `agent-server`. Directions: `up`
+towards the hub, the label's holder or the server, `down` back, `across` for a mutual exchange.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from crosshatch.errors import ConfigError
 
 Direction = Literal["up", "down", "across"]
 Seconds = npt.NDArray[np.float64]
-LINKS = ("client-hub", "hub-hub", "group-server", "agent-agent", "agent-server")
+LINKS = ("client-hub", "branch-hub", "hub-hub", "group-server", "agent-agent", "agent-server")
 
 
 class Network(Protocol):
@@ -154,6 +154,7 @@ class Clocks:
 
     hubs: Seconds
     clients: dict[int, Seconds] = field(default_factory=dict)
+    branches: dict[tuple[int, int], Seconds] = field(default_factory=dict)  # of silo and depth, within a round
 
     @property
     def now(self) -> float:

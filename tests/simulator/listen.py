@@ -52,6 +52,12 @@ def kind_of_link(message: Message) -> str:
         return "client-hub up"
     if receiver.startswith(f"{sender}/"):
         return "client-hub down"
+    if "#" in sender:  # branches are named silo#level.number
+        return (
+            "branch-hub up"
+            if int(sender.split("#")[1].split(".")[0]) > int(receiver.split("#")[1][0])
+            else "branch-hub down"
+        )
     assert "/" not in sender + receiver
     assert sender != receiver
     return "hub-hub"

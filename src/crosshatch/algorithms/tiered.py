@@ -1,6 +1,7 @@
 """Any `H* V H*`: every tier does its exchange at its own interval, with local steps in between.
 
-The tiers above the vertical one average whole groups (regions, hospitals), the one below it averages a silo's clients.
+The tiers above the vertical one average whole groups (regions, hospitals), the first below it averages a silo's clients
+at its hub, further ones average the clients of its branches.
 TDCD is `V(Q) H(Q)`, HSGD `H(P) V(Q) H(Q)` with a trained head and averages over the clients at work.
 """
 
@@ -45,8 +46,6 @@ class Tiered:
                 )
         if self.topology.vertical is None:
             raise ConfigError(f"algorithm.tiers = '{self.tiers}' has no vertical tier: add V(Q), or use 'fedavg'")
-        if len(self.topology.below) > 1:
-            raise ConfigError(f"algorithm.tiers = '{self.tiers}': one horizontal tier below the vertical one at most")
 
     @property
     def topology(self) -> Topology:
@@ -63,16 +62,17 @@ class Tiered:
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """From one vertical exchange to the next, then the horizontal tiers whose interval is over."""
         above, below = self.topology.above, self.topology.below
-        steps = below[0].interval if below else self.local_steps
+        steps = below[-1].interval if below else self.local_steps
         batch = self._choose_samples(fed, r)
         blocks = fed.broadcast(blocks, batch)
         embeddings = fed.embed(blocks, batch)
         frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
-        for done in range(0, self.local_steps, steps):
-            if done:
-                blocks = fed.broadcast(blocks, batch)
+        for done in range(steps, self.local_steps + 1, steps):
             blocks = fed.descend(blocks, batch, frozen, steps=steps, step_size=rate(self.step_size, r))
-            blocks = fed.average(blocks, batch, weights=self.weights)
+            depth = next((d for d, tier in enumerate(below) if done % tier.interval == 0), 0)
+            blocks = fed.average(blocks, batch, weights=self.weights, depth=depth)
+            if done < self.local_steps:
+                blocks = fed.broadcast(blocks, batch, depth=depth)
         for level in range(
             len(above) - 1, -1, -1
         ):  # innermost first: a server's average is one of its regions' averages

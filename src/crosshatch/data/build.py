@@ -88,6 +88,7 @@ def federate(
         label_silo=None if federation.labels == "shared" else federation.labels,
         groups=divided.groups,
         group_shape=divided.group_shape,
+        branches=divided.branches,
         notes=dataset.notes + notes,
     )
 

@@ -31,6 +31,7 @@ class Division:
     owners: Mapping[str, tuple[Owners, int]]
     groups: Owners | None
     group_shape: tuple[int, ...]
+    branches: tuple[int, ...]
 
 
 def divide_samples(
@@ -39,9 +40,8 @@ def divide_samples(
     """Owners for every silo, each with randomness of its own unless the federation is aligned."""
     everything = np.arange(len(train))
     groups: Owners | None = None
-    shape = (federation.groups,) if isinstance(federation.groups, int) else federation.groups
-    if not shape or min(shape) < 1:
-        raise PartitionError(f"federation.groups = {federation.groups}: every number must be at least 1")
+    shape = _nested("groups", federation.groups)
+    branches = _nested("branches", federation.branches)
     if prod(shape) != 1 or federation.group_samples.kind == "column":
         random = generator(seed, "samples/groups")
         groups, count = _divide(
@@ -61,7 +61,15 @@ def divide_samples(
         random = generator(seed, "samples/all silos" if federation.aligned else f"samples/silo/{silo.name}")
         divide = partial(_divide, train, target, clients, split, random, f"silo '{silo.name}'")
         owners[silo.name] = divide(everything) if groups is None else within_groups(groups, divide)
-    return Division(owners, groups, () if groups is None else shape)
+    return Division(owners, groups, () if groups is None else shape, () if prod(branches) == 1 else branches)
+
+
+def _nested(key: str, given: int | tuple[int, ...]) -> tuple[int, ...]:
+    """One number or several, outermost first."""
+    shape = (given,) if isinstance(given, int) else given
+    if not shape or min(shape) < 1:
+        raise PartitionError(f"federation.{key} = {given}: every number must be at least 1")
+    return shape
 
 
 def _divide(

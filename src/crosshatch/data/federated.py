@@ -39,7 +39,8 @@ class FederatedData:
     `y_train`, `y_test` are float32 for binary labels {0, 1} and regression, int64 for several classes. `label_silo`
     is None where every client has the labels of its samples. `groups` (n_train,) is the group of each sample where
     whole vertical federations are members of outer horizontal tiers. Clients of a silo never straddle groups.
-    `group_shape` says how groups nest, outermost first: (2, 5) are two regions of five groups each.
+    `group_shape` says how groups nest, outermost first: (2, 5) are two regions of five groups each. `branches` likewise
+    says how a silo's clients are divided among branches below its hub, in order and equally.
 
     >>> from crosshatch.data.build import federate, load_dataset
     >>> from crosshatch.data.settings import FederationSettings
@@ -56,6 +57,7 @@ class FederatedData:
     label_silo: str | None = None
     groups: npt.NDArray[np.int64] | None = None
     group_shape: tuple[int, ...] = ()
+    branches: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -76,4 +78,5 @@ def merge_clients(data: FederatedData) -> FederatedData:
     """
     owners = np.zeros(len(data.y_train), dtype=np.int64) if data.groups is None else data.groups
     clients = int(owners.max()) + 1
-    return replace(data, silos=tuple(replace(silo, owners=owners, clients=clients) for silo in data.silos))
+    silos = tuple(replace(silo, owners=owners, clients=clients) for silo in data.silos)
+    return replace(data, silos=silos, branches=())

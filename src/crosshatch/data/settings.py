@@ -132,7 +132,8 @@ class FederationSettings:
     of an image) or `patches` (`patches` = rows, columns of a grid). `clients` is the number of clients a silo (in each
     group), or "each" for one client a sample. `labels` is "shared" or the name of the silo that holds them. `aligned`
     divides the samples in the same way in silos with the same number of clients; otherwise each silo draws its own.
-    `groups` is a number, or numbers where groups nest: [2, 5] are two regions of five groups each.
+    `groups` is a number, or numbers where groups nest: [2, 5] are two regions of five groups each. `branches` in the
+    same way are nodes between a silo's hub and its clients, for an algorithm with several tiers below the vertical one.
 
     >>> FederationSettings(split="patches", patches=(2, 2), clients=10, labels="shared").patches
     (2, 2)
@@ -147,3 +148,4 @@ class FederationSettings:
     aligned: bool = False
     groups: int | tuple[int, ...] = 1
     group_samples: SampleSplit = field(default_factory=SampleSplit)
+    branches: int | tuple[int, ...] = 1

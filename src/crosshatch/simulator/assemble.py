@@ -18,6 +18,7 @@ from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import BatchSource, SeededBatches
+from crosshatch.simulator.branches import Branches
 from crosshatch.simulator.coding import Coding
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.groups import GroupedFederation
@@ -100,6 +101,7 @@ def _one(
         single = frozenset(j for j, silo in enumerate(data.silos) if silo.clients == 1)
     else:
         single = frozenset()
+    clients = tuple(silo.clients for silo in data.silos)
     clocks = Clocks(np.zeros(len(names)))
     pairs = bool(getattr(algorithm, "pairs", False))
     traffic = Traffic(names, engine.network, engine.meter, clocks, free=central, single=single, together=pairs)
@@ -116,6 +118,7 @@ def _one(
         threads=engine.threads,
         keep_passes=algorithm.local_steps == 1 or central,
         one_client=central,
+        branches=Branches(data.branches, clients) if data.branches and not central else None,
     )
 
 
@@ -173,6 +176,17 @@ def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:
             f"algorithm {name} has {len(topology.above)} tiers above the vertical one ({topology}), federation.groups "
             f"nests {len(data.group_shape)}: give one number a tier, for example federation.groups = [2, 5]"
         )
+    if max(0, len(topology.below) - 1) != len(data.branches):
+        raise ConfigError(
+            f"algorithm {name} has {len(topology.below)} tiers below the vertical one ({topology}), the federation "
+            f"{len(data.branches)} of branches: give federation.branches one number for each tier below the first"
+        )
+    for silo in data.silos:
+        if 1 < silo.clients < prod(data.branches):
+            raise ConfigError(
+                f"federation.branches makes {prod(data.branches)} branches a silo, '{silo.name}' has {silo.clients} "
+                "clients: every branch needs one"
+            )
     if not (topology.below or topology.above):
         for silo in data.silos:
             if silo.clients > 1:

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
+from crosshatch.simulator.averaging import client_weights, coded_sums
 from crosshatch.simulator.batch import Batch, BatchSource, Ids, draw, share_out
+from crosshatch.simulator.branches import Branches, BranchRoutes
 from crosshatch.simulator.coding import Coding
 from crosshatch.simulator.forward import forward, forward_rows
 from crosshatch.simulator.local.problem import Part, Passes, Problem
@@ -39,6 +41,7 @@ class SimulatedFederation:
     threads: int = 1
     keep_passes: bool = False  # the next local work is a single step: keep the exchange's forward pass for it
     one_client: bool = False  # every silo's samples form one client
+    branches: Branches | None = None  # between hubs and clients, where there are any
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
     _whole: Batch | None = None
 
@@ -104,8 +107,11 @@ class SimulatedFederation:
         """A single group has nobody to average with."""
         return blocks
 
-    def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo") -> Blocks:
-        """Hub (or server) to clients at work."""
+    def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
+        """Hub (or server, or branches) to clients at work."""
+        if self.branches is not None:
+            BranchRoutes(self.branches, self.routes).down(batch, [len(weights) for weights in blocks.base], depth)
+            return self.branches.broadcast(blocks, batch, self.coding, depth)
         self.routes.blocks_down(batch, [weights.shape[0] for weights in blocks.base], within)
         code = self.coding.vector
         return Blocks(
@@ -113,30 +119,36 @@ class SimulatedFederation:
         )
 
     def average(
-        self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal", within: Within = "silo"
+        self,
+        blocks: Blocks,
+        batch: Batch,
+        *,
+        weights: ClientWeights = "equal",
+        within: Within = "silo",
+        depth: int = 0,
     ) -> Blocks:
         """Clients at work to hub; the others' share of the average is the block they would have started from."""
         if blocks.moved is None:
             return blocks
+        if self.branches is not None:
+            for j in blocks.moved.problems:
+                BranchRoutes(self.branches, self.routes).up(batch, j, len(blocks.base[j]), depth)
+            return self.branches.average(
+                blocks, batch, weights, [silo.owners for silo in self.data.silos], self.coding, depth
+            )
         shares = self.client_weights(batch, weights)
-        sums = (
-            blocks.moved.sums(shares) if "average" not in self.coding.codecs else self.coded_sums(blocks, batch, shares)
-        )
+        if "average" in self.coding.codecs:
+            sums = coded_sums(blocks, batch, shares, self.coding, [self._clients(j) for j in self.silos])
+        else:
+            sums = blocks.moved.sums(shares)
         return self.finish_average(blocks, batch, shares, sums, within)
-
-    def coded_sums(self, blocks: Blocks, batch: Batch, shares: dict[int, Tensor]) -> dict[int, Tensor]:
-        """Weighted sums of what arrives of the clients' blocks: each sends how far it moved from its silo's block."""
-        assert blocks.moved is not None
-        sums = {}
-        for j, rows in blocks.moved.rows().items():
-            clients, base = batch.clients[j], blocks.base[j]
-            arrived = self.coding.vectors("average", str(j), rows - base, clients, self._clients(j), round=batch.round)
-            sums[j] = shares[j].to(rows) @ (arrived + base)
-        return sums
 
     def client_weights(self, batch: Batch, weights: ClientWeights) -> dict[int, Tensor]:
         """For each silo the weights of its clients at work in the average."""
-        return {j: self._client_weights(j, batch.clients[j], weights) for j in self.silos}
+        return {
+            j: client_weights(silo.owners, self._clients(j), batch.clients[j], weights)
+            for j, silo in enumerate(self.data.silos)
+        }
 
     def finish_average(
         self,
@@ -153,13 +165,6 @@ class SimulatedFederation:
             idle = 1.0 - float(shares[j].sum())
             base[j] = total.add_(base[j], alpha=idle) if idle > 1e-9 else total
         return Blocks(tuple(base))
-
-    def _client_weights(self, silo: int, clients: Ids, weights: ClientWeights) -> Tensor:
-        total = len(clients) if weights == "at_work" else self._clients(silo)
-        if weights in ("equal", "at_work") or total == 1:
-            return torch.full((len(clients),), 1.0 / total, dtype=torch.float64)
-        held = np.bincount(self.data.silos[silo].owners, minlength=total)
-        return torch.as_tensor(held[clients] / held.sum())
 
     def embed(
         self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None
@@ -246,7 +251,7 @@ class SimulatedFederation:
                 for s, (known, share) in enumerate(zip(knowns, batch.shares[j], strict=True))
             )
             problems[j] = Problem(
-                task=self.task, silo=j, parts=parts, start=earlier.get(j, blocks.base[j]),
+                task=self.task, silo=j, parts=parts, start=earlier.get(j, self._start(blocks, batch, j)),
                 head=None if self.task.holds_head(j) else frozen.head, columns=self._sharing.columns(j),
                 steps=steps, step_size=step_size, first=first, pull=pull, passes=frozen.passes[j],
                 seed=(self.coding.seed, batch.round),
@@ -254,7 +259,12 @@ class SimulatedFederation:
             self.traffic.work(j, batch.clients[j], _steps_worked(parts, first, steps))
             kind = choose(problems[j]) if self.strategy == "auto" else self.strategy
             self.chosen.setdefault(self.task.names[j], set()).add(kind)
-        return self._settle(Blocks(blocks.base, Moved(problems, self._solve)))
+        return self._settle(Blocks(blocks.base, Moved(problems, self._solve), blocks.branches))
+
+    def _start(self, blocks: Blocks, batch: Batch, silo: int) -> Tensor:
+        if self.branches is None:
+            return blocks.base[silo]
+        return self.branches.starts(blocks, silo, batch.clients[silo])
 
     def _settle(self, blocks: Blocks) -> Blocks:
         """Where every silo is one party there is nobody to average with: the client's block is the hub's."""

@@ -53,9 +53,11 @@ class GroupedFederation:
         """A fraction of the clients of every group."""
         return self._each(lambda group, _: group.select(fraction, round=round))
 
-    def broadcast(self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, within: Within = "silo") -> GroupBlocks:
-        """Hub (or server) to clients in every group."""
-        return self._each(lambda group, g: group.broadcast(blocks[g], batch[g], within=within))
+    def broadcast(
+        self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, within: Within = "silo", depth: int = 0
+    ) -> GroupBlocks:
+        """Hub (or server, or branches) to clients in every group."""
+        return self._each(lambda group, g: group.broadcast(blocks[g], batch[g], within=within, depth=depth))
 
     def average(
         self,
@@ -64,8 +66,11 @@ class GroupedFederation:
         *,
         weights: ClientWeights = "equal",
         within: Within = "silo",
+        depth: int = 0,
     ) -> GroupBlocks:
         """Clients to hub in every group, the local steps of all groups computed in one go."""
+        if self.groups[0].branches is not None:
+            return self._each(lambda group, g: group.average(blocks[g], batch[g], weights=weights, depth=depth))
         moved = [block.moved for block in blocks if block.moved is not None]
         if len(moved) < len(blocks):
             return blocks

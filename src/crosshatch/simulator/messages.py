@@ -37,7 +37,7 @@ class Routes:
                 self.traffic.server_to_hub(j, block, len(batch.clients[j]), call)
             else:
                 everyone = np.ones_like(batch.clients[j])
-                self.traffic.hub_to_clients(j, batch.clients[j], everyone, _Always(block), call)
+                self.traffic.hub_to_clients(j, batch.clients[j], everyone, Always(block), call)
 
     def blocks_up(self, batch: Batch, silo: int, size: int, within: Within) -> None:
         """Clients at work to hub (or server): their blocks (TDCD line 32)."""
@@ -47,7 +47,7 @@ class Routes:
             self.traffic.hub_to_server(silo, block, len(batch.clients[silo]), call)
         else:
             everyone = np.ones_like(batch.clients[silo])
-            self.traffic.clients_to_hub(silo, batch.clients[silo], everyone, _Always(block), call)
+            self.traffic.clients_to_hub(silo, batch.clients[silo], everyone, Always(block), call)
 
     def share(self, batch: Batch, receivers: Sequence[int]) -> None:
         """Clients to hub, hub to the receiving hubs, hub to clients (TDCD lines 13-22)."""
@@ -138,7 +138,7 @@ class Routes:
 
 
 @dataclass(frozen=True)
-class _Always:
+class Always:
     """The same message, whatever the rows."""
 
     specs: Specs

@@ -16,7 +16,7 @@ import torch
 
 from crosshatch import wire
 from crosshatch.meter import Meter
-from crosshatch.network import Clocks, Direction, Network
+from crosshatch.network import Clocks, Direction, Network, Seconds
 
 Ids = npt.NDArray[np.int64]
 Specs = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
@@ -48,19 +48,29 @@ class Traffic:
         """Every client with rows sends its hub one message; the hub waits for the last."""
         if self.free or silo in self.single:
             return
+        arrivals = self.clients_to_node(silo, clients, rows, contents, call)
+        self.clocks.hubs[silo] = arrivals.max(initial=self.clocks.hubs[silo])
+
+    def clients_to_node(self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call) -> Seconds:
+        """Every client with rows sends one message up; returns when they arrive."""
         sizes = self._client_sizes(silo, clients, rows, contents, call, "up")
         seconds = self.network.transfer("client-hub", "up", sizes, self.silos[silo], clients)
-        arrivals = (self.clocks.clients[silo] + seconds)[rows > 0]
-        self.clocks.hubs[silo] = arrivals.max(initial=self.clocks.hubs[silo])
+        arrivals: Seconds = (self.clocks.clients[silo] + seconds)[rows > 0]
+        return arrivals
 
     def hub_to_clients(self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call) -> None:
         """The hub sends every client with rows one message."""
-        if self.free or silo in self.single:
-            return
+        if not (self.free or silo in self.single):
+            self.node_to_clients(silo, clients, rows, contents, call, self.clocks.hubs[silo])
+
+    def node_to_clients(
+        self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call, when: Seconds | float
+    ) -> None:
+        """Whoever is above a client sends it one message at time `when`."""
         sizes = self._client_sizes(silo, clients, rows, contents, call, "down")
         seconds = self.network.transfer("client-hub", "down", sizes, self.silos[silo], clients)
         before = self.clocks.clients.get(silo)
-        arrival = self.clocks.hubs[silo] + seconds
+        arrival = when + seconds
         self.clocks.clients[silo] = (
             arrival if before is None else np.where(rows > 0, np.maximum(before, arrival), before)
         )
@@ -115,6 +125,17 @@ class Traffic:
             for _ in range(messages):
                 self.log((sender, receiver, call.round, call.exchange, call.step, specs))
         return float(self.network.transfer("group-server", direction, np.array([size]), self.silos[silo], None)[0])
+
+    def branch_leg(self, silo: int, branches: Ids, level: int, direction: Direction, specs: Specs, call: Call) -> float:
+        """One message between each of these branches and the node above it; returns the seconds it takes."""
+        size, name = self._size(specs, call), self.silos[silo]
+        self.meter.count(f"branch-hub {direction}", call.exchange, messages=len(branches), size=size * len(branches))
+        if self.log:
+            for branch in branches:
+                ends = (f"{name}#{level}.{branch}", f"{name}#{level - 1}")
+                sender, receiver = ends if direction == "up" else ends[::-1]
+                self.log((sender, receiver, call.round, call.exchange, call.step, specs))
+        return float(self.network.transfer("branch-hub", direction, np.array([size]), name, None)[0])
 
     def work(self, silo: int, clients: Ids, steps: Ids) -> None:
         """`steps[i]` local steps at the i-th client at work."""

@@ -15,10 +15,14 @@ Solver = Callable[[list[Problem], list[Tensor], bool], list[Tensor]]
 
 @dataclass(frozen=True)
 class Blocks:
-    """Weights of every silo: `base[j]` (p,) at its hub, and what its clients made of it in this round."""
+    """Weights of every silo: `base[j]` (p,) at its hub, and what its clients made of it in this round.
+
+    `branches[j]` (innermost branches, p) is where branches below the hub stand within a round; empty: as the hub.
+    """
 
     base: tuple[Tensor, ...]
     moved: Moved | None = None
+    branches: tuple[Tensor, ...] = ()
 
 
 @dataclass

@@ -1,0 +1,51 @@
+"""How much each client counts in its silo's average, and what arrives of the blocks where a codec stands in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crosshatch.exchanges import ClientWeights
+from crosshatch.simulator.batch import Batch, Ids
+from crosshatch.simulator.coding import Coding
+from crosshatch.simulator.values import Blocks
+
+
+def client_weights(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> Tensor:
+    """Weights of the clients at work, of `total` clients that hold the samples as `owners` says."""
+    if weights == "samples" and total > 1:
+        return torch.as_tensor(everyones_weights(owners, total, at_work, weights)[at_work])
+    counted = len(at_work) if weights == "at_work" else total
+    return torch.full((len(at_work),), 1.0 / counted, dtype=torch.float64)
+
+
+def everyones_weights(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> npt.NDArray[np.float64]:
+    """Weights of all clients of a silo, those not at work included.
+
+    >>> everyones_weights(np.array([0, 1, 1, 2]), 3, np.array([1, 2]), "samples")
+    array([0.25, 0.5 , 0.25])
+    """
+    counted = np.ones(total)
+    if weights == "samples":
+        counted = np.bincount(owners, minlength=total).astype(np.float64)
+    elif weights == "at_work":
+        counted = np.bincount(at_work, minlength=total).astype(np.float64)
+    share: npt.NDArray[np.float64] = counted / counted.sum()
+    return share
+
+
+def coded_sums(
+    blocks: Blocks, batch: Batch, shares: Mapping[int, Tensor], coding: Coding, clients: Sequence[int]
+) -> dict[int, Tensor]:
+    """Weighted sums of what arrives of the clients' blocks: each sends how far it moved from its silo's block."""
+    assert blocks.moved is not None
+    sums = {}
+    for j, rows in blocks.moved.rows().items():
+        base = blocks.base[j]
+        arrived = coding.vectors("average", str(j), rows - base, batch.clients[j], clients[j], round=batch.round)
+        sums[j] = shares[j].to(rows) @ (arrived + base)
+    return sums
