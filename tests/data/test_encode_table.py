@@ -104,6 +104,7 @@ def test_clipping_at_so_many_deviations() -> None:
         ([1.0, float("nan")], Preparation(), "column 'a' has 1 missing values"),
         (["x", None], Preparation(), "column 'a' has 1 missing values"),
         ([1.0, float("inf")], Preparation(impute="mean"), "column 'a' has 1 infinite values"),
+        ([1.0, 1e300], Preparation(), r"column 'a' has 1 infinite values \(or beyond 3.4e\+38\)"),
         ([1.0, float("inf")], Preparation(categorical=("a",)), "column 'a' has 1 infinite values"),
         (["x", "y"], Preparation(one_hot=False), "column 'a' holds categories: set data.one_hot"),
         ([str(i) for i in range(1001)], Preparation(), "1001 categories"),

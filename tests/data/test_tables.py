@@ -103,6 +103,16 @@ def with_column(name: str, values: Callable[[int], object]) -> Rows:
         (with_column("bad", lambda _: 1), {}, "a.csv.*all 20 labels are '1', one class only"),
         (with_column("sum", lambda i: float("inf") if i < 9 else i), {}, r"of a.csv.*column 'sum' has \d+ infinite"),
         (with_column("sum", lambda i: None if i < 9 else i), {}, r"of a.csv.*column 'sum' has \d+ missing"),
+        (
+            with_column("sum", lambda i: -1e300 if i == 6 else 0.5 * i),
+            {},
+            r"a.csv: column 'sum' has -1e\+300 in row 7, too large .*correct it, .* or leave it out \(data.leave_out\)",
+        ),
+        (
+            with_column("bad", lambda i: i),
+            {"target": "classes"},
+            "the 20 rows has a class of its own.*regression",
+        ),
         (people(), {"test_path": "a.csv"}, "id '0' is in .*a.csv and in .*a.csv"),
         (people(), {"path": "absent.csv"}, "no file .*absent.csv: check the path"),
         (people(), {"path": "a.xlsx"}, "a.xlsx: unsupported kind of file '.xlsx': use .csv"),
@@ -140,6 +150,30 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes) -> None:
     with pytest.raises(DataError, match=name) as caught:
         load_dataset(DataSettings(path=name, label="y"), base=tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "u,v,y\n1,2,0\n3,4,5,1\n", r"a.csv, line 3: 4 values, and the header names 3 columns: correct"),
+        ("a.csv", 'u,y\n"two\nlines",0\n3,4,1\n', r"a.csv, line 4: 3 values, and the header names 2 columns"),
+        ("a.tsv", "u\ty\n1,5\t0\n3\t4\t1\n", r"a.tsv, line 3: 3 values"),
+        ("a.csv", "u,y,u\n1,0,2\n", r"a.csv: 2 columns are called 'u': give each a name of its own"),
+        ("a.csv", '\ufeffy,"u, v","u, v"\n1,0,2\n', r"a.csv: 2 columns are called 'u, v'"),
+    ],
+)
+def test_headers_and_lines_that_do_not_fit(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=message) as caught:
+        load_dataset(DataSettings(path=name, label="y"), base=tmp_path)
+    assert "polars" not in str(caught.value)
+    assert "truncate" not in str(caught.value)
+
+
+def test_a_column_that_is_left_out_may_hold_anything(tmp_path: Path) -> None:
+    write(with_column("sum", lambda i: 1e300 * i), tmp_path / "a.csv")
+    settings = DataSettings(path="a.csv", id="id", label="bad", leave_out=("sum",))
+    assert load_dataset(settings, base=tmp_path).columns == ("age", "town")
 
 
 def test_a_test_file_without_a_column(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosshatch.data.encode_table import infinite_values, missing_values, replacement, spread
-from crosshatch.data.samples import Array
+from crosshatch.data.encode_table import large_values, missing_values, replacement, spread
+from crosshatch.data.samples import LARGEST, Array
 from crosshatch.data.settings import Preparation
 from crosshatch.errors import DataError
 
@@ -79,10 +79,10 @@ def forward_fill(x: Array) -> Array:
 
 
 def _missing(x: Array, names: tuple[str, ...], place: str) -> Array:
-    infinite = np.isinf(x).sum(axis=(0, 1))
-    if infinite.any():
-        first = int(np.flatnonzero(infinite)[0])
-        raise infinite_values(names[first], int(infinite[first]), place)
+    large = (np.abs(x) > LARGEST).sum(axis=(0, 1))
+    if large.any():
+        first = int(np.flatnonzero(large)[0])
+        raise large_values(names[first], int(large[first]), place)
     missing: Array = np.isnan(x)
     return missing
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from crosshatch.data.samples import Array
+from crosshatch.data.samples import LARGEST, Array
 from crosshatch.data.settings import Impute, Preparation
 from crosshatch.errors import DataError
 
@@ -112,13 +112,13 @@ def is_numeric(series: pl.Series, place: str) -> bool:
 
 
 def numbers(series: pl.Series, place: str) -> Array:
-    """A numeric column as float64 with NaN for missing values; infinity is an error."""
+    """A numeric column as float64 with NaN for missing values; infinity, or nearly so, is an error."""
     if not is_numeric(series, place):
         raise DataError(f"{place}: column '{series.name}' is text here and numbers elsewhere: make the files agree")
     values = np.asarray(series.cast(pl.Float64).to_numpy())  # null becomes NaN
-    infinite = int(np.isinf(values).sum())
-    if infinite:
-        raise infinite_values(series.name, infinite, place)
+    large = int((np.abs(values) > LARGEST).sum())
+    if large:
+        raise large_values(series.name, large, place)
     return values
 
 
@@ -159,10 +159,11 @@ def missing_values(name: str, count: int, place: str) -> DataError:
     )
 
 
-def infinite_values(name: str, count: int, place: str) -> DataError:
+def large_values(name: str, count: int, place: str) -> DataError:
     """The error for values that no preparation can mend."""
     return DataError(
-        f"{place}: column '{name}' has {count} infinite values: correct them or leave the column out (data.leave_out)"
+        f"{place}: column '{name}' has {count} infinite values (or beyond {LARGEST:.2g}): correct them or leave the "
+        "column out (data.leave_out)"
     )
 
 

@@ -92,7 +92,8 @@ def _join(
     frames: dict[str, pl.DataFrame] = {}
     ids: dict[str, Array] = {}
     for silo, (path, column) in sources.items():
-        frame = read_table(path)
+        own = [name.removeprefix(f"{silo}.") for name in settings.leave_out]  # `silo.column` where names repeat
+        frame = read_table(path, own)
         if column is None:
             raise DataError(
                 f"{path}: no id column is named, and silos with files of their own are joined on it: set data.id"

@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest value a column may have: single precision holds no more, and beyond 1e154 a deviation overflows."""
+
 Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
 Kind = Literal["table", "image", "sequence"]

@@ -28,6 +28,11 @@ def split_rows(
     else:
         _, first, unit = np.unique(together, return_index=True, return_inverse=True)
         chosen = _choose(y[first] if stratify else None, len(first), fraction, random)[unit.reshape(-1)]
+    if stratify and not chosen.any() and len(np.unique(y)) == len(y):
+        raise DataError(
+            f"every one of the {len(y)} rows has a class of its own, so none can be put aside for testing: "
+            "set data.target = 'regression' if the labels are a quantity, or give several rows a class"
+        )
     test = np.flatnonzero(chosen)
     train = np.flatnonzero(~chosen)
     if not len(test) or not len(train):

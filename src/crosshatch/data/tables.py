@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from crosshatch.data.assemble import Raw, plain_array
-from crosshatch.data.samples import Array, Samples
+from crosshatch.data.samples import LARGEST, Array, Samples
 from crosshatch.data.settings import DataSettings
 from crosshatch.data.sources import require_table
 from crosshatch.errors import DataError
@@ -18,33 +21,62 @@ from crosshatch.partition.features import unknown
 MISSING = ["", "NA", "N/A", "null", "NULL", "?"]
 
 
-def read_table(path: Path) -> pl.DataFrame:
-    """A .csv, .tsv or .parquet file with at least one row."""
+def read_table(path: Path, leave_out: Collection[str] = ()) -> pl.DataFrame:
+    """A .csv, .tsv or .parquet file with at least one row, and no number too large to train on but in `leave_out`."""
     require_table(path)
-    suffix = path.suffix.lower()
     try:
-        if suffix == ".parquet":
-            frame = pl.read_parquet(path)
-        else:
-            separator = "\t" if suffix == ".tsv" else ","
-            frame = pl.read_csv(path, separator=separator, null_values=MISSING, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, OSError) as error:
+        frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path)
+    except (pl.exceptions.PolarsError, csv.Error, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{path} is unreadable: {reason}; correct the file or save it again") from error
     if not frame.height:
         raise DataError(f"{path} has no rows: it needs a header line and at least one row")
+    for column in frame:
+        if column.dtype.is_float() and column.name not in leave_out:
+            _require_moderate(column, path)
     return frame
+
+
+def _read_text(path: Path) -> pl.DataFrame:
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        lines = csv.reader(file, delimiter=separator)
+        header = next((values for values in lines if values), [])
+        for name, times in Counter(header).items():
+            if times > 1:
+                raise DataError(f"{path}: {times} columns are called '{name}': give each a name of its own")
+        try:
+            return pl.read_csv(path, separator=separator, null_values=MISSING, infer_schema_length=None)
+        except pl.exceptions.PolarsError:
+            for values in lines:
+                if len(values) > len(header):
+                    raise DataError(
+                        f"{path}, line {lines.line_num}: {len(values)} values, and the header names {len(header)} "
+                        "columns: correct the line (a text with the separator in it needs quotes)"
+                    ) from None
+            raise
+
+
+def _require_moderate(column: pl.Series, path: Path) -> None:
+    """Refuse what single precision cannot hold; infinity is refused later, where the column is used."""
+    large = (column.abs() > LARGEST) & column.is_finite()
+    if large.any():
+        row = int(large.arg_true()[0])
+        raise DataError(
+            f"{path}: column '{column.name}' has {column[row]:.3g} in row {row + 1}, too large to train on "
+            f"(at most {LARGEST:.2g}): correct it, give the column in larger units, or leave it out (data.leave_out)"
+        )
 
 
 def read_one_file(settings: DataSettings, base: Path) -> Raw:
     """All columns from data.path; its id column is optional and not a feature."""
     assert settings.path is not None
     path = base / settings.path
-    train = _labelled(read_table(path), settings, path)
+    train = _labelled(read_table(path, settings.leave_out), settings, path)
     test = None
     if settings.test_path is not None:
         test_path = base / settings.test_path
-        test = _labelled(read_table(test_path), settings, test_path)
+        test = _labelled(read_table(test_path, settings.leave_out), settings, test_path)
         same_columns(train, test, path, test_path)
         no_common_id(train.ids, test.ids, path, test_path)
     assert isinstance(train.x, pl.DataFrame)
