@@ -129,15 +129,6 @@ def test_equal_runs_write_equal_bytes(make_config: MakeConfig, tmp_path: Path, n
     assert (tmp_path / "one" / "config.toml").read_bytes() == (tmp_path / "two" / "config.toml").read_bytes()
 
 
-def test_two_threads_agree_with_one(make_config: MakeConfig, tmp_path: Path) -> None:
-    before = torch.get_num_threads()
-    for threads in (1, 2):
-        train(make_config(run={"threads": threads}), out=tmp_path / str(threads))
-    torch.set_num_threads(before)
-    for one, two in zip(lines(tmp_path / "1"), lines(tmp_path / "2"), strict=True):
-        assert one == pytest.approx(two, rel=1e-5)
-
-
 def test_the_written_config_runs_again(make_config: MakeConfig, tmp_path: Path) -> None:
     train(make_config(network={"kind": "bandwidth", "step_seconds": "measure"}), out=tmp_path / "one")
     again = read_config(tmp_path / "one" / "config.toml")

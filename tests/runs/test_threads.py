@@ -1,0 +1,54 @@
+"""One thread against two: the same numbers to 1e-5, for every way in which local steps are computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from crosshatch.runs.train import train
+from tests.runs.conftest import MakeConfig
+from tests.runs.test_train import lines
+
+Sections = dict[str, dict[str, Any]]
+
+LINEAR: Sections = {}
+# Half images of 8 x 4 pixels, and ten columns folded into five points in time of two.
+CNN: Sections = {
+    "data": {"name": "digits", "limit": 300},
+    "federation": {"silos": [{"name": "a"}, {"name": "b"}], "split": "halves"},
+    "model": {"block": "cnn", "channels": 4, "dense": 8},
+    "evaluate": {"targets": []},
+}
+LSTM: Sections = {"model": {"block": "lstm", "hidden": [6], "steps": 5}}
+CASES = {
+    "linear": (LINEAR, "auto"),
+    "cnn": (CNN, "auto"),
+    "lstm, stacked": (LSTM, "stacked"),
+    "lstm, in a loop": (LSTM, "loop"),
+    "cnn with a head": (CNN | {"model": CNN["model"] | {"fusion": "head", "outputs": 5}}, "auto"),
+}
+
+
+@pytest.mark.parametrize("local_steps", [1, 4])
+@pytest.mark.parametrize("name", CASES)
+def test_two_threads_agree_with_one(make_config: MakeConfig, tmp_path: Path, name: str, local_steps: int) -> None:
+    sections, strategy = CASES[name]
+    before = torch.get_num_threads()
+    for threads in (1, 2):
+        config = make_config(
+            **sections, algorithm={"local_steps": local_steps}, run={"threads": threads, "strategy": strategy}
+        )
+        train(config, out=tmp_path / str(threads))
+    torch.set_num_threads(before)
+    rows = lines(tmp_path / "1")
+    for one, two in zip(rows, lines(tmp_path / "2"), strict=True):
+        assert one == pytest.approx(two, rel=1e-5)
+    assert rows[-1]["train_loss"] < rows[0]["train_loss"]  # something was learned, so there was something to compare
+    for silo in ("a", "b"):
+        models = [load_file(tmp_path / threads / "model" / f"{silo}.safetensors") for threads in ("1", "2")]
+        for key, weights in models[0].items():
+            torch.testing.assert_close(models[1][key], weights, rtol=1e-5, atol=1e-6)
