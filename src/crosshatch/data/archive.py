@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import zipfile
 import zlib
@@ -119,11 +118,14 @@ def _pixels_or_numbers(arrays: Archive, suffix: str, path: Path) -> Array:
 def _decode(data: Array, offsets: Array, path: Path) -> Array:
     """JPEG images laid end to end, image i in bytes offsets[i]..offsets[i+1]; all of one size (n, h, w, c)."""
     try:
-        image = importlib.import_module("PIL.Image")
+        from PIL import Image
     except ImportError as error:
-        raise DataError(f"{path} holds JPEG images and Pillow is not installed: run `pip install pillow`") from error
+        raise DataError(
+            f"{path} holds JPEG images and Pillow is not installed: run `pip install pillow`, or install crosshatch "
+            "with its extra 'images'"
+        ) from error
     pieces = (data[a:b].tobytes() for a, b in pairwise(offsets.tolist()))
-    return np.stack([np.asarray(image.open(io.BytesIO(piece))) for piece in pieces])
+    return np.stack([np.asarray(Image.open(io.BytesIO(piece))) for piece in pieces])
 
 
 def _kind(x: Array, path: Path) -> Kind:
