@@ -66,7 +66,13 @@ def test_equal_names_are_told_apart(write_run: WriteRun) -> None:
     assert [run.name for run in read_runs(paths)] == ["same (one)", "same (two)", "other"]
     (paths[0].parent / "deep").mkdir()
     twin = paths[0].rename(paths[0].parent / "deep" / "two")
-    assert len({run.name for run in read_runs([twin, paths[1]])}) == 2
+    assert [run.name for run in read_runs([twin, paths[1]])] == [f"same ({twin})", f"same ({paths[1]})"]
+
+
+def test_one_run_named_twice_is_numbered(write_run: WriteRun) -> None:
+    path, other = write_run("same", directory="one"), write_run("other")
+    assert [run.name for run in read_runs([path, path])] == ["same (1)", "same (2)"]
+    assert [run.name for run in read_runs([path, other, path])] == ["same (1)", "other", "same (2)"]
 
 
 @pytest.mark.parametrize(

@@ -82,12 +82,23 @@ def read_run(path: Path | str) -> Run:
 
 
 def read_runs(paths: Sequence[Path | str]) -> list[Run]:
-    """Several runs, told apart by their directories where names are equal."""
+    """Several runs; those of equal names are told apart by their folders, by whole paths, or else by numbers."""
     runs = [read_run(path) for path in paths]
-    names = Counter(run.name for run in runs)
-    runs = [replace(run, name=f"{run.name} ({run.path.name})") if names[run.name] > 1 else run for run in runs]
-    names = Counter(run.name for run in runs)
-    return [replace(run, name=f"{run.name} ({run.path})") if names[run.name] > 1 else run for run in runs]
+    names = [run.name for run in runs]
+    for name, times in Counter(names).items():
+        if times > 1:
+            same = [i for i, run in enumerate(runs) if run.name == name]
+            for i, mark in zip(same, _marks([runs[i].path for i in same]), strict=True):
+                names[i] = f"{name} ({mark})"
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+
+
+def _marks(paths: Sequence[Path]) -> list[str]:
+    """What is different about these paths, in few words; numbers where one occurs twice."""
+    for marks in ([path.name for path in paths], [str(path) for path in paths]):
+        if len(set(marks)) == len(paths):
+            return marks
+    return [str(number) for number in range(1, len(paths) + 1)]
 
 
 def _read(path: Path) -> str:
