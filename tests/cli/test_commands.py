@@ -92,6 +92,15 @@ def test_resume_of_a_finished_run(command: Command) -> None:
     ended = command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--resume")
     assert ended.code == 0
     assert "has finished already, after round 2" in ended.out
+    assert "no earlier run" not in ended.out
+
+
+def test_resume_without_an_earlier_run_says_so(command: Command) -> None:
+    ended = command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--resume")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("no earlier run in runs/quick: this one starts at round 0\nquick: ")
+    quiet = command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--resume", "--quiet", "--out", "other")
+    assert (quiet.code, quiet.out) == (0, "")
 
 
 def test_compare_and_report(command: Command) -> None:
@@ -101,6 +110,9 @@ def test_compare_and_report(command: Command) -> None:
     assert ended.code == 0
     assert "To reach AUC of at least 0.9" in ended.out
     assert Path("curves.html").stat().st_size > 10_000
+    twice = command("compare", "one", "one")
+    assert "one (1)" in twice.out
+    assert "one (2)" in twice.out
     assert command("report", "one").out == "one/report.html\n"
     assert command("report", "one", "two").out == "report.html\n"
     assert command("report", "one", "two", "--out", "page.html", "--target", "auc=0.8").code == 0

@@ -30,6 +30,8 @@ def run_train(
     from crosshatch.runs.train import train  # late: torch takes seconds, the config was checked without it
 
     out = Path("runs") / config.name if out is None else out
+    if resume and not quiet and not (out / "config.toml").is_file():
+        print(f"no earlier run in {out}: this one starts at round 0")
     with choose_watcher(quiet=quiet) as watcher:
         outcome = train(config, out=out, folder=data, resume=resume, watcher=watcher)
     if not outcome.finished:
