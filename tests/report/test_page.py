@@ -178,6 +178,17 @@ def test_many_runs_look_different(write_run: WriteRun) -> None:
     assert len({(run["color"], run["dash"]) for run in data["runs"]}) == 20
 
 
+def test_equal_curves_stay_visible_below_each_other(write_run: WriteRun) -> None:
+    names = ["one", "yard", "two", "three"]
+    paths = [write_run(name, algorithm="central" if name == "yard" else "tdcd") for name in names]
+    page = report(paths)
+    widths = [run["width"] for run in Page(page).data["runs"]]
+    assert widths[0] > widths[2] > widths[3] >= 2  # drawn in this order: each leaves the edges of those before it free
+    assert widths[1] > max(widths[0], widths[2]) + 2
+    for width in widths:
+        assert f'stroke-width="{width:g}"' in page  # the legend shows the same
+
+
 def test_long_curves_are_thinned() -> None:
     rows = [{"round": float(i)} for i in range(10 * MOST_POINTS + 7)]
     kept = [row["round"] for row in thin(rows)]

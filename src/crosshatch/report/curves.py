@@ -27,15 +27,15 @@ def curve_data(runs: Sequence[Run], targets: Sequence[Target]) -> dict[str, Any]
     metrics, axes = metric_order(runs), axes_of(runs)
     return {
         "runs": [
-            _curve(run, axes) | {"color": style.color, "dash": style.dash, "symbol": style.symbol}
+            _curve(run, axes) | {"color": style.color, "dash": style.dash, "symbol": style.symbol, "width": style.width}
             for run, style in zip(runs, run_styles(runs), strict=True)
         ],
         "axes": {axis.key: axis.label for axis in axes},
         "labels": {metric: metric_title(metric) for metric in metrics},
         "titles": {m: {axis.key: curve_title(runs, m, axis, targets) for axis in axes} for m in metrics},
         "targets": [
-            {"metric": target.metric, "value": target.value, "label": f"target {target.value:.4g}",
-             "arrivals": [_arrival(run, target, axes) for run in runs]}
+            {"metric": target.metric, "value": target.value, "higher": target.higher,
+             "label": f"target {target.value:.4g}", "arrivals": [_arrival(run, target, axes) for run in runs]}
             for target in targets
         ],
     }  # fmt: skip

@@ -5,6 +5,8 @@
   const metric = document.getElementById("metric");
   const log = document.getElementById("log");
   const buttons = [...document.querySelectorAll(".legend button")];
+  // the thinner above the wider
+  const order = [...data.runs.keys()].sort((a, b) => data.runs[b].width - data.runs[a].width);
   const shown = (index) => buttons[index].getAttribute("aria-pressed") === "true";
   // plotly reads a small HTML dialect in names: show them as they are
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -13,7 +15,7 @@
   function curve(run, index, axis, name, widest) {
     const y = run.y[name] || [];
     const common = { name: plain(run.name), type: "scatter", visible: shown(index), hoverinfo: "text" };
-    const line = { color: run.color, dash: run.dash, width: 2.5 };
+    const line = { color: run.color, dash: run.dash, width: run.width };
     const values = run.values[name] || [];
     const free = run.x[axis].every((value) => value === 0);
     if (free && widest > 0 && y.length) {
@@ -24,10 +26,10 @@
       return { ...common, x: [from, widest], y: [level, level], mode: "lines", line, text: [text, text] };
     }
     const text = run.hover.map((hover, i) => `<b>${plain(run.name)}: ${values[i]}</b><br>${hover}`);
-    const mode = y.length <= 60 ? "lines+markers" : "lines";
+    const mode = run.symbol ? "lines+markers" : "lines";
     // a logarithm has no place for the evaluation before training, at cost 0
     const x = run.x[axis].map((value) => (log.checked && value <= 0 ? null : value));
-    return { ...common, x, y, mode, line, text, marker: { size: 6, symbol: run.symbol, color: run.color } };
+    return { ...common, x, y, mode, line, text, marker: { size: run.width + 5, symbol: run.symbol, color: run.color, maxdisplayed: 12 } };
   }
 
   function smallest(axis) {
@@ -65,7 +67,7 @@
         type: "line", xref: "paper", x0: 0, x1: 1, y0: goal.value, y1: goal.value, layer: "between", line: { width: 1.5, dash: "dash" },
       })),
       annotations: goals.map((goal) => ({
-        xref: "paper", x: 1, xanchor: "right", y: falls ? Math.log10(goal.value) : goal.value, yanchor: "bottom", text: goal.label, showarrow: false, font: { size: 12 },
+        xref: "paper", x: 1, xanchor: "right", y: falls ? Math.log10(goal.value) : goal.value, yanchor: goal.higher ? "top" : "bottom", text: goal.label, showarrow: false, font: { size: 12 },
       })),
     };
     const config = {
@@ -73,7 +75,7 @@
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
     };
     const traces = [
-      ...data.runs.map((run, index) => curve(run, index, axis, name, widest)), ...goals.map((goal) => arrivals(goal, axis)),
+      ...order.map((index) => curve(data.runs[index], index, axis, name, widest)), ...goals.map((goal) => arrivals(goal, axis)),
     ];
     return Plotly.react(plot, traces, layout, config);
   }

@@ -176,7 +176,7 @@ def _section(title: str, body: str) -> str:
 def _swatch(style: Style) -> str:
     return (
         f'<svg class="swatch" viewBox="0 0 30 12" aria-hidden="true"><path d="M0 6H30" stroke="{style.color}" '
-        f'stroke-width="3" stroke-dasharray="{_DASHES[style.dash]}"/></svg>'
+        f'stroke-width="{style.width:g}" stroke-dasharray="{_DASHES[style.dash]}"/></svg>'
     )
 
 

@@ -9,31 +9,40 @@ from crosshatch.report.runs import Run
 
 # Okabe and Ito's palette without black (invisible in the dark) and yellow (invisible on white), the darker ones first.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-NEUTRAL = "#808080"
+NEUTRAL = "#B4B4B4"  # pale, yet to be seen on white and on black
 
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross")
 
 
+_BAND, _WIDEST, _THINNEST, _ALONE = 10.0, 7.0, 2.0, 2.5  # pixels
+
+
 @dataclass(frozen=True)
 class Style:
-    """How a run is drawn; `dash` and `symbol` are plotly's names."""
+    """How a run is drawn; `dash` and `symbol` are plotly's names (no symbol: none), `width` is in pixels."""
 
     color: str
     dash: str
     symbol: str
+    width: float
 
 
 def run_styles(runs: Sequence[Run]) -> tuple[Style, ...]:
-    """One style a run. Central training is the yardstick and not a rival: grey and dotted."""
+    """One style a run. Central training is the yardstick and not a rival: a broad pale band below the others.
+
+    Curves of equal runs lie on each other, so each is thinner than those drawn before it and leaves their edges free.
+    """
+    rivals = sum(not is_yardstick(run) for run in runs)
     styles = []
     position = 0
     for run in runs:
         if is_yardstick(run):
-            styles.append(Style(NEUTRAL, "dot", "circle-open"))
+            styles.append(Style(NEUTRAL, "solid", "", _BAND))
             continue
         turn, place = divmod(position, len(OKABE_ITO))
-        styles.append(Style(OKABE_ITO[place], _DASHES[turn % len(_DASHES)], _SYMBOLS[place]))
+        width = _WIDEST - (_WIDEST - _THINNEST) * (position + 1) / rivals if rivals > 1 else _ALONE
+        styles.append(Style(OKABE_ITO[place], _DASHES[turn % len(_DASHES)], _SYMBOLS[place], round(width, 1)))
         position += 1
     return tuple(styles)
 
