@@ -102,7 +102,9 @@ def test_limits_without_noise_and_the_warning_above_them(tmp_path: Path) -> None
         assert judged.above
         assert judged.bound.step_size == limit
         assert judged.bound.dominant == "start"
-        assert any(f"above {limit:.4g}, the limit of {name}" in warning for warning in plan.warnings)
+        assert f"{limit:.4g} ({name})" in plan.warnings[0]
+    assert len(plan.warnings) == 1
+    assert "lower algorithm.step_size if the loss rises" in plan.warnings[0]
     assert [advice.strategy for advice in plan.advice] == ["1", "2 paper", "2 derived", "3"]  # no noise: no "auto"
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from crosshatch.runs.plan import Outlook, Plan
 
 UPPER = "An upper bound by theory: expect far fewer."
+NEVER = "Never: noise alone keeps the bound above that; larger batches lower it, --target-gradient asks for less."
 
 
 def show_plan(
@@ -129,6 +130,8 @@ def _print(plan: Plan, console: Console) -> None:
         _say(console, "")
         console.print(table)
     _say(console, UPPER)
+    if any(outlook.forecast is None for outlook in plan.outlooks):
+        _say(console, NEVER)
     for warning in plan.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
 
@@ -201,7 +204,7 @@ def _forecast(plan: Plan) -> Table:
     for outlook in plan.outlooks:
         found = outlook.forecast
         if found is None:
-            table.add_row(outlook.theorem, human_number(outlook.step_size), "never", "larger batches", "")
+            table.add_row(outlook.theorem, human_number(outlook.step_size), "never", "-", "-")
         else:
             table.add_row(
                 outlook.theorem, human_number(outlook.step_size), human_count(found.rounds), human_bytes(found.bytes),

@@ -144,14 +144,16 @@ def _warn(judgements: tuple[Judgement, ...], algorithm: Planned, step_size: floa
     """About theorems that are about this setting: others promise nothing here anyway."""
     warnings = []
     concerned = [judgement for judgement in judgements if judgement.applies]
+    above = [f"{one.theorem.limit.stated:.4g} ({one.theorem.name})" for one in concerned if one.above]
+    if above:
+        warnings.append(
+            f"algorithm.step_size = {step_size:.4g} is above the largest for which the theory promises convergence: "
+            f"{', '.join(above)}. These limits are worst cases, and larger steps usually train well: try it with "
+            "`crosshatch train`, and lower algorithm.step_size if the loss rises"
+        )
     for judgement in concerned:
         name, limit = judgement.theorem.name, judgement.theorem.limit
-        if judgement.above:
-            warnings.append(
-                f"algorithm.step_size = {step_size:.4g} is above {limit.stated:.4g}, the limit of {name}: "
-                "it promises nothing there"
-            )
-        elif step_size > limit.supports * _CLOSE:
+        if not judgement.above and step_size > limit.supports * _CLOSE:
             warnings.append(
                 f"algorithm.step_size = {step_size:.4g} is within the stated limit of {name}, {limit.stated:.4g}, but "
                 f"above {limit.supports:.4g}, up to which its proof can be followed"
