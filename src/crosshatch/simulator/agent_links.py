@@ -6,6 +6,7 @@ server answers when the last token has arrived.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from crosshatch.simulator.traffic import Message, Specs
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
+Numbers = Sequence[int]
 _LONGER = (128, 256, 2**16, 2**32)  # from these numbers on a header's integer takes more bytes
 
 
@@ -37,12 +39,12 @@ class AgentLinks:
     shape: tuple[int, int]  # samples, scores a sample
     log: Callable[[Message], None] | None = None
 
-    _seconds: dict[tuple[str, Direction, int, int], float] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[Direction, int, str, int, int], tuple[int, float]] = field(default_factory=dict, repr=False)
     _steps: dict[int, float] = field(default_factory=dict, repr=False)
 
     def send(
-        self, senders: Ids, receivers: Ids, exchange: str, *, round: int, steps: Ids, mutual: bool = False
-    ) -> Seconds:
+        self, senders: Numbers, receivers: Numbers, exchange: str, *, round: int, steps: Numbers, mutual: bool = False
+    ) -> list[float]:
         """One message from each sender to its receiver; how long each takes. `steps` tells messages of a round apart.
 
         A `mutual` exchange, both ways at once, is timed as one.
@@ -53,13 +55,13 @@ class AgentLinks:
             self._tell(names, exchange, round, steps)
         return seconds
 
-    def to_server(self, senders: Ids, exchange: str, *, round: int, steps: Ids) -> Seconds:
+    def to_server(self, senders: Numbers, exchange: str, *, round: int, steps: Numbers) -> list[float]:
         """One message from each agent to the server."""
         if self.log:
             self._tell([(self.agents[a], "server") for a in senders], exchange, round, steps)
         return self._send("agent-server", "up", "up", senders, exchange, round, steps)
 
-    def from_server(self, receivers: Ids, exchange: str, *, round: int, steps: Ids) -> Seconds:
+    def from_server(self, receivers: Numbers, exchange: str, *, round: int, steps: Numbers) -> list[float]:
         """One message from the server to each agent."""
         if self.log:
             self._tell([("server", self.agents[a]) for a in receivers], exchange, round, steps)
@@ -72,29 +74,36 @@ class AgentLinks:
         return self._steps[agent]
 
     def _send(
-        self, link: str, label: Direction, direction: Direction, agents: Ids, exchange: str, round: int, steps: Ids
-    ) -> Seconds:
-        content: Specs = ((self.dtype, self.shape),)
-        seconds = np.empty(len(agents))
-        total = 0
-        for i, (agent, step) in enumerate(zip(agents.tolist(), steps.tolist(), strict=True)):
-            size = wire.size(_as_long(round), exchange, content, step=_as_long(step))
+        self, link: str, label: Direction, direction: Direction, agents: Numbers, exchange: str, round: int,
+        steps: Numbers,
+    ) -> list[float]:  # fmt: skip
+        seconds, total, long = [], 0, _as_long(round)
+        for agent, step in zip(agents, steps, strict=True):
+            key = (direction, agent, exchange, long, _as_long(step))
+            if key not in self._known:
+                self._known[key] = self._find(link, *key)
+            size, taken = self._known[key]
+            seconds.append(taken)
             total += size
-            key = (link, direction, agent, size)
-            if key not in self._seconds:
-                sent = np.array([size])
-                self._seconds[key] = float(self.network.transfer(link, direction, sent, self.agents[agent], None)[0])
-            seconds[i] = self._seconds[key]
-        if len(agents):
-            self.meter.count(f"{link} {label}", exchange, messages=len(agents), size=total)
+        if seconds:
+            self.meter.count(f"{link} {label}", exchange, messages=len(seconds), size=total)
         return seconds
 
-    def _tell(self, ends: list[tuple[str, str]], exchange: str, round: int, steps: Ids) -> None:
+    def _find(
+        self, link: str, direction: Direction, agent: int, exchange: str, round: int, step: int
+    ) -> tuple[int, float]:
+        """Size and seconds of a message."""
+        content: Specs = ((self.dtype, self.shape),)
+        size = wire.size(round, exchange, content, step=step)
+        seconds = self.network.transfer(link, direction, np.array([size]), self.agents[agent], None)
+        return size, float(seconds[0])
+
+    def _tell(self, ends: list[tuple[str, str]], exchange: str, round: int, steps: Numbers) -> None:
         assert self.log is not None
-        for (sender, receiver), step in zip(ends, steps.tolist(), strict=True):
+        for (sender, receiver), step in zip(ends, steps, strict=True):
             self.log((sender, receiver, round, exchange, step, ((self.dtype, self.shape),)))
 
 
 def _as_long(number: int) -> int:
     """A number whose encoding is as long, the same for most: sizes are then found once, not in every round."""
-    return max((limit for limit in _LONGER if number >= limit), default=0)
+    return 0 if number < _LONGER[0] else _LONGER[bisect(_LONGER, number) - 1]

@@ -2,22 +2,21 @@
 
 Three ways to the same steps, by what the block is:
 
-- `gram`: a linear block under the squared loss. The gradient follows from X'X, so the features are touched twice a
-  visit instead of twice a step;
+- `gram`: a linear block under the squared loss, from X'X (`crosshatch.simulator.linear_visits`);
 - `linear`: a linear block under any loss;
 - `module`: anything else, by automatic differentiation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from crosshatch.simulator.linear_visits import FromGram, StepByStep, Visits
 from crosshatch.simulator.local.chain import as_chain
 from crosshatch.task.losses import Loss, Squared
 from crosshatch.task.regulariser import Regulariser
@@ -37,7 +36,6 @@ class Agent:
     x: Tensor
     y: Tensor
     width: int  # of the embeddings: scores a sample
-    _map: tuple[float, Tensor] | None = field(default=None, repr=False)
 
     @cached_property
     def way(self) -> Way:
@@ -49,6 +47,15 @@ class Agent:
         few = self.x.shape[1] <= self.x.shape[0]
         return "gram" if plain and few and isinstance(self.loss, Squared) else "linear"
 
+    @cached_property
+    def _plain(self) -> Visits | None:
+        """For a linear block with one score a sample and no bias."""
+        if self.way == "gram":
+            return FromGram(self.x, self.y, self.task.regulariser)
+        if self.way == "linear" and self.width == 1 and self.task.layouts[self.silo].size == self.x.shape[1]:
+            return StepByStep(self.x, self.y, self.task.regulariser, self.loss.name == "logistic")
+        return None
+
     @property
     def is_linear(self) -> bool:
         """Whether outputs are linear in the block's parameters, so that averages of outputs are outputs of averages."""
@@ -57,16 +64,6 @@ class Agent:
     @property
     def loss(self) -> Loss:
         return self.task.loss
-
-    @cached_property
-    def gram(self) -> Tensor:
-        """X'X (d, d)."""
-        return self.x.T @ self.x
-
-    @cached_property
-    def _pulled_labels(self) -> Tensor:
-        """X'y (d,)."""
-        return self.x.T @ self.y
 
     @cached_property
     def smoothness(self) -> float:
@@ -97,56 +94,12 @@ class Agent:
 
     def visit(self, theta: Tensor, scores: Tensor, *, steps: int, step_size: float) -> None:
         """Q proximal steps, in place: `theta` (p,) is the token's copy of this block, `scores` (n, e) the token."""
-        if self.way == "gram":
-            self._visit_gram(theta, scores[:, 0], steps, step_size)
-        elif self.way == "linear" and self.width == 1 and len(theta) == self.x.shape[1]:
-            self._visit_plain(theta, scores[:, 0], steps, step_size)
+        if self._plain is not None:
+            self._plain(theta, scores.view(-1), steps, step_size)
         elif self.way == "linear":
             self._visit_linear(theta, scores, steps, step_size)
         else:
             self._visit_module(theta, scores, steps, step_size)
-
-    def _visit_gram(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
-        """One step is `prox(theta - step (X'(z - y) + X'X (theta - start)))`: an affine map, then a soft threshold."""
-        regulariser, start = self.task.regulariser, theta.clone()
-        scale = 1.0 / (1.0 + step * regulariser.l2)
-        if self._map is None or self._map[0] != step:
-            matrix = self.gram.mul(-step * scale)
-            matrix.diagonal().add_(scale)
-            self._map = (step, matrix)
-        matrix = self._map[1]
-        gradient = torch.mv(self.x.T, z - self.y)
-        # theta+ = matrix @ theta + constant: the part of the start in the gradient is -(matrix - scale) @ start
-        constant = torch.add(start, gradient, alpha=-step).mul_(scale).addmv_(matrix, start, alpha=-1.0)
-        threshold = step * regulariser.l1 * scale
-        now = start
-        for _ in range(steps):
-            now = torch.addmv(constant, matrix, now)
-            if threshold:
-                now = functional.softshrink(now, threshold)
-        theta.copy_(now)
-        z.addmv_(self.x, now - start)
-
-    def _visit_plain(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
-        """One score a sample and no bias: two products a step, and as little as possible beside them.
-
-        The derivative is `predict(z) - y`, so the labels' part of the gradient, X'y, is the same in every step.
-        """
-        regulariser, turned = self.task.regulariser, self.x.T
-        scale, threshold = 1.0 / (1.0 + step * regulariser.l2), step * regulariser.l1
-        logistic, labels = self.loss.name == "logistic", self._pulled_labels * step
-        predicted, moved, now = torch.empty_like(z) if logistic else z, torch.empty_like(theta), theta
-        for _ in range(steps):
-            if logistic:
-                torch.sigmoid(z, out=predicted)
-            after = torch.addmv(torch.add(now, labels), turned, predicted, alpha=-step)
-            if threshold:
-                after = functional.softshrink(after, threshold)
-            if scale != 1.0:
-                after.mul_(scale)
-            z.addmv_(self.x, torch.sub(after, now, out=moved))
-            now = after
-        theta.copy_(now)
 
     def _visit_linear(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
         for _ in range(steps):

@@ -52,7 +52,7 @@ class SimulatedDuals:
 
     def __post_init__(self) -> None:
         """Both directions of every edge, and where each block stands among all parameters."""
-        pairs = sorted((a, b) for u, v in self.graph.edges for a, b in ((u, v), (v, u)))
+        self._pairs = pairs = sorted((a, b) for u, v in self.graph.edges for a, b in ((u, v), (v, u)))
         self._senders: Ids = np.array([a for a, _ in pairs], dtype=np.int64)
         self._receivers: Ids = np.array([b for _, b in pairs], dtype=np.int64)
         sizes = [agent.task.layouts[agent.silo].size for agent in self.agents]
@@ -85,10 +85,9 @@ class SimulatedDuals:
 
     def compare(self, duals: Duals, *, round: int) -> Duals:
         """`s+ = s - mu_x L y` with the graph's Laplacian L, and `2 s+ - s`; everybody waits for the last neighbour."""
-        steps = np.zeros(len(self._senders), dtype=np.int64)
-        seconds = self.links.send(
-            self._senders, self._receivers, "compare duals", round=round, steps=steps, mutual=True
-        )
+        steps = [0] * len(self._pairs)
+        senders, receivers = [a for a, _ in self._pairs], [b for _, b in self._pairs]
+        seconds = self.links.send(senders, receivers, "compare duals", round=round, steps=steps, mutual=True)
         arrivals = duals.seconds[self._senders] + seconds
         np.maximum.at(duals.seconds, self._receivers, arrivals)
         differences = torch.einsum("kj,jne->kne", self._laplacian, duals.duals)

@@ -30,6 +30,7 @@ from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.forward import forward
 from crosshatch.simulator.graph_course import DualCourse, TokenCourse
 from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.simulator.linear_visits import by_columns
 from crosshatch.simulator.local.solve import Strategy
 from crosshatch.simulator.memory import keep_freed_memory
 from crosshatch.simulator.tokens import SimulatedTokens
@@ -90,6 +91,8 @@ class Simulator:
         self.threads = engine.threads
         self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens | SimulatedDuals
         self.course: Course
+        if isinstance(algorithm, TokenAlgorithm | DualAlgorithm):
+            self.data = by_columns(self.data)
         if isinstance(algorithm, TokenAlgorithm):
             tokens = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
             self.federation, self.course = tokens, TokenCourse(tokens, algorithm, tokens.begin())

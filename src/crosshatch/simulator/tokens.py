@@ -49,6 +49,7 @@ class SimulatedTokens:
         ends = np.cumsum([len(weights) for weights in self.start]).tolist()
         self._spans = [slice(high - len(weights), high) for high, weights in zip(ends, self.start, strict=True)]
         self._linear = all(agent.is_linear for agent in self.agents)
+        self._viewed: tuple[Tensor, Tensor, list[Tensor], list[Tensor]] | None = None
         names = self.links.agents
         self.chosen = {name: agent.way for name, agent in zip(names, self.agents, strict=True)}
 
@@ -71,15 +72,24 @@ class SimulatedTokens:
 
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
         """Token by token: visits of different agents touch different features."""
-        for g in np.argsort(tokens.seconds, kind="stable").tolist():  # who comes first is served first
-            k = int(tokens.at[g])
-            agent = self.agents[k]
+        models, scores = self._rows(tokens)
+        at, seconds, free = tokens.at.tolist(), tokens.seconds, tokens.free
+        order = [0] if self.count == 1 else np.argsort(seconds, kind="stable").tolist()
+        for g in order:  # who comes first is served first
+            k = at[g]
+            agent, span = self.agents[k], self._spans[k]
             step = agent.largest_step if step_size is None else step_size
-            agent.visit(tokens.models[g, self._spans[k]], tokens.scores[g], steps=steps, step_size=step)
-            begin = max(tokens.seconds[g], tokens.free[k])
-            tokens.seconds[g] = tokens.free[k] = begin + steps * self.links.step_seconds(k)
+            theta = models[g].narrow(0, span.start, span.stop - span.start)
+            agent.visit(theta, scores[g], steps=steps, step_size=step)
+            seconds[g] = free[k] = max(seconds[g], free[k]) + steps * self.links.step_seconds(k)
             tokens.visits[k] += 1
         return tokens
+
+    def _rows(self, tokens: Tokens) -> tuple[list[Tensor], list[Tensor]]:
+        """Every token's model and scores; cutting them out anew takes as long as a small product."""
+        if self._viewed is None or self._viewed[0] is not tokens.models or self._viewed[1] is not tokens.scores:
+            self._viewed = (tokens.models, tokens.scores, list(tokens.models), list(tokens.scores))
+        return self._viewed[2], self._viewed[3]
 
     def average_met(self, tokens: Tokens) -> Tokens:
         """Tokens at one agent wait for each other and go on as equals."""
@@ -99,25 +109,26 @@ class SimulatedTokens:
         if not self._linear:
             self._add_up(tokens, "average tokens", round=round)
             return tokens
-        numbers = np.arange(self.count)
-        up = self.links.to_server(tokens.at, "average tokens", round=round, steps=numbers)
+        at, numbers = tokens.at.tolist(), range(self.count)
+        up = self.links.to_server(at, "average tokens", round=round, steps=numbers)
         last = (tokens.seconds + up).max()
         tokens.scores[:] = tokens.scores.mean(0, keepdim=True)
-        tokens.seconds = last + self.links.from_server(tokens.at, "average tokens", round=round, steps=numbers)
+        down = self.links.from_server(at, "average tokens", round=round, steps=numbers)
+        tokens.seconds = last + np.array(down)
         return tokens
 
     def _add_up(self, tokens: Tokens, exchange: str, *, round: int) -> None:
         """Every agent sends its block's outputs, the server returns their sum to the tokens' holders."""
-        everyone = np.arange(len(self.agents))
+        everyone = range(len(self.agents))
         ready = tokens.free.copy()
         np.maximum.at(ready, tokens.at, tokens.seconds)
         last = (ready + self.links.to_server(everyone, exchange, round=round, steps=everyone)).max()
         total = tokens.scores.new_zeros(tokens.scores.shape[1:])
         for k in everyone:
-            total += self._embed(tokens, int(k))
+            total += self._embed(tokens, k)
         tokens.scores[:] = total
-        numbers = np.arange(self.count)
-        tokens.seconds = last + self.links.from_server(tokens.at, exchange, round=round, steps=numbers)
+        down = self.links.from_server(tokens.at.tolist(), exchange, round=round, steps=range(self.count))
+        tokens.seconds = last + np.array(down)
 
     def _embed(self, tokens: Tokens, agent: int) -> Tensor:
         return self.agents[agent].embed(tokens.models[0, self._spans[agent]])
@@ -125,10 +136,12 @@ class SimulatedTokens:
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
         """A message for every token that moves."""
         after = self.walk.next(tokens.at, round, stay=stay)
-        moving = np.flatnonzero(after != tokens.at)
-        tokens.seconds[moving] += self.links.send(
-            tokens.at[moving], after[moving], "pass token", round=round, steps=moving
-        )
+        before, now = tokens.at.tolist(), after.tolist()
+        moving = [g for g in range(self.count) if before[g] != now[g]]
+        senders, receivers = [before[g] for g in moving], [now[g] for g in moving]
+        seconds = self.links.send(senders, receivers, "pass token", round=round, steps=moving)
+        for g, taken in zip(moving, seconds, strict=True):
+            tokens.seconds[g] += taken
         tokens.at = after
         return tokens
 

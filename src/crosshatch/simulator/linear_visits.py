@@ -1,0 +1,142 @@
+"""Visits at agents whose block is linear, with one score a sample and no bias: as little as possible beside products.
+
+A step is `theta+ = prox(theta - step X'(predict(z) - y))` and `z+ = z + X (theta+ - theta)`. Features lie by column
+(`by_columns`), in which both products are faster. Nothing is kept that is as long as the samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.task.regulariser import Regulariser
+
+_EIGEN = 512  # up to so many columns the Gram matrix is taken apart
+
+
+class Visits(Protocol):
+    """How an agent of this kind does a visit."""
+
+    def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
+        """Q proximal steps of a size, in place: `theta` (d,) is the block, `z` (n,) the token."""
+        ...
+
+
+def by_columns(data: FederatedData) -> FederatedData:
+    """The same data with every silo's training features stored column after column."""
+    silos = [replace(s, train=s.train.T.contiguous().T) if s.train.dim() == 2 else s for s in data.silos]
+    return replace(data, silos=tuple(silos))
+
+
+@dataclass
+class StepByStep:
+    """Two products with the features a step: any loss whose derivative is `predict(z) - y`."""
+
+    x: Tensor
+    y: Tensor
+    regulariser: Regulariser
+    logistic: bool
+
+    @cached_property
+    def _labels(self) -> Tensor:
+        """X'y (d,): the labels' part of the gradient is the same in every step."""
+        return torch.mv(self.x.T, self.y)
+
+    def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
+        """The step as above."""
+        x, turned, labels, logistic = self.x, self.x.T, self._labels, self.logistic
+        scale = 1.0 / (1.0 + step * self.regulariser.l2)
+        threshold, back = step * self.regulariser.l1 * scale, -step * scale
+        predicted = torch.empty_like(z) if logistic else z
+        now, after, moved = theta, torch.empty_like(theta), torch.empty_like(theta)
+        for _ in range(steps):
+            if logistic:
+                torch.sigmoid(z, out=predicted)
+            torch.add(now, labels, alpha=step, out=after).addmv_(turned, predicted, beta=scale, alpha=back)
+            if threshold:
+                after = functional.softshrink(after, threshold)
+            z.addmv_(x, torch.sub(after, now, out=moved))
+            now, after = after, now
+        if now is not theta:
+            theta.copy_(now)
+
+
+@dataclass
+class FromGram:
+    """The squared loss from X'X: the features are touched twice a visit instead of twice a step.
+
+    With an l1 term every step is a product with a matrix (d, d) and a soft threshold. Without one Q steps are one
+    linear map. It is diagonal in the eigenvectors of X'X: along one with eigenvalue v each further step is
+    `(1 - step v) / (1 + step l2)` of the one before, and their sum is known.
+    """
+
+    x: Tensor
+    y: Tensor
+    regulariser: Regulariser
+    _map: tuple[float, Tensor] | None = field(default=None, repr=False)
+    _sums: tuple[tuple[float, int], Tensor] | None = field(default=None, repr=False)
+
+    @cached_property
+    def _gram(self) -> Tensor:
+        return self.x.T @ self.x
+
+    @cached_property
+    def _minus_labels(self) -> Tensor:
+        """-X'y (d,)."""
+        return -torch.mv(self.x.T, self.y)
+
+    @cached_property
+    def _eigen(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Eigenvalues, eigenvectors as columns, and as rows."""
+        wide = self.x.double()
+        values, vectors = torch.linalg.eigh(wide.T @ wide)
+        columns = vectors.to(self.x.dtype).contiguous()
+        return values, columns, columns.T.contiguous()
+
+    def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
+        """All steps at once where that can be."""
+        gradient = torch.addmv(self._minus_labels, self.x.T, z)
+        if self.regulariser.l1 or len(theta) > _EIGEN:
+            moved = self._one_by_one(theta, gradient, steps, step)
+        else:
+            _, columns, rows = self._eigen
+            if self.regulariser.l2:
+                gradient.add_(theta, alpha=self.regulariser.l2)
+            moved = torch.mv(columns, torch.mv(rows, gradient).mul_(self._sum(steps, step)))
+        theta.add_(moved)
+        z.addmv_(self.x, moved)
+
+    def _sum(self, steps: int, step: float) -> Tensor:
+        """What Q steps move by for a gradient of one, along each eigenvector."""
+        if self._sums is None or self._sums[0] != (step, steps):
+            scale = 1.0 / (1.0 + step * self.regulariser.l2)
+            ratio = (1.0 - step * self._eigen[0]) * scale
+            total = torch.ones_like(ratio)
+            for _ in range(steps - 1):
+                total = total * ratio + 1.0
+            self._sums = ((step, steps), (total * (-step * scale)).to(self.x.dtype))
+        return self._sums[1]
+
+    def _one_by_one(self, start: Tensor, gradient: Tensor, steps: int, step: float) -> Tensor:
+        """One step is `prox(theta - step (gradient + X'X (theta - start)))`: an affine map, then a soft threshold."""
+        scale = 1.0 / (1.0 + step * self.regulariser.l2)
+        threshold = step * self.regulariser.l1 * scale
+        if self._map is None or self._map[0] != step:
+            matrix = self._gram.mul(-step * scale)
+            matrix.diagonal().add_(scale)
+            self._map = (step, matrix)
+        matrix = self._map[1]
+        # theta+ = matrix @ theta + constant: the part of the start in the gradient is -(matrix - scale) @ start
+        constant = torch.add(start, gradient, alpha=-step).mul_(scale).addmv_(matrix, start, alpha=-1.0)
+        now = start
+        for _ in range(steps):
+            now = torch.addmv(constant, matrix, now)
+            if threshold:
+                now = functional.softshrink(now, threshold)
+        return now - start
