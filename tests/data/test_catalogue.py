@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crosshatch.data.archive import locate
 from crosshatch.data.build import build, load_dataset
 from crosshatch.data.catalogue import KNOWN, check, rows
 from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
@@ -16,8 +17,8 @@ from crosshatch.errors import DataError
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
 def test_the_files_are_what_was_published(data_folder: Path, name: str) -> None:
-    if not (data_folder / f"{name}.npz").is_file():
-        pytest.skip(f"no {name}.npz in the data folder")
+    if not locate(data_folder, name).is_file():
+        pytest.skip(f"no {name} in the data folder")
     findings = check(name, data_folder)
     assert len(findings) >= 4
     assert [finding for finding in findings if not finding.ok] == []

@@ -1,4 +1,7 @@
-"""Sets in a data folder: `NAME.npz` with `x_train, y_train, x_test, y_test` or `x, y`, never pickled objects."""
+"""Sets in a data folder: `NAME.npz` with `x_train, y_train, x_test, y_test` or `x, y`, never pickled objects.
+
+Or text files as `crosshatch.data.challenge` describes them.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import polars as pl
 from numpy.lib.npyio import NpzFile
 
 from crosshatch.data.assemble import Raw
+from crosshatch.data.challenge import FIRST, read_challenge
 from crosshatch.data.samples import Array, Kind, Samples
 from crosshatch.errors import DataError
 
@@ -55,12 +59,31 @@ class Archive(Mapping[str, Array]):
         return len(self._names)
 
 
+def locate(folder: Path, name: str) -> Path:
+    """The file by which a set is read; it need not be there."""
+    archive, text = folder / f"{name}.npz", folder / f"{name}{FIRST}"
+    return text if text.is_file() and not archive.is_file() else archive
+
+
+def names_in(folder: Path) -> list[str]:
+    """All sets of a folder."""
+    return sorted(
+        {p.stem for p in folder.glob("*.npz")} | {p.name.removesuffix(FIRST) for p in folder.glob(f"*{FIRST}")}
+    )
+
+
+def open_set(path: Path) -> Mapping[str, Array]:
+    """The arrays behind a located file."""
+    return read_challenge(path) if path.name.endswith(FIRST) else Archive(path)
+
+
 def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | None = None) -> Raw:
     """Any archive laid out like the known ones; a dimension more or less says what it holds.
 
     `x` of 2 dimensions is a table, 3 dimensions of integers or 4 are images, 3 dimensions of floats a sequence.
     """
-    arrays = Archive(path)
+    arrays = open_set(path)
+    name = path.name.removesuffix(FIRST).removesuffix(".npz")
     suffix = "_train" if "x_train" in arrays or "jpeg_train" in arrays else ""
     x = _pixels_or_numbers(arrays, suffix, path)
     kind = _kind(x, path)
@@ -76,11 +99,13 @@ def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | N
             raise DataError(f"{path}: x_train is {x.shape} but x_test {x_test.shape}: all but the first must agree")
         test = _samples(arrays, "_test", x_test, kind, columns, path)
     left = len(arrays["y_val"]) if "y_val" in arrays else 0
-    notes = (f"{left} validation samples of {path.stem} are not used",) if left else ()
-    return Raw(path.stem, kind, train, test, columns, groups, notes=notes, train_rows=train_rows, split_by=split_by)
+    notes = (f"{left} validation samples of {name} are not used",) if left else ()
+    return Raw(name, kind, train, test, columns, groups, notes=notes, train_rows=train_rows, split_by=split_by)
 
 
-def _samples(arrays: Archive, suffix: str, x: Array, kind: Kind, columns: tuple[str, ...], path: Path) -> Samples:
+def _samples(
+    arrays: Mapping[str, Array], suffix: str, x: Array, kind: Kind, columns: tuple[str, ...], path: Path
+) -> Samples:
     if f"y{suffix}" not in arrays:
         raise DataError(f"{path} has no labels: expected an array 'y{suffix}'")
     y = arrays[f"y{suffix}"]
@@ -107,7 +132,7 @@ def _samples(arrays: Archive, suffix: str, x: Array, kind: Kind, columns: tuple[
     )
 
 
-def _pixels_or_numbers(arrays: Archive, suffix: str, path: Path) -> Array:
+def _pixels_or_numbers(arrays: Mapping[str, Array], suffix: str, path: Path) -> Array:
     if f"x{suffix}" in arrays:
         return arrays[f"x{suffix}"]
     if f"jpeg{suffix}" in arrays and f"offset{suffix}" in arrays:
@@ -140,7 +165,7 @@ def _kind(x: Array, path: Path) -> Kind:
     raise DataError(f"{path}: x has {x.ndim} dimensions: 2 (table), 3 (images, sequences) or 4 (images) are known")
 
 
-def _names(arrays: Archive, key: str, count: int, path: Path) -> tuple[str, ...]:
+def _names(arrays: Mapping[str, Array], key: str, count: int, path: Path) -> tuple[str, ...]:
     if key not in arrays:
         return tuple(f"x{i}" for i in range(count))
     names = tuple(arrays[key].astype(str).tolist())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosshatch.data.archive import Archive, read_archive
+from crosshatch.data.archive import locate, names_in, open_set, read_archive
 from crosshatch.data.assemble import Raw
 from crosshatch.data.builtin import BUILTIN
 from crosshatch.data.checks import (
@@ -198,6 +198,18 @@ KNOWN: dict[str, Known] = {
         ),
         train_rows=100,
     ),
+    "gisette": Known(
+        "CC BY 4.0",
+        "6000 + 1000 x 5000, 2 classes",
+        f"download {_UCI}/170 and put gisette_train.data, .labels and gisette_valid.data, .labels there as they are",
+        (
+            shape("x_train", 6000, 5000),
+            shape("x_test", 1000, 5000),
+            counts("y_train", 3000, 3000),
+            counts("y_test", 500, 500),
+            span("x_train", 0, 999),
+        ),
+    ),
 }
 
 
@@ -218,7 +230,7 @@ def check(name: str, folder: Path) -> list[Finding]:
     """Every check of a known set on the file in the folder."""
     if name not in KNOWN:
         raise DataError(str(unknown("data set", name, list(KNOWN), f"folder {folder}")))
-    archive = Archive(folder / f"{name}.npz")
+    archive = open_set(locate(folder, name))
     arrays = {key: archive[key] for key in archive}  # read once; most arrays serve several checks
     return [run_check(one, arrays) for one in KNOWN[name].checks]
 
@@ -227,7 +239,7 @@ def rows(folder: Path | None) -> list[Row]:
     """Built-in sets, known sets, and whatever else the folder holds."""
     listed = [Row(name, licence, size, True, 0, 0, source) for name, (licence, size, source) in BUILTIN.items()]
     for name, known in KNOWN.items():
-        present = folder is not None and (folder / f"{name}.npz").is_file()
+        present = folder is not None and locate(folder, name).is_file()
         findings: list[Finding] = []
         if present:
             assert folder is not None
@@ -246,7 +258,7 @@ def rows(folder: Path | None) -> list[Row]:
 
 def known_names(folder: Path | None) -> list[str]:
     """Everything that [data] may name: built in, known, or a file of the folder."""
-    own = sorted(path.stem for path in folder.glob("*.npz")) if folder is not None else []
+    own = names_in(folder) if folder is not None else []
     return list(dict.fromkeys([*BUILTIN, *KNOWN, *own]))
 
 
@@ -259,7 +271,7 @@ def read_known(name: str, path: Path) -> Raw:
 
 def _shape_of(folder: Path, name: str) -> str:
     try:
-        archive = Archive(folder / f"{name}.npz")
+        archive = open_set(locate(folder, name))
         return " x ".join(str(size) for size in archive["x_train" if "x_train" in archive else "x"].shape)
     except (DataError, KeyError):
         return "unreadable"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crosshatch.data.archive import locate
 from crosshatch.data.builtin import BUILTIN
 from crosshatch.data.catalogue import KNOWN, known_names
 from crosshatch.data.settings import DataSettings, FederationSettings
@@ -39,7 +40,7 @@ def require_named(name: str, folder: Path | None) -> Path | None:
     """The file of a set in the data folder; None for one that is built in."""
     if name in BUILTIN:
         return None
-    path = None if folder is None else folder / f"{name}.npz"
+    path = None if folder is None else locate(folder, name)
     if path is not None and path.is_file():
         return path
     if name in KNOWN:

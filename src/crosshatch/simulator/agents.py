@@ -48,8 +48,8 @@ class Agent:
         return "gram" if plain and few and isinstance(self.loss, Squared) else "linear"
 
     @cached_property
-    def _plain(self) -> Visits | None:
-        """For a linear block with one score a sample and no bias."""
+    def plain(self) -> Visits | None:
+        """The quick way, for a linear block with one score a sample and no bias."""
         if self.way == "gram":
             return FromGram(self.x, self.y, self.task.regulariser)
         if self.way == "linear" and self.width == 1 and self.task.layouts[self.silo].size == self.x.shape[1]:
@@ -94,8 +94,8 @@ class Agent:
 
     def visit(self, theta: Tensor, scores: Tensor, *, steps: int, step_size: float) -> None:
         """Q proximal steps, in place: `theta` (p,) is the token's copy of this block, `scores` (n, e) the token."""
-        if self._plain is not None:
-            self._plain(theta, scores.view(-1), steps, step_size)
+        if self.plain is not None:
+            self.plain(theta, scores.view(-1), steps, step_size)
         elif self.way == "linear":
             self._visit_linear(theta, scores, steps, step_size)
         else:

@@ -21,7 +21,7 @@ from crosshatch.task.losses import Squared
 
 @dataclass
 class Duals:
-    """All agents' values, changed in place; `ahead` and `sums_ahead` are extrapolated, for the next `ascend` only."""
+    """All agents' values; `ahead` and `sums_ahead` are extrapolated, for the next `ascend` only."""
 
     weights: Tensor  # (p,) all blocks side by side
     duals: Tensor  # (agents, n, 1)
@@ -51,13 +51,12 @@ class SimulatedDuals:
     chosen: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Both directions of every edge, and where each block stands among all parameters."""
+        """Both directions of every edge, the sizes of the blocks and the Laplacian."""
         self._pairs = pairs = sorted((a, b) for u, v in self.graph.edges for a, b in ((u, v), (v, u)))
         self._senders: Ids = np.array([a for a, _ in pairs], dtype=np.int64)
         self._receivers: Ids = np.array([b for _, b in pairs], dtype=np.int64)
-        sizes = [agent.task.layouts[agent.silo].size for agent in self.agents]
-        ends = np.cumsum(sizes).tolist()
-        self._spans = [slice(high - size, high) for high, size in zip(ends, sizes, strict=True)]
+        self._sizes = [agent.task.layouts[agent.silo].size for agent in self.agents]
+        self._step_seconds = np.array([self.links.step_seconds(k) for k in range(len(self.agents))])
         like = self.agents[0].x
         degrees = [self.graph.degree(k) for k in range(len(self.agents))]
         laplacian = torch.diag(torch.tensor(degrees, dtype=like.dtype))
@@ -68,19 +67,18 @@ class SimulatedDuals:
     def begin(self) -> Duals:
         """All zeros."""
         like = self.agents[0].x
-        weights = like.new_zeros(self._spans[-1].stop)
+        weights = like.new_zeros(sum(self._sizes))
         duals = like.new_zeros(len(self.agents), *self.links.shape)
         return Duals(weights, duals, duals.clone(), weights.clone(), duals.clone(), seconds=np.zeros(len(self.agents)))
 
     def descend(self, duals: Duals) -> Duals:
         """`w+ = prox(w - mu_w X' y)`, and `2 w+ - w` for the duals."""
-        for k, (agent, span) in enumerate(zip(self.agents, self._spans, strict=True)):
-            before = duals.weights[span]
-            moved = torch.add(before, agent.pull(duals.duals[k]), alpha=-self.steps.weights)
-            after = shrink(agent.task.regulariser, moved, self.steps.weights)
-            duals.ahead[span] = 2 * after - before
-            before.copy_(after)
-            duals.seconds[k] += self.links.step_seconds(k)
+        slopes = [agent.pull(dual) for agent, dual in zip(self.agents, duals.duals.unbind(), strict=True)]
+        moved = torch.add(duals.weights, torch.cat(slopes), alpha=-self.steps.weights)
+        after = shrink(self.agents[0].task.regulariser, moved, self.steps.weights)
+        duals.ahead = 2 * after - duals.weights
+        duals.weights = after
+        duals.seconds += self._step_seconds
         return duals
 
     def compare(self, duals: Duals, *, round: int) -> Duals:
@@ -100,8 +98,9 @@ class SimulatedDuals:
         """`y+ = prox(y + mu_y (X w + s))` of the agent's share, one of K, of the conjugate loss."""
         share = self.steps.duals / len(self.agents)
         moved = duals.sums_ahead
-        for k, (agent, span) in enumerate(zip(self.agents, self._spans, strict=True)):
-            agent.push(duals.ahead[span], moved[k])
+        blocks = torch.split(duals.ahead, self._sizes)
+        for agent, block, scores in zip(self.agents, blocks, moved.unbind(), strict=True):
+            agent.push(block, scores)
         moved.mul_(self.steps.duals).add_(duals.duals)
         labels = self.agents[0].y[:, None]
         if isinstance(self.agents[0].loss, Squared):
@@ -112,7 +111,7 @@ class SimulatedDuals:
 
     def model(self, duals: Duals) -> tuple[Tensor, ...]:
         """The blocks."""
-        return tuple(duals.weights[span].clone() for span in self._spans)
+        return tuple(block.clone() for block in torch.split(duals.weights, self._sizes))
 
 
 def logistic_proximal(v: Tensor, y: Tensor, share: float) -> Tensor:

@@ -51,7 +51,7 @@ class TokenCourse:
 
     def broken(self) -> str | None:
         """Whether a token has a NaN or an infinity."""
-        return None if isfinite(float(self.tokens.scores.sum())) else "a token is"
+        return "a token is" if self.federation.broken(self.tokens) else None
 
     def communications(self, messages: int) -> int:
         """Messages in units of one number a sample."""

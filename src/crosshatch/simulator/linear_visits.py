@@ -60,7 +60,7 @@ class StepByStep:
                 torch.sigmoid(z, out=predicted)
             torch.add(now, labels, alpha=step, out=after).addmv_(turned, predicted, beta=scale, alpha=back)
             if threshold:
-                after = functional.softshrink(after, threshold)
+                functional.softshrink(after, threshold, out=after)  # type: ignore[call-arg]  # missing in the stub
             z.addmv_(x, torch.sub(after, now, out=moved))
             now, after = after, now
         if now is not theta:
@@ -80,7 +80,7 @@ class FromGram:
     y: Tensor
     regulariser: Regulariser
     _map: tuple[float, Tensor] | None = field(default=None, repr=False)
-    _sums: tuple[tuple[float, int], Tensor] | None = field(default=None, repr=False)
+    _scaled: tuple[tuple[float, int], Tensor] | None = field(default=None, repr=False)
 
     @cached_property
     def _gram(self) -> Tensor:
@@ -92,12 +92,11 @@ class FromGram:
         return -torch.mv(self.x.T, self.y)
 
     @cached_property
-    def _eigen(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Eigenvalues, eigenvectors as columns, and as rows."""
-        wide = self.x.double()
-        values, vectors = torch.linalg.eigh(wide.T @ wide)
-        columns = vectors.to(self.x.dtype).contiguous()
-        return values, columns, columns.T.contiguous()
+    def _eigen(self) -> tuple[Tensor, Tensor]:
+        """Eigenvalues, and eigenvectors as columns."""
+        exact = self.x.double()
+        values, vectors = torch.linalg.eigh(exact.T @ exact)
+        return values, vectors.to(self.x.dtype).contiguous()
 
     def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
         """All steps at once where that can be."""
@@ -105,23 +104,23 @@ class FromGram:
         if self.regulariser.l1 or len(theta) > _EIGEN:
             moved = self._one_by_one(theta, gradient, steps, step)
         else:
-            _, columns, rows = self._eigen
             if self.regulariser.l2:
                 gradient.add_(theta, alpha=self.regulariser.l2)
-            moved = torch.mv(columns, torch.mv(rows, gradient).mul_(self._sum(steps, step)))
+            moved = torch.mv(self._eigen[1], torch.mv(self._rows(steps, step), gradient))
         theta.add_(moved)
         z.addmv_(self.x, moved)
 
-    def _sum(self, steps: int, step: float) -> Tensor:
-        """What Q steps move by for a gradient of one, along each eigenvector."""
-        if self._sums is None or self._sums[0] != (step, steps):
+    def _rows(self, steps: int, step: float) -> Tensor:
+        """The eigenvectors as rows, times what Q steps move by along each for a gradient of one."""
+        if self._scaled is None or self._scaled[0] != (step, steps):
+            values, columns = self._eigen
             scale = 1.0 / (1.0 + step * self.regulariser.l2)
-            ratio = (1.0 - step * self._eigen[0]) * scale
-            total = torch.ones_like(ratio)
+            ratio, total = (1.0 - step * values) * scale, torch.ones_like(values)
             for _ in range(steps - 1):
                 total = total * ratio + 1.0
-            self._sums = ((step, steps), (total * (-step * scale)).to(self.x.dtype))
-        return self._sums[1]
+            rows = columns.T * (total * (-step * scale)).to(columns.dtype)[:, None]
+            self._scaled = ((step, steps), rows.contiguous())
+        return self._scaled[1]
 
     def _one_by_one(self, start: Tensor, gradient: Tensor, steps: int, step: float) -> Tensor:
         """One step is `prox(theta - step (gradient + X'X (theta - start)))`: an affine map, then a soft threshold."""

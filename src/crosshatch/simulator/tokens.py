@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 
 import networkx as nx
 import numpy as np
@@ -17,6 +18,8 @@ from torch import Tensor
 from crosshatch.simulator.agent_links import AgentLinks, Ids, Seconds
 from crosshatch.simulator.agents import Agent
 from crosshatch.simulator.walks import Walk
+
+_VIEWS = 20_000  # kept at most, about 10 MB
 
 
 @dataclass
@@ -29,6 +32,27 @@ class Tokens:
     seconds: Seconds  # (tokens,) the time each has come to
     free: Seconds  # (agents,) when each agent has done its last visit
     visits: Ids  # (agents,) how many visits each has had
+
+
+class _Parts:
+    """Views of the tokens' tensors; to cut them out anew at every visit would take as long as a small product."""
+
+    def __init__(self, of: tuple[Tensor, Tensor]) -> None:
+        self.of = of
+        models, scores = of
+        self._rows, self._blocks = list(models), dict[tuple[int, int], Tensor]()
+        self.scores = list(scores)
+        self.flat = [rows.view(-1) for rows in self.scores]
+        self.first = scores[:, 0, 0]
+
+    def block(self, token: int, agent: int, span: slice) -> Tensor:
+        """An agent's part of a token's model."""
+        key = (token, agent)
+        if key not in self._blocks:
+            if len(self._blocks) >= _VIEWS:
+                self._blocks.clear()
+            self._blocks[key] = self._rows[token][span]
+        return self._blocks[key]
 
 
 @dataclass
@@ -49,7 +73,7 @@ class SimulatedTokens:
         ends = np.cumsum([len(weights) for weights in self.start]).tolist()
         self._spans = [slice(high - len(weights), high) for high, weights in zip(ends, self.start, strict=True)]
         self._linear = all(agent.is_linear for agent in self.agents)
-        self._viewed: tuple[Tensor, Tensor, list[Tensor], list[Tensor]] | None = None
+        self._parts: _Parts | None = None
         names = self.links.agents
         self.chosen = {name: agent.way for name, agent in zip(names, self.agents, strict=True)}
 
@@ -72,24 +96,34 @@ class SimulatedTokens:
 
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
         """Token by token: visits of different agents touch different features."""
-        models, scores = self._rows(tokens)
+        parts = self._cut(tokens)
         at, seconds, free = tokens.at.tolist(), tokens.seconds, tokens.free
         order = [0] if self.count == 1 else np.argsort(seconds, kind="stable").tolist()
         for g in order:  # who comes first is served first
             k = at[g]
-            agent, span = self.agents[k], self._spans[k]
+            agent, theta = self.agents[k], parts.block(g, k, self._spans[k])
             step = agent.largest_step if step_size is None else step_size
-            theta = models[g].narrow(0, span.start, span.stop - span.start)
-            agent.visit(theta, scores[g], steps=steps, step_size=step)
+            if agent.plain is not None:
+                agent.plain(theta, parts.flat[g], steps, step)
+            else:
+                agent.visit(theta, parts.scores[g], steps=steps, step_size=step)
             seconds[g] = free[k] = max(seconds[g], free[k]) + steps * self.links.step_seconds(k)
             tokens.visits[k] += 1
         return tokens
 
-    def _rows(self, tokens: Tokens) -> tuple[list[Tensor], list[Tensor]]:
-        """Every token's model and scores; cutting them out anew takes as long as a small product."""
-        if self._viewed is None or self._viewed[0] is not tokens.models or self._viewed[1] is not tokens.scores:
-            self._viewed = (tokens.models, tokens.scores, list(tokens.models), list(tokens.scores))
-        return self._viewed[2], self._viewed[3]
+    def _cut(self, tokens: Tokens) -> _Parts:
+        if self._parts is None or self._parts.of[0] is not tokens.models or self._parts.of[1] is not tokens.scores:
+            self._parts = _Parts((tokens.models, tokens.scores))
+        return self._parts
+
+    def broken(self, tokens: Tokens) -> bool:
+        """Whether a token has a NaN or an infinity.
+
+        Where blocks are linear one that is not finite spoils all scores, so one score a token is enough.
+        """
+        if self._linear:
+            return not all(map(isfinite, self._cut(tokens).first.tolist()))
+        return not isfinite(float(tokens.scores.sum()))
 
     def average_met(self, tokens: Tokens) -> Tokens:
         """Tokens at one agent wait for each other and go on as equals."""

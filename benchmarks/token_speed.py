@@ -1,0 +1,125 @@
+"""How fast visits are, and how much memory many agents take."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from statistics import median
+
+import numpy as np
+import torch
+
+from benchmarks.token_problem import Problem
+from crosshatch.algorithms.mtcd import MTCD, STCD
+from crosshatch.graphs import Graph
+from crosshatch.task.losses import Logistic, Loss, Squared
+from crosshatch.task.regulariser import Regulariser
+from crosshatch.theory.optimum import Optimum
+
+
+def run_speed() -> None:
+    """Visits of a simulation against loops of nothing but products.
+
+    Two yardsticks, both for one visit of Q steps:
+
+    plain   the 2Q products with the features, as PyTorch does them on features stored row by row: what a visit is
+            in the paper, and what one would write
+    inner   the products the visit really does, in the layout and into the memory it does them: with the squared loss
+            two with the features and two with the eigenvectors of X'X
+    """
+    random = np.random.default_rng(0)
+    cases: tuple[tuple[str, Loss, Regulariser, int, int, int], ...] = (
+        ("ridge", Squared(), Regulariser(l2=1.0), 1000, 100, 20),
+        ("logistic", Logistic(), Regulariser(l2=1.0), 1000, 100, 20),
+        ("logistic, l1", Logistic(), Regulariser(l1=1.0), 1000, 100, 20),
+        ("logistic", Logistic(), Regulariser(l2=1.0), 2000, 25, 30),
+        ("logistic, l1", Logistic(), Regulariser(l1=1.0), 2000, 25, 30),
+        ("logistic, l1", Logistic(), Regulariser(l1=1.0), 6000, 250, 30),
+    )
+    for title, loss, penalty, samples, columns, steps in cases:
+        agents = 8
+        x = random.standard_normal((samples, agents * columns)) / columns**0.5
+        y = (random.random(samples) < 0.5).astype(np.float64)
+        problem = Problem(x, y, loss, penalty, Optimum(np.zeros(0), 0.0, 1.0, 0.0))
+        for precision in (torch.float64, torch.float32):
+            simulator = problem.simulate(STCD(steps, "auto", Graph("complete")), agents, precision=precision)
+            features = [silo.train.contiguous() for silo in simulator.data.silos]
+            seconds = race(simulator.run_round, _Plain(features, steps), _Inner(features, steps, loss))
+            visit, plain, inner = seconds
+            print(
+                f"{title:<13} N {samples:4} d_k {columns:3} Q {steps} {str(precision)[6:]} {1 / visit:6.0f} visits/s; "
+                f"plain {1 / plain:6.0f}: {plain / visit:5.2f}; inner {1 / inner:6.0f}: {inner / visit:.2f}",
+                flush=True,
+            )
+
+
+class _Plain:
+    """Two products a step, block after block."""
+
+    def __init__(self, features: list[torch.Tensor], steps: int) -> None:
+        self.features, self.steps, self.calls = features, steps, 0
+        self.z, self.theta = features[0].new_ones(len(features[0])), features[0].new_ones(features[0].shape[1])
+
+    def __call__(self) -> None:
+        """The products of one visit."""
+        part = self.features[self.calls % len(self.features)]
+        self.calls += 1
+        for _ in range(self.steps):
+            torch.mv(part.T, self.z)
+            torch.mv(part, self.theta)
+
+
+class _Inner:
+    """The same on features stored column by column, without new memory; few where the squared loss allows it."""
+
+    def __init__(self, features: list[torch.Tensor], steps: int, loss: Loss) -> None:
+        self.turned = [part.T.contiguous() for part in features]
+        self.steps, self.calls, self.squared = steps, 0, isinstance(loss, Squared)
+        self.z, self.theta = features[0].new_ones(len(features[0])), features[0].new_ones(features[0].shape[1])
+        self.scores, self.slope, self.turn = self.z.clone(), self.theta.clone(), torch.diag(self.theta)
+
+    def __call__(self) -> None:
+        """The products of one visit."""
+        turned = self.turned[self.calls % len(self.turned)]
+        self.calls += 1
+        for _ in range(1 if self.squared else self.steps):
+            torch.mv(turned, self.z, out=self.slope)
+            torch.mv(turned.T, self.theta, out=self.scores)
+        for _ in range(2 if self.squared else 0):
+            torch.mv(self.turn, self.theta, out=self.slope)
+
+
+def race(*runners: Callable[[], None]) -> list[float]:
+    """Best processor seconds a call of each, measured in turns: other work on the machine hits all of them."""
+    best = [float("inf")] * len(runners)
+    for runner in runners:
+        runner()
+    for _ in range(15):
+        for i, runner in enumerate(runners):
+            samples = []
+            for _ in range(10):
+                start = time.process_time()
+                runner()
+                samples.append(time.process_time() - start)
+            best[i] = min(best[i], median(samples))
+    return best
+
+
+def run_scale() -> None:
+    """1,000 agents and 100 tokens."""
+    random = np.random.default_rng(0)
+    x = random.standard_normal((1000, 10_000)).astype(np.float32)
+    y = random.standard_normal(1000)
+    problem = Problem(x, y, Squared(), Regulariser(l2=1.0), Optimum(np.zeros(0), 0.0, 1.0, 0.0))  # type: ignore[arg-type]
+    algorithm = MTCD(100, 20, "auto", 10, Graph("connectivity", ratio=0.01, seed=1))
+    simulator = problem.simulate(algorithm, 1000, precision=torch.float32)
+    start, before = time.perf_counter(), simulator.objective()
+    for _ in range(100):
+        simulator.run_round()
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"1000 agents, 100 tokens, 100 hops: {100 * 100 / seconds:.0f} visits/s, objective {before:.2f} to "
+        f"{simulator.objective():.2f}, {simulator.meter.bytes / 1e6:.0f} MB sent, peak memory {peak:.0f} MB"
+    )

@@ -1,0 +1,47 @@
+"""Sets as the NIPS 2003 feature selection challenge published them, Gisette among them: plain text files.
+
+`NAME_train.data` has a sample a line, numbers with spaces between; `NAME_train.labels` a label a line. The validation
+part, `NAME_valid.data` and `NAME_valid.labels`, becomes the test samples if it is there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from crosshatch.data.samples import Array
+from crosshatch.errors import DataError
+
+FIRST = "_train.data"  # of the file by which such a set is found
+
+
+def read_challenge(path: Path) -> dict[str, Array]:
+    """The arrays of a set, as an npz archive would have them; `path` is its `NAME_train.data`."""
+    found = _part(path, "_train")
+    name = path.name.removesuffix(FIRST)
+    valid = path.with_name(f"{name}_valid.data")
+    return found | (_part(valid, "_test") if valid.is_file() else {})
+
+
+def _part(path: Path, suffix: str) -> dict[str, Array]:
+    labels = path.with_suffix(".labels")
+    if not labels.is_file():
+        raise DataError(f"no file {labels} beside {path.name}: put the labels there, one a line")
+    x, y = _numbers(path), _numbers(labels)
+    if y.shape != (len(x), 1):
+        raise DataError(
+            f"{labels} has {y.size} labels for the {len(x)} samples of {path.name}: one a line is needed for each"
+        )
+    return {f"x{suffix}": x, f"y{suffix}": y[:, 0].astype(np.int64)}
+
+
+def _numbers(path: Path) -> Array:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # loadtxt warns of an empty file
+            return np.loadtxt(path, dtype=np.float32, ndmin=2)
+    except (OSError, ValueError, UserWarning) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path} is no text file of numbers, a sample a line: {reason}; get it again") from error
