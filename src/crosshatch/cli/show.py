@@ -57,5 +57,5 @@ def show_datasets(folder: Path | None) -> None:
             where = "No data folder was given (--data or CROSSHATCH_DATA), so only the built-in sets are at hand."
         else:
             where = f"{len(absent)} of these sets {'is' if len(absent) == 1 else 'are'} not in {folder}."
-        lines = [f"{where} To get one, save it as NAME.npz or as told:", *(f"  {row.name}: {row.get}" for row in absent)]
+        lines = [f"{where} To get one, save it as NAME.npz:", *(f"  {row.name}: {row.get}" for row in absent)]
         console.print("", *lines, sep="\n", markup=False, highlight=False, soft_wrap=True)
