@@ -189,6 +189,15 @@ def test_equal_curves_stay_visible_below_each_other(write_run: WriteRun) -> None
         assert f'stroke-width="{width:g}"' in page  # the legend shows the same
 
 
+def test_the_cost_of_local_steps(write_run: WriteRun) -> None:
+    cost = {"bank": {"samples": 40, "step_flops": 1600, "step_memory": 2_500_000, "run_flops": 3_000_000_000}}
+    page = report([write_run("counted", cost=cost), write_run("not counted")])
+    assert page.count("What local steps cost") == 1
+    for words in ("counted<small>bank</small>", "1.6 kFLOP", "2.5 MB", "3 GFLOP"):
+        assert words in page
+    assert "What local steps cost" not in report([write_run("older")])
+
+
 def test_long_curves_are_thinned() -> None:
     rows = [{"round": float(i)} for i in range(10 * MOST_POINTS + 7)]
     kept = [row["round"] for row in thin(rows)]

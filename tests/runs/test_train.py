@@ -80,6 +80,8 @@ def test_the_files_of_a_run(make_config: MakeConfig, out: Path) -> None:
     }  # fmt: skip
     assert summary["federation"]["tiers"] == "V(4) H(4)"
     assert set(summary["strategy"]) == {"a", "b"}
+    # logistic, 10 columns: 2 x 10 operations a sample forward, as many for the gradient; 48 samples, 24 steps
+    assert [cost["run_flops"] for cost in summary["cost"].values()] == [24 * 48 * 4 * 10] * 2
 
 
 def test_the_model_files_give_the_final_metrics(make_config: MakeConfig, out: Path) -> None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
-from crosshatch.simulator.cost import step_cost
+from crosshatch.algorithms.central import Central
+from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.data.build import federate, load_dataset
+from crosshatch.data.settings import FederationSettings, SiloSettings
+from crosshatch.exchanges import Algorithm
+from crosshatch.simulator.cost import SiloCost, silo_costs, step_cost
+from crosshatch.simulator.course import VerticalCourse
+from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.blocks import LSTM
+from crosshatch.task.build import build_task
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import Logistic, Squared
+from crosshatch.task.settings import ModelSettings
 from crosshatch.task.task import Task
 
 
@@ -34,3 +47,62 @@ def test_a_head_counts_where_it_is_used_and_more_where_it_is_trained() -> None:
     assert other.flops > step_cost(Task((nn.Linear(4, 1),), Sum(), Squared()), 0, x, y, (1,)).flops
     assert holder.flops > other.flops
     assert holder.memory > other.memory
+
+
+def simulate(name: str, settings: FederationSettings, model: ModelSettings, algorithm: Algorithm) -> Simulator:
+    data = federate(load_dataset(name), settings, seed=1)
+    return Simulator(data, build_task(data, model, seed=1), algorithm, seed=1)
+
+
+def costs_of(simulator: Simulator, iterations: int) -> dict[str, SiloCost]:
+    assert isinstance(simulator.course, VerticalCourse)
+    return silo_costs(simulator.course.groups, simulator.course.algorithm, iterations=iterations)
+
+
+def test_a_silo_by_hand() -> None:
+    """An MLP of d inputs, h units and c outputs, on m samples: 2 m (d h + h c) forward; h c twice and d h once back."""
+    model = ModelSettings(block="mlp", hidden=(7,), bias=False)
+    simulator = simulate("wine", FederationSettings(silos=2, clients=4), model, TDCD(local_steps=5, batch_size=30))
+    federation = simulator.federation
+    assert isinstance(federation, SimulatedFederation)
+    counts = [share[0].counts for share in federation.draw_batch(30, round=0).shares]
+    found = costs_of(simulator, iterations=50)
+    for j, (name, d) in enumerate({"silo1": 7, "silo2": 6}.items()):
+        a_row = 2 * (2 * d * 7 + 3 * 7 * 3)
+        m = int(counts[j].max())
+        assert found[name].samples == m
+        assert found[name].step_flops == m * a_row
+        assert found[name].run_flops == 50 * 30 * a_row
+        weights = 4 * (d * 7 + 7 * 3)
+        assert found[name].step_memory >= 2 * weights + 4 * m * (d + 7 + 3)
+
+
+@pytest.mark.parametrize("block", ["linear", "cnn", "lstm", "resnet18"])
+def test_two_small_steps_tell_what_a_large_one_costs(block: str) -> None:
+    images = block in ("cnn", "resnet18")
+    settings = FederationSettings(split="halves") if images else FederationSettings(silos=2)
+    model = ModelSettings(block=block, channels=4, dense=6, hidden=(3,), steps=None if images else 5)
+    simulator = simulate("digits" if images else "breast_cancer", settings, model, FedSGD(batch_size=29))
+    found = list(costs_of(simulator, iterations=3).values())[1]
+    data, task = simulator.data, simulator.task
+    widths = (10, 10) if images else (1, 1)
+    whole = step_cost(task, 1, data.silos[1].train[:29].clone(), data.y_train[:29].clone(), widths)
+    assert (found.samples, found.step_flops, found.step_memory) == (29, whole.flops, whole.memory)
+    assert found.run_flops == 3 * whole.flops
+
+
+def test_who_is_at_work() -> None:
+    """Of 3 groups with 10 devices each, half; a hospital has the samples of all devices of its group."""
+    silos = (SiloSettings("hospital", clients=1), SiloSettings("devices", clients=10))
+    model = ModelSettings(block="linear", bias=False, fusion="head", outputs=2)
+    simulator = simulate(
+        "wine", FederationSettings(silos=silos, groups=3), model, HSGD(global_steps=4, local_steps=2, fraction=0.5)
+    )
+    found = costs_of(simulator, iterations=8)
+    assert 4 <= found["devices"].samples <= 5  # 142 training samples over 30 devices
+    assert 20 <= found["hospital"].samples <= 25
+    ratio = found["hospital"].step_flops / found["hospital"].samples
+    assert found["hospital"].run_flops % (8 * ratio) == 0
+    assert 8 * ratio * 60 <= found["hospital"].run_flops <= 8 * ratio * 75
+    everywhere = simulate("wine", FederationSettings(silos=2, clients=3), model, Central(batch_size=50))
+    assert {cost.samples for cost in costs_of(everywhere, iterations=1).values()} == {50}

@@ -28,6 +28,7 @@ from crosshatch.report.runs import Run
 from crosshatch.report.summary import FederationShape
 from crosshatch.report.tables import (
     config_details,
+    cost_table,
     difference_table,
     environment_table,
     outcome_table,
@@ -61,6 +62,7 @@ def write_report(runs: Sequence[Run], path: Path | str, targets: Iterable[str | 
                  outcome_table(result, metrics, swatches)),
         _section("Cost to reach a target", target_table(result, swatches)),
         _section("Where the bytes went", bars),
+        _section("What local steps cost", cost_table(runs)),
         _federations(runs),
         _section("What differs between the configs", differences),
         _section("How it was run", environment_table(runs) + "".join(config_details(run) for run in runs)),

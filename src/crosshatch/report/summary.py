@@ -42,6 +42,15 @@ class FederationShape(msgspec.Struct, frozen=True):
     graph: GraphShape | None = None
 
 
+class SiloCost(msgspec.Struct, frozen=True):
+    """Local steps in a silo: one on the largest share of a batch, and all of the run."""
+
+    samples: int = 0
+    step_flops: int = 0
+    step_memory: int = 0
+    run_flops: int = 0
+
+
 class Summary(msgspec.Struct, frozen=True):
     """Every field has a default, so that a run of an older or newer version can still be shown."""
 
@@ -58,6 +67,7 @@ class Summary(msgspec.Struct, frozen=True):
     targets: dict[str, Any] = {}
     strategy: dict[str, str] | str = {}
     federation: FederationShape = FederationShape()
+    cost: dict[str, SiloCost] = {}
     seed: int | None = None
     threads: int | None = None
     precision: str | None = None

@@ -11,7 +11,7 @@ from typing import Any
 from crosshatch.report.compare import Comparison, Outcome
 from crosshatch.report.measures import Target, metric_title
 from crosshatch.report.runs import Run
-from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
+from crosshatch.report.units import human_bytes, human_count, human_flops, human_number, human_seconds
 
 
 def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence[str]) -> str:
@@ -54,6 +54,17 @@ def difference_table(runs: Sequence[Run]) -> str:
         return ""
     rows = [[f"<code>{escape(key)}</code>", *(_setting(config.get(key)) for config in flat)] for key in keys]
     return _table(["Setting", *(escape(run.name) for run in runs)], rows)
+
+
+def cost_table(runs: Sequence[Run]) -> str:
+    """Operations and memory of local steps, by run and silo; empty where no run counted them."""
+    rows = [
+        [f"{escape(run.name)}<small>{escape(silo)}</small>", human_count(cost.samples), human_flops(cost.step_flops),
+         human_bytes(cost.step_memory), human_flops(cost.run_flops)]
+        for run in runs for silo, cost in run.facts.cost.items()
+    ]  # fmt: skip
+    headings = ["Run and silo", "Samples of a client", "Operations a step", "Memory a step", "Operations, all clients"]
+    return _table(headings, rows) if rows else ""
 
 
 def environment_table(runs: Sequence[Run]) -> str:

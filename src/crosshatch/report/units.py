@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def three_digits(value: float) -> str:
@@ -26,11 +26,24 @@ def human_bytes(count: float) -> str:
     >>> human_bytes(0), human_bytes(3_140_000), human_bytes(999_999)
     ('0 B', '3.14 MB', '1 MB')
     """
+    return _decimal(count, "B")
+
+
+def human_flops(count: float) -> str:
+    """Floating-point operations.
+
+    >>> human_flops(160), human_flops(2.5e9)
+    ('160 FLOP', '2.5 GFLOP')
+    """
+    return _decimal(count, "FLOP")
+
+
+def _decimal(count: float, unit: str) -> str:
     value = float(count)
-    for unit in _BYTE_UNITS:
+    for prefix in _PREFIXES:
         # 999.6 would be written as 1000: it belongs to the next unit
-        if abs(value) < 999.5 or unit == _BYTE_UNITS[-1]:
-            return f"{round(value) if unit == 'B' else three_digits(value)} {unit}"
+        if abs(value) < 999.5 or prefix == _PREFIXES[-1]:
+            return f"{three_digits(value) if prefix else round(value)} {prefix}{unit}"
         value /= 1000
     raise AssertionError("the last unit takes everything")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from math import prod
 from pathlib import Path
@@ -17,6 +18,8 @@ from crosshatch.report.measures import COST_KEYS, HIGHER_IS_BETTER, Target
 from crosshatch.runs.config import Config
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.named import algorithm_name
+from crosshatch.simulator.cost import silo_costs
+from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
 
 Rows = Sequence[Mapping[str, Any]]
@@ -44,6 +47,7 @@ def summarise(config: Config, simulator: Simulator, rows: Rows, strategy: Mappin
         "targets": {target.label: find_arrival(rows, target) for target in config.evaluate.parsed_targets},
         "strategy": dict(strategy),
         "federation": _federation(simulator),
+        "cost": _cost(simulator),
         "seed": config.run.seed,
         "threads": config.run.threads,
         "precision": config.run.precision,
@@ -97,6 +101,15 @@ def _federation(simulator: Simulator) -> dict[str, Any]:
     shape = {"silos": silos, "tiers": str(simulator.algorithm.topology), "groups": groups}
     graph = simulator.course.describe()
     return shape if graph is None else shape | {"graph": graph}
+
+
+def _cost(simulator: Simulator) -> dict[str, dict[str, int]]:
+    """Operations and memory of local steps by silo; on a graph nobody has asked for them yet."""
+    if not isinstance(simulator.course, VerticalCourse):
+        return {}
+    course = simulator.course
+    costs = silo_costs(course.groups, course.algorithm, iterations=simulator.iteration)
+    return {name: asdict(cost) for name, cost in costs.items()}
 
 
 def _versions() -> dict[str, str]:

@@ -7,16 +7,20 @@ the backward pass, each storage once. It is counted, not measured, so equal runs
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
+from crosshatch.exchanges import Algorithm
+from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.local.problem import Known, Part, Problem
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.task import Task
@@ -73,3 +77,55 @@ def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ..
         torch.autograd.grad(loss, weights)
     gradients = weights.numel() * weights.element_size()
     return StepCost(flops=counter.get_total_flops(), memory=sum(held.values()) + gradients)
+
+
+@dataclass(frozen=True)
+class SiloCost:
+    """What local steps cost in a silo, over the clients at work in a round.
+
+    `step_flops` and `step_memory` are of one step of the client with the largest share of the batch, which has
+    `samples` of them; `run_flops` of every step of every client. The forward pass before an exchange, averaging and
+    codecs come on top.
+    """
+
+    samples: int
+    step_flops: int
+    step_memory: int  # bytes
+    run_flops: int
+
+
+def silo_costs(groups: Sequence[SimulatedFederation], algorithm: Algorithm, *, iterations: int) -> dict[str, SiloCost]:
+    """The costs of so many local steps by silo; who is at work with how many samples is that of round 0."""
+    size, fraction = getattr(algorithm, "batch_size", None), getattr(algorithm, "fraction", None)
+    batches = [
+        group.draw_batch(size, round=0) if size is not None or fraction is None else group.select(fraction, round=0)
+        for group in groups
+    ]
+    first, costs = groups[0], {}
+    for j, name in enumerate(first.task.names):
+        rows = np.concatenate([batch.shares[j][0].counts for batch in batches])
+        largest, in_all, at_work = int(rows.max(initial=0)), int(rows.sum()), int(np.count_nonzero(rows))
+        step = _StepByRows.of(first.task, j, first.data.silos[j].train[:1], first.data.y_train[:1], first.widths)
+        peak = step.at(largest)
+        together = step.fixed.flops * at_work + step.each.flops * in_all
+        costs[name] = SiloCost(largest, peak.flops, peak.memory, together * iterations)
+    return costs
+
+
+@dataclass(frozen=True)
+class _StepByRows:
+    """The cost of a step as a function of its rows: something fixed, and every row as much again."""
+
+    fixed: StepCost
+    each: StepCost
+
+    @classmethod
+    def of(cls, task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...]) -> Self:
+        """From two small steps on rows like x (1, ...)."""
+        two, three = (step_cost(task, silo, torch.cat([x] * n), y.repeat(n), widths) for n in (2, 3))
+        each = StepCost(three.flops - two.flops, three.memory - two.memory)
+        return cls(StepCost(two.flops - 2 * each.flops, two.memory - 2 * each.memory), each)
+
+    def at(self, rows: int) -> StepCost:
+        """A step on so many rows."""
+        return StepCost(self.fixed.flops + rows * self.each.flops, self.fixed.memory + rows * self.each.memory)
