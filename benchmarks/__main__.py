@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from functools import partial
 from pathlib import Path
 
-from benchmarks import race, scale
+from benchmarks import hospitals, race, scale
 from benchmarks.cases import CASES, Case
 
 
@@ -15,19 +16,26 @@ def main() -> None:
     names = [case.name for case in CASES]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer turns, and none of the heavy models")
-    parser.add_argument("--model", action="append", choices=[*names, "scale"], help="only this one; may be repeated")
+    parser.add_argument(
+        "--model", action="append", choices=[*names, hospitals.NAME, "scale"], help="only this one; may be repeated"
+    )
     parser.add_argument("--threads", type=int, action="append", help="only so many; default: 1, and all cores")
     parser.add_argument("--steps", type=int, action="append", help="only this Q; default: 1 and 10")
     parser.add_argument("--out", type=Path, help="write the tables to this file, in markdown")
     options = parser.parse_args()
     wanted = options.model or [case.name for case in CASES if not (case.on_request or (options.quick and case.heavy))]
+    if not (options.model or options.quick):
+        wanted.append(hospitals.NAME)
     results = []
-    if chosen := [case for case in CASES if case.name in wanted]:
+    runs = [partial(race.run_case, case, turns=_turns(case, options.quick)) for case in CASES if case.name in wanted]
+    if hospitals.NAME in wanted:
+        runs.append(partial(hospitals.run, turns=3))
+    if runs:
         print(race.HEAD, flush=True)
         for threads in options.threads or sorted({1, os.cpu_count() or 1}):
-            for case in chosen:
+            for run in runs:
                 for local_steps in options.steps or (1, 10):
-                    result = race.run_case(case, local_steps, threads, turns=_turns(case, options.quick))
+                    result = run(local_steps, threads)
                     print(race.line(result), flush=True)
                     results.append(result)
     tables = [race.table(results)] if results else []
