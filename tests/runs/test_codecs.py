@@ -9,7 +9,7 @@ import pytest
 
 from crosshatch.errors import ConfigError
 from crosshatch.runs.config import config_text, decode_config, read_config
-from crosshatch.runs.prepare import prepare
+from crosshatch.runs.prepare import prepare, used_exchanges
 
 
 def config(**sections: Any) -> dict[str, Any]:
@@ -47,7 +47,8 @@ def test_compressed_algorithms_keep_the_largest_on_128_levels(name: str) -> None
     ("codecs", "words"),
     [
         ({"shares": "half"}, "codecs.shares is unknown: did you mean 'share'"),
-        ({"share": "zip(3)"}, "codecs.share"),
+        ({"share": "zip(3)"}, "codecs.share: unknown codec 'zip': choose one of"),
+        ({"share": "topp(3)"}, "codecs.share: unknown codec 'topp': did you mean 'topk'"),
         ({"share": "topk(0)"}, "codecs.share"),
         ("half", "codecs = 'half': expected a table"),
     ],
@@ -56,3 +57,36 @@ def test_bad_codecs(codecs: object, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         decode_config(config(codecs=codecs))
     assert "\n" not in str(caught.value)
+
+
+HOSPITALS = {"silos": [{"name": "a", "clients": 1}, {"name": "b", "clients": 3}], "groups": 2}
+RUNS: dict[str, dict[str, Any]] = {
+    "fedavg": {"federation": {"silos": 1, "clients": 2}, "algorithm": {"name": "fedavg", "local_steps": 2}},
+    "fedsgd": {"federation": {"silos": 2}, "algorithm": {"name": "fedsgd"}},
+    "fedsgd, labels held": {"federation": {"silos": 2, "labels": "silo1"}, "algorithm": {"name": "fedsgd"}},
+    "fedbcd, in turn": {"federation": {"silos": 2, "labels": "silo1"}, "algorithm": {"name": "fedbcd"}},
+    "tdcd": {},
+    "tdcd, labels held": {"federation": {"silos": 2, "clients": 2, "labels": "silo2"}},
+    "hsgd": {"federation": HOSPITALS | {"labels": "a"}, "algorithm": {"name": "hsgd"}},
+    "hsgd, labels shared": {"federation": HOSPITALS, "algorithm": {"name": "hsgd"}},
+    "jfl": {"federation": HOSPITALS | {"labels": "a"}, "algorithm": {"name": "jfl"}},
+    "tiered": {"federation": HOSPITALS | {"labels": "b"}, "algorithm": {"name": "tiered", "tiers": "H(4) V(2) H(1)"}},
+    "tiered, clients only": {"algorithm": {"name": "tiered", "tiers": "V(4) H(2)"}},
+    "central": {"algorithm": {"name": "central"}},
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_exchanges_of_a_run_are_those_that_send(name: str) -> None:
+    model = {"fusion": "head", "outputs": 2} if name.startswith(("hsgd", "jfl")) else {}
+    simulator = prepare(decode_config(config(**{"model": model} | RUNS[name])), folder=None).simulator
+    for _ in range(2):
+        simulator.run_round()
+    assert set(used_exchanges(simulator)) == set(simulator.meter.exchanges)
+
+
+def test_a_codec_on_an_exchange_that_the_run_does_not_have() -> None:
+    with pytest.raises(ConfigError, match=r"codecs.derivatives: this run has no .*, it has share, broadcast"):
+        prepare(decode_config(config(codecs={"derivatives": "half"})), folder=None)
+    central = config(algorithm={"name": "central"}, codecs={"share": "half"})
+    assert prepare(decode_config(central), folder=None).config.codecs  # the yardstick of a compressed run

@@ -28,4 +28,4 @@ def check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
 def check_fraction(value: float) -> None:
     """A share of the clients, above 0 and at most 1."""
     if not 0 < value <= 1:
-        raise ConfigError(f"algorithm.fraction = {value}: must be above 0 and at most 1")
+        raise ConfigError(f"algorithm.fraction = {value}: must be above 0 and at most 1, which takes all clients")

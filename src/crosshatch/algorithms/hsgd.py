@@ -38,9 +38,10 @@ class HSGD:
         check_step_size(self.step_size)
         check_fraction(self.fraction)
         if self.global_steps < 1 or self.global_steps % self.local_steps:
+            near = max(1, round(self.global_steps / self.local_steps)) * self.local_steps
             raise ConfigError(
                 f"algorithm.global_steps = {self.global_steps}: P must be a multiple of Q "
-                f"(algorithm.local_steps = {self.local_steps})"
+                f"(algorithm.local_steps = {self.local_steps}), for example {near}"
             )
 
     @property

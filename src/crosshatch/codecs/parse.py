@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from crosshatch.codecs.chain import Chain
@@ -86,7 +87,8 @@ def _operands(node: ast.expr) -> list[ast.expr]:
 
 
 def _arguments(name: str, call: ast.Call, text: str) -> dict[str, Any]:
-    names = _ARGUMENTS.get(name, ())
+    _require_known(name)
+    names = _ARGUMENTS[name]
     arguments: dict[str, Any] = {}
     for place, argument in enumerate(call.args):
         if isinstance(argument, ast.Name) and argument.id == "unbiased" in names:
@@ -121,8 +123,8 @@ def _chain(parts: list[AnyCodec]) -> AnyCodec:
 
 
 def _build(name: object, arguments: dict[str, Any]) -> AnyCodec:
-    if not isinstance(name, str) or name not in _ARGUMENTS:
-        raise ConfigError(f"unknown codec {name!r}: choose one of {', '.join(_ARGUMENTS)}")
+    _require_known(name)
+    assert isinstance(name, str)
     unknown = [key for key in arguments if key not in _ARGUMENTS[name]]
     if unknown:
         raise ConfigError(f"unknown argument {unknown[0]!r} of {name}: {_allowed(name)}")
@@ -144,7 +146,12 @@ def _build(name: object, arguments: dict[str, Any]) -> AnyCodec:
             return ErrorFeedback(**arguments)
 
 
+def _require_known(name: object) -> None:
+    if not isinstance(name, str) or name not in _ARGUMENTS:
+        close = get_close_matches(str(name), _ARGUMENTS, n=1)
+        hint = f"did you mean '{close[0]}'? Choose" if close else "choose"
+        raise ConfigError(f"unknown codec {name!r}: {hint} one of {', '.join(_ARGUMENTS)}")
+
+
 def _allowed(name: str) -> str:
-    if name not in _ARGUMENTS:
-        return f"choose one of {', '.join(_ARGUMENTS)}"
     return f"it takes {' and '.join(_ARGUMENTS[name]) or 'none'}"

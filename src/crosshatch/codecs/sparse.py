@@ -38,7 +38,7 @@ class TopK(Stage):
         if self.fraction is not None:
             _check_fraction("topk", self.fraction, "; for a number of entries say k=")
         elif isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise ConfigError(f"topk needs k >= 1 (whole entries of a tensor), got {self.k!r}")
+            raise ConfigError(f"topk needs k >= 1 (whole entries of a tensor), got {self.k!r}: keep at least one")
 
     def __str__(self) -> str:
         return f"topk(k={self.k})" if self.fraction is None else f"topk({self.fraction})"

@@ -10,6 +10,8 @@ from statistics import median
 
 import torch
 
+from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.jfl import JFL
 from crosshatch.data.build import build
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
@@ -63,6 +65,7 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
         device=config.run.device,
         precision=PRECISIONS[config.run.precision],
     )
+    _check_codecs(config, simulator)
     batch_size = getattr(config.algorithm, "batch_size", None)
     if batch_size is not None and isinstance(simulator.course, VerticalCourse):
         simulator.course.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
@@ -111,6 +114,33 @@ def _check_names(data: FederatedData) -> None:
         if silo.name == "head" or silo.name.startswith(".") or any(sign in silo.name for sign in "/\\\0"):
             raise ConfigError(
                 f"federation.silos has '{silo.name}': it names a file, so no '/', no '.' first, not 'head'"
+            )
+
+
+def used_exchanges(simulator: Simulator) -> tuple[str, ...]:
+    """The exchanges that send something in this run and may have a codec."""
+    algorithm, course = simulator.algorithm, simulator.course
+    if not isinstance(course, VerticalCourse) or getattr(algorithm, "central", False):
+        return ()
+    held = simulator.data.label_silo is not None and not isinstance(algorithm, HSGD | JFL)  # there the head's holder
+    used = {
+        "share": algorithm.topology.vertical is not None,
+        "derivatives": algorithm.topology.vertical is not None and held,
+        "broadcast": bool(algorithm.topology.below) or isinstance(algorithm, JFL),
+        "average": bool(algorithm.topology.below) or isinstance(algorithm, JFL),
+        "average_groups": bool(algorithm.topology.above) and not isinstance(algorithm, JFL),
+    }
+    return tuple(exchange for exchange, is_used in used.items() if is_used)
+
+
+def _check_codecs(config: Config, simulator: Simulator) -> None:
+    """A codec that would never encode anything is a mistake; central training, the yardstick, sends nothing at all."""
+    used = used_exchanges(simulator)
+    for exchange in config.codecs if used else ():
+        if exchange not in used:
+            raise ConfigError(
+                f"codecs.{exchange}: this run has no such exchange, it has {', '.join(used)}: leave the codec out "
+                "or name one of these"
             )
 
 
