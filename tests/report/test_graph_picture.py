@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,24 @@ def test_edges_agents_and_walk() -> None:
         4, edges=((0, 1), (1, 2), (2, 3)), tokens=2, server=True, visits=(1, 4, 9, 0), walk=(1, 2, 2, 3)
     )
     drawn = parse(draw_graph(federation, graph))
-    across = [path for path in drawn["path"] if path.get("class") == "across"]
-    assert (len(drawn["path"]) - len(across), len(across)) == (3, 2)  # a stay is no line
-    assert [c.get("class") for c in drawn["circle"]] == ["hub", "labels", "hub", "hub"]  # where the walk began
-    radii = [float(c.get("r", "0")) for c in drawn["circle"]]
+    kinds = Counter(path.get("class") for path in drawn["path"])
+    assert kinds == {"edge": 3, "across": 2, "arrow": 2}  # a stay is no line
+    assert [t.text for t in drawn["text"] if t.get("class") == "stop"] == ["1", "3"]
+    agents = [c for c in drawn["circle"] if c.get("class") != "stop"]
+    assert [c.get("class") for c in agents] == ["hub", "labels", "hub", "hub"]  # where the walk began
+    radii = [float(c.get("r", "0")) for c in agents]
     assert radii[2] == max(radii)
     assert radii[3] == min(radii)
     assert [t.text for t in drawn["title"]] == ["a<0>: 1 visits", "a<1>: 4 visits", "a<2>: 9 visits", "a<3>: 0 visits"]
-    assert "server" in [t.text for t in drawn["text"]]
+    assert "2 tokens and a server" in drawn["svg"][0].get("aria-label", "")
+
+
+def test_a_way_taken_again_is_another_line_and_the_way_back_too() -> None:
+    federation, graph = shape(3, edges=((0, 1), (1, 2)), tokens=1, visits=(2, 3, 0), walk=(0, 1, 0, 1, 0))
+    drawn = parse(draw_graph(federation, graph))
+    assert len({path.get("d") for path in drawn["path"] if path.get("class") == "across"}) == 4
+    stops = [(c.get("cx"), c.get("cy")) for c in drawn["circle"] if c.get("class") == "stop"]
+    assert len(set(stops)) == 4
 
 
 def test_titles() -> None:

@@ -62,7 +62,7 @@
       font: { family: getComputedStyle(document.body).fontFamily, size: 13 }, hovermode: "closest", uirevision: `${axis} ${name} ${log.checked}`,
       hoverlabel: { align: "left", bgcolor: "#ffffff" },
       xaxis: { ...grid, ...(log.checked ? logTick : tick), title: { text: label }, type: log.checked ? "log" : "linear", rangemode: "tozero" },
-      yaxis: { ...grid, ticklabelstandoff: 6, title: { text: data.labels[name] }, ...(falls ? { type: "log", tickformat: "~e" } : {}) },
+      yaxis: { ...grid, automargin: true, ticklabelstandoff: 6, title: { text: data.labels[name] }, ...(falls ? { type: "log", tickformat: "~e", nticks: 6 } : {}) },
       shapes: goals.map((goal) => ({
         type: "line", xref: "paper", x0: 0, x1: 1, y0: goal.value, y1: goal.value, layer: "between", line: { width: 1.5, dash: "dash" },
       })),
