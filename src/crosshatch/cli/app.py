@@ -29,6 +29,11 @@ USAGE_ERROR, INTERRUPTED = 2, 130
 # Arguments are hidden from the list of options, where typer shows Python's name of their type; each command's text
 # says what they are.
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)]
+ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", hidden=True)]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="a.b=c", help="Change a setting; nothing after the = removes it. Repeatable."),
+]
 DataFolder = Annotated[
     Path | None,
     typer.Option(
@@ -100,11 +105,8 @@ def crosshatch(
 
 @app.command(cls=PlainCommand)
 def train(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", hidden=True)],
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="a.b=c", help="Change a setting; nothing after the = removes it. Repeatable."),
-    ] = None,
+    config: ConfigFile,
+    changes: Changes = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Run directory; if left out, runs/ and the run's name."),
@@ -129,11 +131,8 @@ def train(
 
 @app.command(cls=PlainCommand)
 def plan(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", hidden=True)],
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="a.b=c", help="Change a setting; nothing after the = removes it. Repeatable."),
-    ] = None,
+    config: ConfigFile,
+    changes: Changes = None,
     data: DataFolder = None,
     target_gradient: Annotated[
         float | None,
