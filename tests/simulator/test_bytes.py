@@ -19,7 +19,7 @@ precisions = st.sampled_from((torch.float32, torch.float64))
 LINEAR = ("linear", "mlp")
 
 
-def check(heard: Heard) -> None:
+def assert_metered(heard: Heard) -> None:
     """Sums of lengths and numbers of messages agree: all together, by link and by exchange."""
     encoded = really_encoded(heard.messages)
     assert metered(heard.simulator) == encoded
@@ -39,7 +39,7 @@ def check(heard: Heard) -> None:
 def test_tdcd(case: Case, held: bool, batches: str, derivatives: str, dtype: torch.dtype) -> None:
     case = case.with_labels(case.label_holder if held else None)
     algorithm = TDCD(**case.settings, batches=batches, derivatives=derivatives)  # type: ignore[arg-type]
-    check(listen(case, algorithm, rounds=2, precision=dtype))
+    assert_metered(listen(case, algorithm, rounds=2, precision=dtype))
 
 
 @settings(max_examples=15)
@@ -52,7 +52,7 @@ def test_tdcd(case: Case, held: bool, batches: str, derivatives: str, dtype: tor
 def test_fedbcd(case: Case, held: bool, order: str, dtype: torch.dtype) -> None:
     case = case.with_labels(case.label_holder if held else None)
     algorithm = FedBCD(**case.settings, order=order)  # type: ignore[arg-type]
-    check(listen(case, algorithm, rounds=2, precision=dtype))
+    assert_metered(listen(case, algorithm, rounds=2, precision=dtype))
 
 
 @settings(max_examples=10)
@@ -60,14 +60,14 @@ def test_fedbcd(case: Case, held: bool, order: str, dtype: torch.dtype) -> None:
 def test_fedsgd(case: Case, held: bool, dtype: torch.dtype) -> None:
     case = case.with_labels(case.label_holder if held else None)
     algorithm = FedSGD(step_size=case.step_size, batch_size=case.batch_size)
-    check(listen(case, algorithm, rounds=2, precision=dtype))
+    assert_metered(listen(case, algorithm, rounds=2, precision=dtype))
 
 
 @settings(max_examples=10)
 @given(case=cases(silos=(1, 1), kinds=LINEAR), batches=st.sampled_from(("reused", "fresh")), dtype=precisions)
 def test_fedavg(case: Case, batches: str, dtype: torch.dtype) -> None:
     heard = listen(case, FedAvg(**case.settings, batches=batches), rounds=2, precision=dtype)  # type: ignore[arg-type]
-    check(heard)
+    assert_metered(heard)
     assert set(heard.simulator.meter.exchanges) == {"broadcast", "average"}
 
 
@@ -94,6 +94,6 @@ def test_late_rounds_have_longer_headers() -> None:
     """Round 128 takes a byte more than round 127."""
     case = small(clients=(1, 1))
     heard = listen(case, FedSGD(step_size=case.step_size), rounds=130)
-    check(heard)
+    assert_metered(heard)
     before = listen(case, FedSGD(step_size=case.step_size), rounds=128).simulator.meter.bytes
     assert heard.simulator.meter.bytes == before // 128 * 130 + 2 * 2 * 1

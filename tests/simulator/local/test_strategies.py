@@ -31,11 +31,11 @@ def assert_naive(
     kept = solve(problems, weights, keep=True, strategy=strategy, threads=threads)
     sums = solve(problems, weights, keep=False, strategy=strategy, threads=threads)
     for blocks, total, right, shares in zip(kept, sums, wanted, weights, strict=True):
-        close(blocks, right)
-        close(total, shares @ right)
+        assert_close(blocks, right)
+        assert_close(total, shares @ right)
 
 
-def close(found: Tensor, wanted: Tensor) -> None:
+def assert_close(found: Tensor, wanted: Tensor) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
 
 
@@ -85,7 +85,7 @@ def test_gram(problem: Problem) -> None:
 def test_rows_in_any_order(problem: Problem, threads: int, seed: int) -> None:
     weights = torch.rand(problem.clients, dtype=torch.float64)
     (found,) = solve([shuffled(problem, seed)], [weights], keep=False, strategy="auto", threads=threads)
-    close(found, weights @ naive_blocks(problem))
+    assert_close(found, weights @ naive_blocks(problem))
 
 
 @settings(max_examples=60)
@@ -100,7 +100,7 @@ def test_one_pass_for_all(problem: Problem, ordered: bool, threads: int) -> None
     kept = replace(problem, passes=passes)
     (found,) = solve([kept], [weights], keep=False, strategy="auto", threads=threads)
     wanted = naive_blocks(replace(problem, parts=tuple(part.ordered() for part in problem.parts)))
-    close(found, weights @ wanted)
+    assert_close(found, weights @ wanted)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "loop", "stacked", "gram"])
