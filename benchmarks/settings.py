@@ -129,6 +129,21 @@ def hold_out(setting: Setting, folder: Path | None, *, seed: int) -> Held:
     return Held(data, len(aside))
 
 
+def hold_out_of_test(
+    data: DataSettings, federation: FederationSettings, folder: Path | None, *, seed: int, part: float = 0.5
+) -> Held:
+    """As `hold_out`, but a part of the test rows becomes the validation rows, so that groups keep their full size.
+
+    Pieces of one recording stay on one side. The rows chosen do not depend on `seed`.
+    """
+    dataset = load_dataset(data, folder)
+    recording = dataset.test.extra.get("recording")
+    together = None if isinstance(recording, pl.DataFrame) else recording
+    rest, aside = split_rows(dataset.test.y, part, seed=1, stratify=True, together=together)
+    ordered = replace(dataset, test=dataset.test.take(np.concatenate([aside, rest])))
+    return Held(federate(ordered, federation, data.preparation, seed=seed), len(aside))
+
+
 def _join(one: Samples, other: Samples) -> Samples:
     y = np.concatenate([one.y, other.y])
     if isinstance(one.x, pl.DataFrame):
