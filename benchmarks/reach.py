@@ -6,6 +6,7 @@ import math
 import statistics
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -28,7 +29,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Search:
-    """What is looked for: the first evaluation at which a metric is at least a target.
+    """What is looked for: the first evaluation at which a metric, meaned over the last `smooth` ones, is a target's.
 
     Step sizes are compared by the rounds until the validation rows reach `targets[main]`. A run ends when the test rows
     have reached the last target too, or after `rounds`.
@@ -39,6 +40,7 @@ class Search:
     main: int
     rounds: int
     every: int = 1
+    smooth: int = 1
 
 
 @dataclass
@@ -57,6 +59,7 @@ def train(
 ) -> Course:
     """Train until all targets are reached; `limit` rounds without the validation rows at the main one end it too."""
     course = Course()
+    seen: deque[tuple[float, float]] = deque(maxlen=search.smooth)
     main = search.targets[search.main]
     while len(course.test) < len(search.targets) or main not in course.validation:
         if simulator.round >= (search.rounds if main in course.validation else min(limit, search.rounds)):
@@ -66,9 +69,12 @@ def train(
             course.rounds = simulator.round
             if simulator.round % search.every:
                 continue
-            validation, test = _measure(simulator, held, search.metric)
+            seen.append(_measure(simulator, held, search.metric))
         except TrainingError:
             break
+        if len(seen) < search.smooth:
+            continue
+        validation, test = (statistics.fmean(values) for values in zip(*seen, strict=True))
         sent = simulator.meter.bytes if bytes_of is None else bytes_of(simulator)
         now = Spent(simulator.round, sent, simulator.seconds)
         for target in search.targets:
