@@ -124,25 +124,29 @@ def choose(
     *,
     seeds: int = 1,
 ) -> Chosen:
-    """The step size that takes the validation rows to the main target in the fewest rounds (seed 0); then all seeds.
+    """The step size that takes the validation rows to the main target in the fewest rounds, summed over the seeds.
 
-    `run(step_size, seed, limit)` trains. Without any that gets there, the one with the best test metric is shown.
+    `run(step_size, seed, limit)` trains; a step size behind the best so far is given up. Without any that gets there,
+    the one with the best test metric is shown.
     """
     main = search.targets[search.main]
-    best: tuple[float, float, Course] | None = None
-    tried = []
+    best, least = Chosen(None, ()), search.rounds * seeds + 1
+    tried: list[Chosen] = []
     for step_size in step_sizes:
-        limit = search.rounds if best is None or best[0] == math.inf else int(best[0]) - 1
-        course = _timed(name, run, step_size, 0, limit, search)
-        tried.append((step_size, course))
-        if main in course.validation and (best is None or course.validation[main].round < best[0]):
-            best = (course.validation[main].round, step_size, course)
-    if best is None:
-        step_size, course = max(tried, key=lambda pair: -1.0 if math.isnan(pair[1].best) else pair[1].best)
-        return Chosen(step_size, (course,))
-    _, step_size, course = best
-    others = [_timed(name, run, step_size, seed, search.rounds, search) for seed in range(1, seeds)]
-    return Chosen(step_size, (course, *others))
+        total, courses = 0, []
+        for seed in range(seeds):
+            limit = min(search.rounds, least - total - 1)
+            course = _timed(name, run, step_size, seed, limit, search)
+            courses.append(course)
+            if main not in course.validation:
+                break
+            total += course.validation[main].round
+        tried.append(Chosen(step_size, tuple(courses)))
+        if main in courses[-1].validation and total < least:
+            best, least = tried[-1], total
+    if best.step_size is not None:
+        return best
+    return max(tried, key=lambda one: max((c.best for c in one.courses if not math.isnan(c.best)), default=-1.0))
 
 
 def _timed(
