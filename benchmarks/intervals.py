@@ -1,0 +1,136 @@
+"""HSGD's strategies for P, Q and the step size: bytes to a target on PhysioNet 2012, and what they choose.
+
+    python -m benchmarks.intervals --data DIR [--pairs 1:1,2:2,4:2] [--seeds 3] [--quick] [--out FILE]
+
+Ten groups as in `benchmarks.tiers`. Every P:Q has its own step size of one grid, by the validation rows' rounds to the
+target. `--constants` prints the estimated F0, rho and delta^2 and the Q* that each reading of strategy 2 gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+
+import torch
+
+from benchmarks.reach import Chosen, Course, Search, choose, spread, train
+from benchmarks.settings import data_folder
+from benchmarks.tiers import CONTESTANTS, PHYSIONET, held_rows, network
+from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.errors import CrosshatchError
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.build import build_task
+from crosshatch.theory.constants import Constants
+from crosshatch.theory.estimate import Sampling, estimate
+from crosshatch.theory.strategies import best_interval
+
+TARGET = 0.80
+ROUNDS = 40
+STEPS = 1000
+STEP_SIZES = (3.0, 1.0, 0.3, 0.1)
+PAIRS = ((1, 1), (2, 2), (5, 5), (10, 10), (20, 20), (50, 50), (4, 2), (8, 2), (16, 2))
+
+
+def grid(q: int) -> tuple[float, ...]:
+    """Three neighbours of one grid: a longer interval can only ask for smaller steps, and losers cost time."""
+    return STEP_SIZES[:3] if q <= 5 else STEP_SIZES[1:]
+
+
+def compete(p: int, q: int, folder: Path | None, seeds: int, rounds: int) -> Chosen:
+    """Step size by validation rows, a run for each seed. Between averages the groups' mean is evaluated."""
+    search = Search("auc", (0.75, TARGET), 1, min(rounds, max(6, STEPS // q)), smooth=3)
+
+    def run(step_size: float, seed: int, limit: int) -> Course:
+        held = held_rows(PHYSIONET, folder, False, seed)
+        simulator = Simulator(
+            held.data,
+            build_task(held.data, PHYSIONET.model, seed=seed),
+            HSGD(p, q, step_size, PHYSIONET.fraction),
+            seed=seed,
+            network=network(PHYSIONET, CONTESTANTS[0]),
+            threads=1,
+        )
+        return train(simulator, held, search, limit=limit)
+
+    return choose(f"P {p} Q {q}", run, grid(q), search, seeds=seeds)
+
+
+def row(p: int, q: int, found: Chosen) -> str:
+    """One line of the table."""
+    cells: list[object] = [p, q, f"{found.step_size:g}"]
+    for target in (0.75, TARGET):
+        spent = found.spent(target)
+        if spent is None:
+            cells += [f"not reached; best {', '.join(f'{course.best:.3f}' for course in found.courses)}", "-", "-"]
+            continue
+        rounds = "/".join(str(one.round) for one in spent)
+        cells += [rounds, spread([one.bytes / 1e6 for one in spent]), spread([one.seconds for one in spent])]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def describe(constants: Constants, rounds: int) -> list[str]:
+    """Q* for some step sizes: as printed and as its own derivative gives it, and with the noise of the average."""
+    averaged = statistics.fmean(constants.batch_noise) / 10  # of ten groups' mean, were they alike
+    lines = [
+        f"F0 {constants.gap:.3g}, rho {constants.rho:.3g} (Hessian {constants.lipschitz:.3g}), "
+        f"delta^2 {constants.delta_squared:.3g}, of the average about {averaged:.2g}; T = {rounds}",
+        "| step size | largest P the theorem allows | Q*, eta^2 | Q*, eta^3 | Q*, eta^3, noise of the average |",
+        "|---|---|---|---|---|",
+    ]
+    for step_size in (1.0, 0.3, 0.1, 0.03, 0.01, 0.0025):
+        known = {"gap": constants.gap, "rho": constants.rho, "step_size": step_size}
+        printed = best_interval(**known, delta_squared=constants.delta_squared, iterations=rounds)
+        derived = best_interval(**known, delta_squared=constants.delta_squared, iterations=rounds, rule="derived")
+        calm = best_interval(**known, delta_squared=averaged, iterations=rounds, rule="derived")
+        lines.append(f"| {step_size:g} | {1 / (8 * step_size * constants.rho):.2g} | {printed} | {derived} | {calm} |")
+    return lines
+
+
+def constants_of(folder: Path | None, seed: int) -> Constants:
+    """What `crosshatch plan` would estimate."""
+    data = held_rows(PHYSIONET, folder, False, seed).data
+    return estimate(
+        data, build_task(data, PHYSIONET.model, seed=seed), Sampling(fraction=PHYSIONET.fraction), seed=seed
+    )
+
+
+def main() -> int:
+    """Run the chosen pairs and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", help="P:Q, like 1:1,4:2")
+    parser.add_argument("--constants", action="store_true", help="only the estimates and what follows from them")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
+    parser.add_argument("--data", type=Path, help="data folder (default: CROSSHATCH_DATA)")
+    parser.add_argument("--out", type=Path, help="add the table to this file too")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    folder = data_folder(given.data)
+    pairs = PAIRS
+    if given.pairs:
+        pairs = tuple((int(p), int(q)) for p, q in (pair.split(":") for pair in given.pairs.split(",")))
+    head = "rounds (seeds) | MB | simulated s"
+    lines = [f"| P | Q | step size | to 0.75: {head} | to {TARGET:g}: {head} |", "|---" * 9 + "|"]
+    try:
+        if given.constants:
+            lines = [line for seed in range(given.seeds) for line in describe(constants_of(folder, seed), 200)]
+            pairs = ()
+        for p, q in pairs:
+            found = compete(p, q, folder, 1 if given.quick else given.seeds, 6 if given.quick else ROUNDS)
+            lines.append(row(p, q, found))
+            print(lines[-1], file=sys.stderr, flush=True)
+    except CrosshatchError as error:
+        print(error, file=sys.stderr)
+        return 2
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if given.out is not None:
+        with given.out.open("a", encoding="utf-8") as file:
+            file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
