@@ -114,8 +114,8 @@ MNIST = Setting(
     metric="auc",
     targets=(0.8, 0.9, 0.95),
     main=1,
-    step_sizes=(0.3, 0.1, 1.0),
-    steps=300,
+    step_sizes=(0.3, 0.2),
+    steps=200,
     step_seconds=(0.06, 0.48),
     raw_values=784,
 )
