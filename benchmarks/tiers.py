@@ -21,7 +21,6 @@ from benchmarks.reach import Chosen, Course, Search, choose, spread, train
 from benchmarks.settings import Held, data_folder, hold_out_of_test
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.jfl import JFL
-from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import parse_codec
 from crosshatch.data.settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
 from crosshatch.errors import CrosshatchError
@@ -132,14 +131,9 @@ class Contestant:
     pairs: bool = False
     share: float = 1.0
 
-    def algorithm(self, q: int, step_size: float, fraction: float) -> HSGD | JFL | Tiered:
-        """P = Q for HSGD; TDCD with devices selected and averaged as HSGD's are."""
-        if self.pairs:
-            return JFL(q, step_size, fraction)
-        if self.merged:
-            tiers = f"V({q}) H({q})"
-            return Tiered(tiers, step_size, fraction=self.share * fraction, weights="at_work")
-        return HSGD(q, q, step_size, fraction)
+    def algorithm(self, q: int, step_size: float, fraction: float) -> HSGD | JFL:
+        """P = Q. HSGD with one group is TDCD with a head and with devices selected: nobody is left to average with."""
+        return JFL(q, step_size, fraction) if self.pairs else HSGD(q, q, step_size, self.share * fraction)
 
     @property
     def groups(self) -> int:
