@@ -150,11 +150,18 @@ class BandwidthNetwork:
 
 @dataclass
 class Clocks:
-    """Seconds on the clock of every hub, and of the clients at work in the current round (aligned with a batch)."""
+    """Seconds on the clock of every hub, and of the clients at work in the current round (those of a batch).
+
+    A client that got nothing yet in the round has no time: minus infinity.
+    """
 
     hubs: Seconds
-    clients: dict[int, Seconds] = field(default_factory=dict)
+    clients: Seconds = field(default_factory=lambda: np.empty(0))
     branches: dict[tuple[int, int], Seconds] = field(default_factory=dict)  # of silo and depth, within a round
+
+    def begin(self, clients: int) -> None:
+        """A round with so many clients at work."""
+        self.clients = np.full(clients, -np.inf)
 
     @property
     def now(self) -> float:

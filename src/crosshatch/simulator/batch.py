@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from crosshatch.errors import ConfigError
 from crosshatch.seeds import generator
 
 Ids = npt.NDArray[np.int64]
+_NONE: Ids = np.empty(0, dtype=np.int64)
 
 
 class BatchSource(Protocol):
@@ -89,6 +90,21 @@ class Share:
         return out.index_copy_(0, self.order, rows)
 
 
+@dataclass(frozen=True)
+class Crowd:
+    """The clients at work of some silos, one silo's behind another's."""
+
+    silos: Sequence[int]
+    clients: Sequence[Ids]  # of each silo
+    rows: Ids  # samples of all parts at each client: at least one
+    begins: Sequence[int]  # where each silo's clients begin, and the end
+    where: slice | Ids  # their places among all clients at work
+
+    def places(self) -> Iterator[slice]:
+        """Where each silo's clients stand among these."""
+        return map(slice, self.begins[:-1], self.begins[1:])
+
+
 @dataclass
 class Batch:
     """`parts[s]` are the ids of local step s (mod the number of parts); `clients[j]` the clients of silo j at work."""
@@ -99,11 +115,48 @@ class Batch:
     shares: tuple[tuple[Share, ...], ...]  # [silo][part]
     whole: bool  # a single part holding all samples in order
     _features: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+    _crowds: dict[tuple[int, ...], Crowd] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         """Samples in all parts together."""
         return sum(len(ids) for ids in self.parts)
+
+    @property
+    def at_work(self) -> int:
+        """Clients at work in all silos together."""
+        return sum(map(len, self.clients))
+
+    def crowd(self, silos: Sequence[int]) -> Crowd:
+        """The clients at work of these silos, given in ascending order."""
+        key = tuple(silos)
+        if key not in self._crowds:
+            clients = [self.clients[j] for j in key]
+            begins = [0, *accumulate(map(len, clients))]
+            where: slice | Ids = slice(None)
+            if len(key) < len(self.clients):
+                silo = np.repeat(np.arange(len(self.clients)), list(map(len, self.clients)))
+                where = np.flatnonzero(np.isin(silo, key))
+            self._crowds[key] = Crowd(key, clients, self.counts(key), begins, where)
+        return self._crowds[key]
+
+    def counts(self, silos: Sequence[int], part: int | None = None) -> Ids:
+        """Samples (of one part) at each client at work of these silos."""
+        if part is not None:
+            return np.concatenate([_NONE, *(self.shares[j][part].counts for j in silos)])
+        every: Ids = sum((self.counts(silos, s) for s in range(1, len(self.parts))), start=self.counts(silos, 0))
+        return every
+
+    def gather(self, silos: Sequence[int], part: int, trains: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The samples of silos whose samples have one shape, one silo's behind another's in memory."""
+        first = trains[0]
+        ids = torch.as_tensor(self.parts[part], device=first.device)
+        room = first.new_empty(len(silos), len(ids), *first.shape[1:])
+        xs = room.unbind(0)
+        for j, train, x in zip(silos, trains, xs, strict=True):
+            torch.index_select(train, 0, self.shares[j][part].sort(ids), out=x)
+            self._features[j, part] = x
+        return xs
 
     def features(self, silo: int, part: int, train: Tensor) -> Tensor:
         """This silo's samples of a part in its own order, gathered once."""
@@ -129,42 +182,70 @@ def draw(source: BatchSource, *, samples: int, size: int | None, round: int, par
     return tuple(source.ids(round, first + p, size, samples) for p in range(parts))
 
 
+@dataclass(frozen=True)
+class Owners:
+    """Who holds each sample, for the silos with several clients; their clients are numbered on from silo to silo."""
+
+    silos: tuple[int, ...]
+    first: Ids  # the number of each one's first client, and the number of all clients
+    numbers: Ids  # (silos, samples)
+
+    @classmethod
+    def of(cls, owners: Sequence[Ids | None]) -> Owners:
+        """Put together `owners[j]` (samples,), None where silo j has one client."""
+        several = {j: mine for j, mine in enumerate(owners) if mine is not None}
+        first = np.cumsum([0, *(int(mine.max(initial=-1)) + 1 for mine in several.values())])
+        numbers = [mine + offset for mine, offset in zip(several.values(), first, strict=False)]
+        return cls(tuple(several), first, np.array(numbers, dtype=np.int64))
+
+
 def share_out(
     parts: tuple[Ids, ...],
-    owners: Sequence[Ids | None],
+    owners: Owners,
     *,
+    silos: int,
     round: int,
     whole: bool,
     device: torch.device,
     ordered: bool = True,
 ) -> Batch:
-    """Who holds what of the parts; `owners[j]` is None where silo j has one client.
+    """Who holds what of the parts.
 
     `ordered`: each silo's rows are put in the order of its clients. One step from a common start does not need it.
     """
-    clients, shares = [], []
-    for owner in owners:
-        if owner is None:
-            clients.append(np.zeros(1, dtype=np.int64))
-            shares.append(tuple(Share(None, np.array([len(part)])) for part in parts))
+    clients = [np.zeros(1, dtype=np.int64)] * silos
+    shares = [tuple(Share(None, np.array([len(part)])) for part in parts)] * silos
+    if owners.silos:
+        whose = [owners.numbers.take(part, axis=1) for part in parts]
+        held = [np.bincount(one.ravel(), minlength=owners.first[-1]) for one in whose]
+        at_work = np.flatnonzero(sum(held[1:], start=held[0]))
+        edges = np.searchsorted(at_work, owners.first)
+        if ordered:
+            rows = [_sort(one - owners.first[:-1, np.newaxis], device) for one in whose]
         else:
-            whose = [owner[part] for part in parts]
-            most = 0 if len(whose) == 1 else max(int(one.max()) + 1 for one in whose)
-            held = [np.bincount(one, minlength=most) for one in whose]
-            at_work = np.flatnonzero(sum(held[1:], start=held[0]))
-            clients.append(at_work)
-            share = _share if ordered else partial(_leave, at_work)
-            shares.append(tuple(share(one, counts[at_work], device) for one, counts in zip(whose, held, strict=True)))
+            rows = [_place(at_work, edges, one, device) for one in whose]
+        for i, (j, low, high) in enumerate(zip(owners.silos, edges[:-1], edges[1:], strict=True)):
+            mine = at_work[low:high]
+            clients[j] = mine - owners.first[i]
+            shares[j] = tuple(Share(r[0][i], h[mine], r[1][i]) for r, h in zip(rows, held, strict=True))
     return Batch(round, parts, tuple(clients), tuple(shares), whole=whole)
 
 
-def _share(owner: Ids, counts: Ids, device: torch.device) -> Share:
+Orders = tuple[Sequence[Tensor | None], Sequence[Tensor | None]]
+"""For each silo `Share.order` and `Share.owners`."""
+
+
+def _sort(owners: Ids, device: torch.device) -> Orders:
     # Numbers of 16 bits are sorted by digits, several times as fast.
-    order = np.argsort(owner.astype(np.int16) if owner.max() < 2**15 else owner, kind="stable")
-    sorted_already = bool((owner[1:] >= owner[:-1]).all())
-    return Share(None if sorted_already else torch.as_tensor(order, device=device), counts)
+    order = np.argsort(owners.astype(np.int16) if owners.max() < 2**15 else owners, axis=1, kind="stable")
+    as_they_are = np.all(owners[:, 1:] >= owners[:, :-1], axis=1).tolist()
+    orders = torch.as_tensor(order, device=device).unbind(0)
+    nobody = [None] * len(orders)
+    return [None if still else one for one, still in zip(orders, as_they_are, strict=True)], nobody
 
 
-def _leave(at_work: Ids, owner: Ids, counts: Ids, device: torch.device) -> Share:
-    position = owner if at_work[-1] == len(at_work) - 1 else np.searchsorted(at_work, owner)
-    return Share(None, counts, torch.as_tensor(position, device=device))
+def _place(at_work: Ids, edges: Ids, whose: Ids, device: torch.device) -> Orders:
+    everybody = at_work[-1] == len(at_work) - 1
+    number = whose if everybody else np.searchsorted(at_work, whose)
+    places = torch.as_tensor(number - edges[:-1, np.newaxis], device=device).unbind(0)
+    return [None] * len(places), places

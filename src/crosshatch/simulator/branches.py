@@ -138,7 +138,7 @@ class BranchRoutes:
                 seconds = self._leg(j, batch.clients[j], level, "down", block, call)
                 when = when[np.arange(self.branches.count(level)) // self.branches.shape[level - 1]] + seconds
             own = self.branches.of(j, batch.clients[j], self.branches.deepest)
-            traffic.node_to_clients(j, batch.clients[j], np.ones_like(own), Always(block), call, when[own])
+            traffic.nodes_to_clients(batch.crowd([j]), [Always(block)], call, when[own])
 
     def up(self, batch: Batch, silo: int, size: int, depth: int) -> None:
         """Clients at work to their branch, and on to the nodes of a depth."""
@@ -147,7 +147,7 @@ class BranchRoutes:
             return
         clients, deepest = batch.clients[silo], self.branches.deepest
         block = Always(self.routes.block("average", size))
-        arrivals = traffic.clients_to_node(silo, clients, np.ones_like(clients), block, call)
+        arrivals = traffic.clients_to_nodes(batch.crowd([silo]), [block], call)
         when = _latest(arrivals, self.branches.of(silo, clients, deepest), self.branches.count(deepest))
         plain = ((self.routes.dtype, (size,)),)
         for level in range(deepest, depth, -1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, Protocol
 
 import torch
@@ -100,7 +101,7 @@ class VerticalCourse:
     def broken(self) -> str | None:
         """The first block with a NaN or an infinity."""
         for silo, weights in zip(self.task.names, self.weights, strict=True):
-            if not torch.isfinite(weights.sum()):
+            if not isfinite(weights.sum().item()):
                 return f"the block of silo '{silo}' is"
         return None
 

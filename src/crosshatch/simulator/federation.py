@@ -13,11 +13,11 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.averaging import client_weights, coded_sums
-from crosshatch.simulator.batch import Batch, BatchSource, Ids, draw, share_out
+from crosshatch.simulator.batch import Batch, BatchSource, Ids, Owners, draw, share_out
 from crosshatch.simulator.branches import Branches, BranchRoutes
 from crosshatch.simulator.coding import Coding
-from crosshatch.simulator.forward import forward, forward_rows
-from crosshatch.simulator.local.problem import Part, Passes, Problem
+from crosshatch.simulator.embedding import Embedder
+from crosshatch.simulator.local.problem import Part, Problem
 from crosshatch.simulator.local.solve import Strategy, choose, solve
 from crosshatch.simulator.messages import Routes
 from crosshatch.simulator.sharing import Sharing
@@ -64,6 +64,10 @@ class SimulatedFederation:
         return tuple(None if self._clients(j) == 1 else silo.owners for j, silo in enumerate(self.data.silos))
 
     @cached_property
+    def _holders(self) -> Owners:
+        return Owners.of(self._owners)
+
+    @cached_property
     def routes(self) -> Routes:
         fusion, layout = self.task.fusion, self.task.head_layout
         head = (layout.size, fusion.holder) if isinstance(fusion, Head) and layout is not None else None
@@ -73,13 +77,17 @@ class SimulatedFederation:
     def _sharing(self) -> Sharing:
         return Sharing(self.data, self.task, self.coding, self.widths)
 
+    @cached_property
+    def _embedder(self) -> Embedder:
+        return Embedder(self.data, self.task, self.coding.seed, self.threads, self.keep_passes)
+
     def _clients(self, silo: int) -> int:
         return 1 if self.one_client else self.data.silos[silo].clients
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
         """The round's samples from the shared seed; all of them are gathered once for the whole run."""
         if size is None and self._whole is not None:
-            self.traffic.clocks.clients.clear()
+            self.traffic.clocks.begin(self._whole.at_work)
             return replace(self._whole, round=round)
         samples = len(self.data.y_train)
         ids = draw(self.source, samples=samples, size=size, round=round, parts=parts, first=first)
@@ -99,9 +107,12 @@ class SimulatedFederation:
         return self._share_out((np.flatnonzero(chosen[owners]),), round, whole=False)
 
     def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
-        self.traffic.clocks.clients.clear()
-        ordered = not self.keep_passes or bool(self.coding.codecs)
-        return share_out(ids, self._owners, round=round, whole=whole, device=self.data.y_train.device, ordered=ordered)
+        batch = share_out(
+            ids, self._holders, silos=len(self.silos), round=round, whole=whole, device=self.data.y_train.device,
+            ordered=not self.keep_passes or bool(self.coding.codecs),
+        )  # fmt: skip
+        self.traffic.clocks.begin(batch.at_work)
+        return batch
 
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:  # noqa: ARG002
         """A single group has nobody to average with."""
@@ -160,9 +171,10 @@ class SimulatedFederation:
     ) -> Blocks:
         """The hubs' blocks from the weighted sums over the clients at work."""
         base = list(blocks.base)
+        self.routes.blocks_up(batch, {j: base[j].shape[0] for j in sums}, within)
         for j, total in sums.items():
-            self.routes.blocks_up(batch, j, base[j].shape[0], within)
-            idle = 1.0 - float(shares[j].sum())
+            everyone = len(batch.clients[j]) == self._clients(j)
+            idle = 0.0 if everyone else 1.0 - float(shares[j].sum())
             base[j] = total.add_(base[j], alpha=idle) if idle > 1e-9 else total
         return Blocks(tuple(base))
 
@@ -170,43 +182,14 @@ class SimulatedFederation:
         self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None
     ) -> Embeddings:
         """Outputs of the blocks, at the clients' own weights where they have moved."""
-        values: list[tuple[Tensor, ...]] = [()] * len(self.silos) if known is None else list(known.values)
-        passes: list[Passes | None] = [None] * len(self.silos) if known is None else list(known.passes)
-        for j in self.silos if only is None else (only,):
-            values[j], passes[j] = self._embed_silo(blocks, batch, j)
-        seen = {} if known is None else {j: rows for j, rows in known.seen.items() if j != only}
-        return Embeddings(tuple(values), tuple(passes), self._head(blocks), seen)
-
-    def _embed_silo(self, blocks: Blocks, batch: Batch, silo: int) -> tuple[tuple[Tensor, ...], Passes | None]:
-        """Outputs in the batch's order, part by part, and the first part's pass where it is kept."""
-        outputs = []
-        kept = None
-        for s, share in enumerate(batch.shares[silo]):
-            x = batch.features(silo, s, self.data.silos[silo].train)
-            seed = (self.coding.seed, batch.round, s)
-            if blocks.moved is not None and silo in blocks.moved.problems:
-                moved = blocks.moved.rows()[silo]
-                rows = forward_rows(self.task, silo, moved, x, share.counts, share.owners, seed=seed)
-            else:
-                keep = self.keep_passes and s == 0
-                weights = blocks.base[silo]
-                rows, passes = forward(self.task, silo, weights, x, keep=keep, threads=self.threads, seed=seed)
-                kept = passes if s == 0 else kept
-            outputs.append(share.unsort(rows))
-        return tuple(outputs), kept
-
-    def _head(self, blocks: Blocks) -> Tensor | None:
-        """The head as its holder's hub has it."""
-        if not isinstance(self.task.fusion, Head):
-            return None
-        return self.task.split(self.task.fusion.holder, blocks.base[self.task.fusion.holder])[1]
+        return self._embedder.embed(blocks, batch, only=only, known=known)
 
     def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
         """Every receiver gets the others' part for its own samples."""
         receivers = list(self.silos) if to is None else [to]
         if len(self.silos) > 1:
             self.routes.share(batch, receivers)
-        return self._sharing.share(embeddings, batch, receivers, to=to)
+        return self._sharing.share(embeddings, batch, receivers, to=to, one_step=self.keep_passes)
 
     def share_derivatives(
         self,
@@ -256,9 +239,9 @@ class SimulatedFederation:
                 steps=steps, step_size=step_size, first=first, pull=pull, passes=frozen.passes[j],
                 seed=(self.coding.seed, batch.round),
             )  # fmt: skip
-            self.traffic.work(j, batch.clients[j], _steps_worked(parts, first, steps))
             kind = choose(problems[j]) if self.strategy == "auto" else self.strategy
             self.chosen.setdefault(self.task.names[j], set()).add(kind)
+        self.traffic.work(batch.crowd(list(problems)), _steps_worked(batch, list(problems), first, steps))
         return self._settle(Blocks(blocks.base, Moved(problems, self._solve), blocks.branches))
 
     def _start(self, blocks: Blocks, batch: Batch, silo: int) -> Tensor:
@@ -281,9 +264,9 @@ class SimulatedFederation:
         return solve(problems, weights, keep=keep, strategy=self.strategy, threads=self.threads)
 
 
-def _steps_worked(parts: tuple[Part, ...], first: int, steps: int) -> Ids:
+def _steps_worked(batch: Batch, silos: Sequence[int], first: int, steps: int) -> int | Ids:
     """How many of the steps each client at work has samples for."""
-    if len(parts) == 1:
-        return (parts[0].counts > 0) * np.int64(steps)
-    worked: Ids = np.sum([parts[(first + q) % len(parts)].counts > 0 for q in range(steps)], axis=0)
+    if len(batch.parts) == 1:
+        return steps
+    worked: Ids = np.sum([batch.counts(silos, (first + q) % len(batch.parts)) > 0 for q in range(steps)], axis=0)
     return worked

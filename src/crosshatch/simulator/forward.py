@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import ceil
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import Ids
+from crosshatch.simulator.local.adjacent import stack
 from crosshatch.simulator.local.chain import as_chain, draws_random_numbers
 from crosshatch.simulator.local.layers import forward as forward_chain
 from crosshatch.simulator.local.layers import split
@@ -35,18 +36,27 @@ def forward(
     are in evaluation mode.
     """
     block = task.blocks[silo]
-    chain = as_chain(block)
-    if chain is not None:
-        with torch.no_grad():
-            outputs = forward_chain(split(weights.unsqueeze(0), chain), chain, x.flatten(1).unsqueeze(0))
-        # The outputs are at hand: kept unless they are large and of no use.
-        small = sum(out.nbytes for out in outputs) <= _SMALL
-        return outputs[-1].squeeze(0), Passes(weights, outputs=tuple(outputs)) if keep or small else None
+    if as_chain(block) is not None:
+        return forward_alike(task, [silo], [weights], [x], keep=keep)[0]
     with _mode(block, x, silo, seed) as random:
         values, passes = _in_pieces(task, silo, weights, x, keep=keep, threads=1 if random else threads)
     # A pass repeated for want of memory would draw other masks.
     repeats = passes is not None and any(piece is None for _, piece in passes.pieces)
     return values, None if random and repeats else passes
+
+
+def forward_alike(
+    task: Task, silos: Sequence[int], weights: Sequence[Tensor], xs: Sequence[Tensor], *, keep: bool
+) -> list[tuple[Tensor, Passes | None]]:
+    """The same for several silos, all with the same chain of layers, in one go."""
+    chain = as_chain(task.blocks[silos[0]])
+    assert chain is not None
+    with torch.no_grad():
+        outputs = forward_chain(split(stack(weights), chain), chain, stack(xs).flatten(2))
+    # The outputs are at hand: kept unless they are large and of no use.
+    kept = keep or sum(out.nbytes for out in outputs) <= _SMALL * len(silos)
+    each = zip(*(out.unbind(0) for out in outputs), strict=True)
+    return [(outs[-1], Passes(w, outputs=outs) if kept else None) for w, outs in zip(weights, each, strict=True)]
 
 
 @contextmanager

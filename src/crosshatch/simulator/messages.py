@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,8 @@ from crosshatch.codecs import AnyCodec
 from crosshatch.exchanges import Within
 from crosshatch.simulator.batch import Batch, Ids
 from crosshatch.simulator.traffic import Call, Specs, Traffic
+
+Leg = Callable[[int, Specs, int, Call], None]
 
 
 @dataclass(frozen=True)
@@ -31,41 +33,41 @@ class Routes:
     def blocks_down(self, batch: Batch, sizes: Sequence[int], within: Within) -> None:
         """Hub (or server) to clients at work: the silo's block (TDCD lines 11-12)."""
         call = Call("broadcast", batch.round)
-        for j, size in enumerate(sizes):
-            block = self.block("broadcast", size)
-            if within == "federation" and j in self.traffic.single:
-                self.traffic.server_to_hub(j, block, len(batch.clients[j]), call)
-            else:
-                everyone = np.ones_like(batch.clients[j])
-                self.traffic.hub_to_clients(j, batch.clients[j], everyone, Always(block), call)
+        linked = self._from_server(batch, dict(enumerate(sizes)), within, self.traffic.server_to_hub, call)
+        blocks = [Always(self.block("broadcast", sizes[j])) for j in linked]
+        self.traffic.hubs_to_clients(batch.crowd(linked), blocks, call)
 
-    def blocks_up(self, batch: Batch, silo: int, size: int, within: Within) -> None:
-        """Clients at work to hub (or server): their blocks (TDCD line 32)."""
+    def blocks_up(self, batch: Batch, sizes: Mapping[int, int], within: Within) -> None:
+        """Clients at work to hub (or server): their blocks, of these sizes by silo (TDCD line 32)."""
         call = Call("average", batch.round)
-        block = self.block("average", size)
-        if within == "federation" and silo in self.traffic.single:
-            self.traffic.hub_to_server(silo, block, len(batch.clients[silo]), call)
-        else:
-            everyone = np.ones_like(batch.clients[silo])
-            self.traffic.clients_to_hub(silo, batch.clients[silo], everyone, Always(block), call)
+        linked = self._from_server(batch, sizes, within, self.traffic.hub_to_server, call)
+        blocks = [Always(self.block("average", sizes[j])) for j in linked]
+        self.traffic.clients_to_hubs(batch.crowd(linked), blocks, call)
+
+    def _from_server(self, batch: Batch, sizes: Mapping[int, int], within: Within, leg: Leg, call: Call) -> list[int]:
+        """Blocks straight between the server and silos of one party; the other silos, whose clients have a link."""
+        for j in sizes if within == "federation" else ():
+            if j in self.traffic.single:
+                leg(j, self.block(call.exchange, sizes[j]), len(batch.clients[j]), call)
+        return self.traffic.linked(sizes)
 
     def share(self, batch: Batch, receivers: Sequence[int]) -> None:
         """Clients to hub, hub to the receiving hubs, hub to clients (TDCD lines 13-22)."""
         call = Call("share", batch.round)
         senders = [j for j in range(len(self.widths)) if any(i != j for i in receivers)]
-        for j in senders:
-            self.traffic.clients_to_hub(
-                j, batch.clients[j], _rows(batch, j), self._coded("share", self.widths[j]), call
-            )
-        arrivals = []
-        for j in senders:
-            specs = (*self._gathered("share", _rows(batch, j), self.widths[j]), *self._head_from(j))
-            others = [i for i in receivers if i != j]
-            arrivals.append(self.traffic.hub_to_hubs(j, others, specs, "across", call))
-        self.traffic.wait(arrivals)
-        for j in receivers:
-            answer = _Rows(self.dtype, self._width_of_others(j), self._head_to(j))
-            self.traffic.hub_to_clients(j, batch.clients[j], _rows(batch, j), answer, call)
+        self._ask(batch, senders, call)
+        specs = [(*self._gathered("share", _rows(batch, j), self.widths[j]), *self._head_from(j)) for j in senders]
+        self.traffic.hubs_to_hubs(senders, receivers, specs, "across", call)
+        linked = self.traffic.linked(receivers)
+        answers = [_Rows(self.dtype, self._width_of_others(j), self._head_to(j)) for j in linked]
+        self.traffic.hubs_to_clients(batch.crowd(linked), answers, call)
+
+    def _ask(self, batch: Batch, senders: Sequence[int], call: Call, part: int | None = None) -> None:
+        """Embeddings from the clients to their hubs, of all parts or one."""
+        linked = self.traffic.linked(senders)
+        rows = None if part is None else batch.counts(linked, part)
+        contents = [_Coded(self, "share", self.widths[j]) for j in linked]
+        self.traffic.clients_to_hubs(batch.crowd(linked), contents, call, rows)
 
     def derivatives(
         self, batch: Batch, holder: int, senders: Sequence[int], receivers: Sequence[int], *, step: int, inner: bool
@@ -75,47 +77,37 @@ class Routes:
         `inner`: this exchange belongs to one local step and is about its part only; the round's first one carries the
         embeddings of all parts.
         """
+        traffic = self.traffic
         up, down = Call("share", batch.round, step), Call("derivatives", batch.round, step)
-        of_step = [shares[step % len(shares)].counts for shares in batch.shares]
-        whole = [_rows(batch, j) for j in range(len(self.widths))]
-        asked = of_step if inner and step > 0 else whole
-        answered = of_step if inner else whole
+        part = step % len(batch.parts)
+        asked = part if inner and step > 0 else None  # None: all parts
+        answered = part if inner else None
         sending = [j for j in senders if j != holder]
-        for j in sending:
-            self.traffic.clients_to_hub(j, batch.clients[j], asked[j], self._coded("share", self.widths[j]), up)
-        self.traffic.wait(
-            [
-                self.traffic.hub_to_hubs(j, [holder], self._gathered("share", asked[j], self.widths[j]), "up", up)
-                for j in sending
-            ]
-        )
+        self._ask(batch, sending, up, asked)
+        specs = [self._gathered("share", _rows(batch, j, asked), self.widths[j]) for j in sending]
+        traffic.hubs_to_hubs(sending, [holder], specs, "up", up)
         # With a sum one score a sample serves every silo; around stale embeddings or a head each has its own.
         each = (inner and step > 0) or self.head is not None
-        if sending:
+        here = batch.crowd(traffic.linked([holder]))
+        if sending and here.silos:
             arriving = sum(self.widths[j] for j in sending) if each else self.widths[holder]
-            self.traffic.hub_to_clients(holder, batch.clients[holder], asked[holder], _Rows(self.dtype, arriving), up)
+            traffic.hubs_to_clients(here, [_Rows(self.dtype, arriving)], up, _rows(batch, holder, asked))
         asking = [j for j in receivers if j != holder]
         if not asking:
             return
-        leaving = _Several(tuple(self._coded("derivatives", self.widths[j]) for j in (asking if each else asking[:1])))
-        self.traffic.clients_to_hub(holder, batch.clients[holder], answered[holder], leaving, down)
-        sent = answered[holder]
-        self.traffic.wait(
-            [
-                self.traffic.hub_to_hubs(holder, [j], self._gathered("derivatives", sent, self.widths[j]), "down", down)
-                for j in asking
-            ]
-        )
-        for j in asking:
-            self.traffic.hub_to_clients(j, batch.clients[j], answered[j], _Rows(self.dtype, self.widths[j]), down)
+        sent = _rows(batch, holder, answered)
+        leaving = tuple(_Coded(self, "derivatives", self.widths[j]) for j in (asking if each else asking[:1]))
+        traffic.clients_to_hubs(here, [_Several(leaving)], down, sent)
+        specs = [self._gathered("derivatives", sent, self.widths[j]) for j in asking]
+        traffic.hubs_to_hubs([holder], asking, specs, "down", down)
+        there = traffic.linked(asking)
+        rows = None if answered is None else batch.counts(there, answered)
+        traffic.hubs_to_clients(batch.crowd(there), [_Rows(self.dtype, self.widths[j]) for j in there], down, rows)
 
     def _spec(self, exchange: str, shape: tuple[int, int]) -> tuple[torch.dtype, tuple[int, ...]]:
         """A tensor as its exchange sends it: plain, or the bytes its codec writes."""
         codec = self.codecs.get(exchange)
         return (self.dtype, shape) if codec is None else (torch.uint8, (codec.size(shape, self.dtype),))
-
-    def _coded(self, exchange: str, width: int) -> _Coded:
-        return _Coded(self, exchange, width)
 
     def _gathered(self, exchange: str, rows: Ids, width: int) -> Specs:
         """What a hub passes on of its clients' messages: all rows, or the bytes of every encoded message."""
@@ -181,8 +173,6 @@ class _Several:
         return tuple(spec for content in self.contents for spec in content(rows))
 
 
-def _rows(batch: Batch, silo: int) -> Ids:
-    """Samples of all parts at each client at work."""
-    first, *others = batch.shares[silo]
-    counts: Ids = sum((share.counts for share in others), start=first.counts)
-    return counts
+def _rows(batch: Batch, silo: int, part: int | None = None) -> Ids:
+    """Samples of all parts (or one) at each client at work."""
+    return batch.counts([silo], part)

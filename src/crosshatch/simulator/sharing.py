@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -11,9 +12,10 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData
 from crosshatch.simulator.batch import Batch
 from crosshatch.simulator.coding import Coding
+from crosshatch.simulator.local.chain import as_chain
 from crosshatch.simulator.local.problem import Known
 from crosshatch.simulator.values import Embeddings, Frozen
-from crosshatch.task.fusion import Head
+from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.task import Task
 
 
@@ -26,8 +28,21 @@ class Sharing:
     coding: Coding
     widths: tuple[int, ...]
 
-    def share(self, embeddings: Embeddings, batch: Batch, receivers: Sequence[int], *, to: int | None) -> Frozen:
-        """Every receiver gets the others' part for its own samples, the labels it has itself."""
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the scores are the sum of what others get to see, the same if they are computed anew."""
+        summed = isinstance(self.task.fusion, Sum) and "share" not in self.coding.codecs
+        return summed and all(as_chain(block) is not None for block in self.task.blocks)
+
+    def share(
+        self, embeddings: Embeddings, batch: Batch, receivers: Sequence[int], *, to: int | None, one_step: bool
+    ) -> Frozen:
+        """Every receiver gets the others' part for its own samples, the labels it has itself.
+
+        For `one_step` from the blocks these embeddings came from that is one derivative, the same in every silo.
+        """
+        if one_step and self._plain:
+            return self._one_derivative(embeddings, batch, receivers)
         senders = [j for j in range(len(self.widths)) if j != to]
         arrived = self._arrive(embeddings, batch, senders, to=to)
         known: list[tuple[Known, ...] | None] = [None] * len(self.widths)
@@ -40,6 +55,23 @@ class Sharing:
         if head is not None:
             head = self.coding.vector("share", "head", head, round=batch.round)
         return Frozen(tuple(known), head, embeddings.passes)
+
+    def _one_derivative(self, embeddings: Embeddings, batch: Batch, receivers: Sequence[int]) -> Frozen:
+        known: list[tuple[Known, ...] | None] = [None] * len(self.widths)
+        rows = [
+            self.task.loss.derivative(torch.stack(values).sum(0), self._labels(batch, s))
+            for s, values in enumerate(zip(*embeddings.values, strict=True))
+        ]
+        unsorted = tuple(Known(derivative=one) for one in rows)
+        for j in receivers:
+            shares = batch.shares[j]
+            as_they_are = all(share.order is None for share in shares)
+            known[j] = (
+                unsorted
+                if as_they_are
+                else tuple(Known(derivative=s.sort(d)) for s, d in zip(shares, rows, strict=True))
+            )
+        return Frozen(tuple(known), None, embeddings.passes)
 
     def derivatives(
         self,

@@ -1,14 +1,16 @@
 """The messages of a round: what each exchange puts on which link, counted and timed.
 
 Sizes come from the wire format. Whoever receives waits for its slowest sender. Where a silo is a single party there is
-no link between hub and client, and where all is on one machine (central training) there are no messages at all.
+no link between hub and client, and where all is on one machine (central training) there are no messages at all. The
+messages of all silos in an exchange are counted together: one by one they would cost more than the training.
 """
 
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,7 @@ import torch
 from crosshatch import wire
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Direction, Network, Seconds
+from crosshatch.simulator.batch import Crowd
 
 Ids = npt.NDArray[np.int64]
 Specs = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
@@ -28,6 +31,7 @@ Contents = Callable[[int], Specs]
 
 _LONGER = (128, 256, 2**16, 2**32)
 """From these numbers on a header's integer takes more bytes."""
+_ANYBODY = ""  # to the network: a party without settings of its own
 
 
 @dataclass
@@ -44,69 +48,73 @@ class Traffic:
     log: Callable[[Message], None] | None = None
     _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)
 
-    def clients_to_hub(self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call) -> None:
-        """Every client with rows sends its hub one message; the hub waits for the last."""
-        if self.free or silo in self.single:
-            return
-        arrivals = self.clients_to_node(silo, clients, rows, contents, call)
-        self.clocks.hubs[silo] = arrivals.max(initial=self.clocks.hubs[silo])
+    def linked(self, silos: Iterable[int]) -> list[int]:
+        """Those of the silos whose clients have a link to their hub."""
+        return [] if self.free else [j for j in silos if j not in self.single]
 
-    def clients_to_node(self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call) -> Seconds:
-        """Every client with rows sends one message up; returns when they arrive."""
-        sizes = self._client_sizes(silo, clients, rows, contents, call, "up")
-        seconds = self.network.transfer("client-hub", "up", sizes, self.silos[silo], clients)
-        arrivals: Seconds = (self.clocks.clients[silo] + seconds)[rows > 0]
+    def clients_to_hubs(self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None) -> None:
+        """Clients send their hub one message each; a hub waits for its last.
+
+        `contents` are by silo. Messages are about all rows of a client or so many; a client with 0 sends none.
+        """
+        if crowd.silos:
+            arrivals = self.clients_to_nodes(crowd, contents, call, rows)
+            hubs = list(crowd.silos)
+            last = np.maximum.reduceat(arrivals, crowd.begins[:-1])
+            self.clocks.hubs[hubs] = np.maximum(self.clocks.hubs[hubs], last)
+
+    def clients_to_nodes(
+        self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None
+    ) -> Seconds:
+        """Clients send one message each to whoever is above them; when it arrives, minus infinity where none does."""
+        arrivals: Seconds = self.clocks.clients[crowd.where] + self._carry(crowd, contents, rows, "up", call)
+        if rows is not None:
+            arrivals[rows == 0] = -np.inf
         return arrivals
 
-    def hub_to_clients(self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call) -> None:
-        """The hub sends every client with rows one message."""
-        if not (self.free or silo in self.single):
-            self.node_to_clients(silo, clients, rows, contents, call, self.clocks.hubs[silo])
+    def hubs_to_clients(self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None) -> None:
+        """Hubs send their clients one message each, as above."""
+        if crowd.silos:
+            when = np.repeat(self.clocks.hubs[list(crowd.silos)], np.diff(crowd.begins))
+            self.nodes_to_clients(crowd, contents, call, when, rows)
 
-    def node_to_clients(
-        self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call, when: Seconds | float
+    def nodes_to_clients(
+        self, crowd: Crowd, contents: Sequence[Contents], call: Call, when: Seconds, rows: Ids | None = None
     ) -> None:
-        """Whoever is above a client sends it one message at time `when`."""
-        sizes = self._client_sizes(silo, clients, rows, contents, call, "down")
-        seconds = self.network.transfer("client-hub", "down", sizes, self.silos[silo], clients)
-        before = self.clocks.clients.get(silo)
-        arrival = when + seconds
-        self.clocks.clients[silo] = (
-            arrival if before is None else np.where(rows > 0, np.maximum(before, arrival), before)
-        )
+        """Whoever is above a client sends it one message, at its time `when`."""
+        before = self.clocks.clients[crowd.where]
+        now = np.maximum(before, when + self._carry(crowd, contents, rows, "down", call))
+        if rows is not None:
+            now = np.where((rows > 0) | np.isinf(before), now, before)
+        self.clocks.clients[crowd.where] = now
 
-    def hub_to_hubs(
-        self,
-        sender: int,
-        receivers: Sequence[int],
-        specs: Specs,
-        direction: Direction,
-        call: Call,
-    ) -> dict[int, float]:
-        """One hub sends the same to others; returns when it arrives, for `wait`."""
-        if self.free or not receivers:
-            return {}
-        if self.together:
-            return {receiver: float(self.clocks.hubs[sender]) for receiver in receivers}
-        size = self._size(specs, call)
-        self.meter.count(f"hub-hub {direction}", call.exchange, messages=len(receivers), size=size * len(receivers))
-        if self.log:
-            for receiver in receivers:
-                self.log((self.silos[sender], self.silos[receiver], call.round, call.exchange, call.step, specs))
-        sizes = np.array([size])
-        if direction == "down":  # over the link of who gets it
-            ends = {receiver: self.silos[receiver] for receiver in receivers}
-            seconds = {r: self.network.transfer("hub-hub", direction, sizes, name, None)[0] for r, name in ends.items()}
-        else:
-            own = self.network.transfer("hub-hub", direction, sizes, self.silos[sender], None)[0]
-            seconds = dict.fromkeys(receivers, own)
-        return {receiver: float(self.clocks.hubs[sender] + seconds[receiver]) for receiver in receivers}
+    def hubs_to_hubs(
+        self, senders: Sequence[int], receivers: Sequence[int], specs: Sequence[Specs], direction: Direction, call: Call
+    ) -> None:
+        """Every sender to every receiver but itself; who receives waits for the last.
 
-    def wait(self, arrivals: Sequence[dict[int, float]]) -> None:
-        """Hubs take what was sent to them: each is as late as its last message."""
-        for arrival in arrivals:
-            for hub, when in arrival.items():
-                self.clocks.hubs[hub] = max(self.clocks.hubs[hub], when)
+        `specs[i]` is what the i-th sender sends or, `down`, what the i-th receiver gets.
+        """
+        if self.free or not senders or not receivers:
+            return
+        others = np.not_equal.outer(senders, receivers)
+        seconds: Seconds = np.zeros(1)
+        if not self.together:
+            down = direction == "down"
+            ends = receivers if down else senders  # over whose link it goes
+            sizes = np.array([self._size(one, call) for one in specs])
+            times = others.sum(0 if down else 1)
+            self.meter.count(
+                f"hub-hub {direction}", call.exchange, messages=int(times.sum()), size=int((sizes * times).sum())
+            )
+            seconds = self.network.transfer("hub-hub", direction, sizes, _ANYBODY, None)
+            for i, name in enumerate(self.silos[j] for j in ends):
+                if name in self._special:
+                    seconds[i] = self.network.transfer("hub-hub", direction, sizes[i : i + 1], name, None)[0]
+            seconds = seconds if down else seconds[:, np.newaxis]
+            self._log_hubs(senders, receivers, specs, down, call)
+        arrivals = np.where(others, self.clocks.hubs[senders][:, np.newaxis] + seconds, -np.inf)
+        self.clocks.hubs[receivers] = np.maximum(self.clocks.hubs[receivers], arrivals.max(0))
 
     def hub_to_server(self, silo: int, specs: Specs, messages: int, call: Call) -> None:
         """A hub sends the server so many messages."""
@@ -137,31 +145,54 @@ class Traffic:
                 self.log((sender, receiver, call.round, call.exchange, call.step, specs))
         return float(self.network.transfer("branch-hub", direction, np.array([size]), name, None)[0])
 
-    def work(self, silo: int, clients: Ids, steps: Ids) -> None:
-        """`steps[i]` local steps at the i-th client at work."""
-        if self.free or silo in self.single:
-            seconds = self.network.local_step(self.silos[silo], None)[0]
-            self.clocks.hubs[silo] += float(steps.max(initial=0)) * seconds
-        else:
-            self.clocks.clients[silo] = self.clocks.clients[silo] + steps * self.network.local_step(
-                self.silos[silo], clients
-            )
+    def work(self, crowd: Crowd, steps: int | Ids) -> None:
+        """So many local steps at each of the clients."""
+        each = np.broadcast_to(steps, len(crowd.rows))
+        for j, where in zip(crowd.silos, crowd.places(), strict=True):
+            if self.free or j in self.single:
+                seconds = self.network.local_step(self.silos[j], None)[0]
+                self.clocks.hubs[j] += float(each[where].max(initial=0)) * seconds
+        if self.free or len(self.single) == len(self.silos):
+            return
+        taken = each * self._usual_step
+        for name, clients, where in self._with_settings(crowd):
+            taken[where] = each[where] * self.network.local_step(name, clients)
+        self.clocks.clients[crowd.where] += taken
 
-    def _client_sizes(
-        self, silo: int, clients: Ids, rows: Ids, contents: Contents, call: Call, direction: Direction
-    ) -> Ids:
-        """Bytes of each client's message; a client with no rows takes no part."""
-        sizes = self._sizes(rows, contents, call)
-        sent = int(np.count_nonzero(rows))
-        if sent:
+    @cached_property
+    def _special(self) -> frozenset[str]:
+        """Silos with settings of their own in the network, or with such a client."""
+        return frozenset(name.rpartition("/")[0] if "/" in name else name for name in self.network.named)
+
+    @cached_property
+    def _usual_step(self) -> Seconds:
+        return self.network.local_step(_ANYBODY, None)
+
+    def _with_settings(self, crowd: Crowd) -> Iterator[tuple[str, Ids, slice]]:
+        """Silos of the crowd with settings of their own, their clients and where these stand."""
+        if self._special:
+            for j, clients, where in zip(crowd.silos, crowd.clients, crowd.places(), strict=True):
+                if self.silos[j] in self._special:
+                    yield self.silos[j], clients, where
+
+    def _carry(
+        self, crowd: Crowd, contents: Sequence[Contents], rows: Ids | None, direction: Direction, call: Call
+    ) -> Seconds:
+        """Count the messages; how long each takes."""
+        about = crowd.rows if rows is None else rows
+        if all(one == contents[0] for one in contents):
+            sizes = self._sizes(about, contents[0], call)
+        else:
+            pairs = zip(crowd.places(), contents, strict=True)
+            sizes = np.concatenate([self._sizes(about[where], one, call) for where, one in pairs])
+        if sent := len(about) if rows is None else int(np.count_nonzero(rows)):
             self.meter.count(f"client-hub {direction}", call.exchange, messages=sent, size=int(sizes.sum()))
         if self.log:
-            for client, n in zip(clients, rows, strict=True):
-                if n:
-                    ends = (f"{self.silos[silo]}/{client}", self.silos[silo])
-                    sender, receiver = ends if direction == "up" else ends[::-1]
-                    self.log((sender, receiver, call.round, call.exchange, call.step, contents(int(n))))
-        return sizes
+            self._log_clients(self.log, crowd, contents, about, direction, call)
+        seconds = self.network.transfer("client-hub", direction, sizes, _ANYBODY, None)
+        for name, clients, where in self._with_settings(crowd):
+            seconds[where] = self.network.transfer("client-hub", direction, sizes[where], name, clients)
+        return seconds
 
     def _sizes(self, rows: Ids, contents: Contents, call: Call) -> Ids:
         """Bytes of messages about so many rows, 0 for none; looked up, since the next round asks for the same ones."""
@@ -181,6 +212,26 @@ class Traffic:
 
     def _size(self, specs: Specs, call: Call) -> int:
         return wire.size(call.round, call.exchange, specs, step=call.step)
+
+    def _log_clients(
+        self, log: Callable[[Message], None], crowd: Crowd, contents: Sequence[Contents], rows: Ids,
+        direction: Direction, call: Call,
+    ) -> None:  # fmt: skip
+        for j, clients, where, one in zip(crowd.silos, crowd.clients, crowd.places(), contents, strict=True):
+            for client, n in zip(clients, rows[where], strict=True):
+                if n:
+                    ends = (f"{self.silos[j]}/{client}", self.silos[j])
+                    sender, receiver = ends if direction == "up" else ends[::-1]
+                    log((sender, receiver, call.round, call.exchange, call.step, one(int(n))))
+
+    def _log_hubs(
+        self, senders: Sequence[int], receivers: Sequence[int], specs: Sequence[Specs], down: bool, call: Call
+    ) -> None:
+        for i, sender in enumerate(senders) if self.log else ():
+            for k, receiver in enumerate(receivers):
+                if self.log and sender != receiver:
+                    ends = (self.silos[sender], self.silos[receiver])
+                    self.log((*ends, call.round, call.exchange, call.step, specs[k if down else i]))
 
 
 @dataclass(frozen=True)

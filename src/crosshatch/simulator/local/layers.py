@@ -78,29 +78,36 @@ def forward(layers: Sequence[Weights], chain: Chain, x: Tensor) -> list[Tensor]:
 
 
 def backward(
-    chain: Chain,
-    layers: Sequence[Weights],
-    outputs: Sequence[Tensor],
-    x: Tensor,
-    gradient: Tensor,
-    eta: float,
-    decay: float,
-    *,
-    update: bool = True,
-    need_input: bool = True,
-) -> Tensor:
-    """Gradient at the chain's input; with `update` the layers take their step on the way, in place."""
+    chain: Chain, layers: Sequence[Weights], outputs: Sequence[Tensor], gradient: Tensor, *, need_input: bool = True
+) -> tuple[list[Tensor], Tensor]:
+    """Gradients before every layer's activation, (K, m, o) each, and at the chain's input (unless there is no need)."""
+    gradients: list[Tensor] = []
     for number in range(len(chain) - 1, -1, -1):
-        weights, layer = layers[number], chain[number]
-        below = x if number == 0 else outputs[number - 1]
-        gradient = slope(layer.activation, gradient, outputs[number])
-        passed_on = _to_input(gradient, weights.weight) if number or need_input else gradient
-        if update:
-            weights.weight.baddbmm_(gradient.mT, below, beta=decay, alpha=-eta)
-            if weights.bias is not None:
-                weights.bias.mul_(decay).sub_(gradient.sum(1, keepdim=True), alpha=eta)
-        gradient = passed_on
-    return gradient
+        gradient = slope(chain[number].activation, gradient, outputs[number])
+        gradients.append(gradient)
+        if number or need_input:
+            gradient = _to_input(gradient, layers[number].weight)
+    return gradients[::-1], gradient
+
+
+def step(
+    layers: Sequence[Weights], inputs: Sequence[Tensor], gradients: Sequence[Tensor], eta: float, decay: float
+) -> None:
+    """A gradient step of all layers, in place, from what went into each and the gradient at its outputs."""
+    for weights, below, gradient in zip(layers, inputs, gradients, strict=True):
+        weights.weight.baddbmm_(gradient.mT, below, beta=decay, alpha=-eta)
+        if weights.bias is not None:
+            weights.bias.mul_(decay).sub_(gradient.sum(1, keepdim=True), alpha=eta)
+
+
+def flat_gradient(chain: Chain, inputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
+    """The gradients of the layers themselves, as flat vectors (K, p)."""
+    pieces = []
+    for layer, below, gradient in zip(chain, inputs, gradients, strict=True):
+        pieces.append(torch.bmm(gradient.mT, below).flatten(1))
+        if layer.bias:
+            pieces.append(gradient.sum(1))
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
 
 
 def _to_input(gradient: Tensor, weight: Tensor) -> Tensor:

@@ -146,7 +146,7 @@ class Problem:
 class Passes:
     """A forward pass kept for its backward, under the weights `leaf`.
 
-    For a chain the outputs of every layer, differentiated by hand; for any other module (rows, embedding with its
+    For a chain every layer's outputs (n, o), differentiated by hand; for any other module (rows, embedding with its
     graph) piece by piece, the embedding None where the graph would have taken too much memory.
     """
 

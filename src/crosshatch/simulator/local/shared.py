@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from crosshatch.simulator.local.adjacent import follows, stack
 from crosshatch.simulator.local.chain import as_chain
-from crosshatch.simulator.local.layers import backward, split
+from crosshatch.simulator.local.layers import backward, flat_gradient, split
 from crosshatch.simulator.local.modules import call, frozen
 from crosshatch.simulator.local.pool import run_all
-from crosshatch.simulator.local.problem import Passes, Problem
+from crosshatch.simulator.local.problem import Part, Passes, Problem
 from crosshatch.task.fusion import Head, Sum
 
 
@@ -24,43 +25,93 @@ def can_share(problem: Problem) -> bool:
     return common and (problem.clients == 1 or problem.task.regulariser.l1 == 0)
 
 
-def solve_shared(problem: Problem, weights: Tensor, *, threads: int) -> Tensor:
-    """Weighted sum (p,) of the clients' blocks after one step."""
-    part, passes = problem.part(0), problem.passes
+def solve_shared(problems: Sequence[Problem], weights: Sequence[Tensor], *, threads: int) -> list[Tensor]:
+    """Each silo's weighted sum (p,) of its clients' blocks after one step."""
+    latest: dict[object, list[int]] = {}
+    groups = []
+    for i, problem in enumerate(problems):
+        key = (as_chain(problem.task.blocks[problem.silo]), problem.start.shape, problem.step_size)
+        if key not in latest or not _side_by_side(problems[latest[key][-1]], problem):
+            latest[key] = []
+            groups.append(latest[key])
+        latest[key].append(i)
+    results: dict[int, Tensor] = {}
+    for group in groups:
+        solved = _solve([problems[i] for i in group], [weights[i] for i in group], threads)
+        results.update(zip(group, solved, strict=True))
+    return [results[i] for i in range(len(problems))]
+
+
+def _side_by_side(one: Problem, other: Problem) -> bool:
+    """Whether the samples and outputs of two problems, alike as chains, can be taken for one tensor each."""
+    mine, its = one.part(0), other.part(0)
+    return (
+        one.passes is not None
+        and other.passes is not None
+        and bool(one.passes.outputs)
+        and follows(mine.x, its.x)
+        and all(map(follows, one.passes.outputs, other.passes.outputs))
+        and (mine.owners is None) == (its.owners is None)
+    )
+
+
+def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int) -> list[Tensor]:
+    """The sums for problems side by side, or for one."""
+    first = problems[0]
+    passes, eta, regulariser = first.passes, first.step_size, first.task.regulariser
     assert passes is not None
-    eta, regulariser = problem.step_size, problem.task.regulariser
-    each = weights.cpu().numpy()
-    per_row = part.per_row(torch.as_tensor(each / np.maximum(part.counts, 1)).to(problem.start))
+    parts = [problem.part(0) for problem in problems]
+    begins = np.cumsum([0, *(len(part.counts) for part in parts[:-1])])
+    counts, each = np.concatenate([part.counts for part in parts]), torch.cat(list(weights)).cpu().numpy()
     # Clients without rows stay where they are; the others shrink and move.
-    whole, moving = float(each.sum()), float(each @ (part.counts > 0))
-    keeps = whole - eta * regulariser.l2 * moving
+    whole, moving = np.add.reduceat(each, begins), np.add.reduceat(each * (counts > 0), begins)
+    starts = stack([problem.start for problem in problems])
+    per_row = _per_row(parts, torch.as_tensor(each / np.maximum(counts, 1)).to(starts), begins)
+    totals = starts * torch.as_tensor(whole - eta * regulariser.l2 * moving).to(starts).unsqueeze(1)
     if passes.outputs:
-        total = _by_hand(problem, passes, per_row, keeps)
+        totals.sub_(_by_hand(problems, starts, per_row), alpha=eta)
     else:
-        total = problem.start * keeps
-        for gradient in _by_graph(problem, passes, per_row, threads):
-            total.sub_(gradient, alpha=eta)
-    if regulariser.l1 and moving:  # one client only, see can_share
-        total = regulariser.proximal(total / moving, eta) * moving
-    if not passes.outputs or isinstance(problem.task.fusion, Head):  # a chain is trained as a whole
-        for where in frozen(problem.task, problem.silo):
-            total[where] = problem.start[where] * whole
-    return total
+        for gradient in _by_graph(first, passes, per_row[0], threads):
+            totals[0].sub_(gradient, alpha=eta)
+    if regulariser.l1 and moving.all():  # one client each, see can_share
+        scale = torch.as_tensor(moving).to(starts).unsqueeze(1)
+        totals = regulariser.proximal(totals / scale, eta) * scale
+    if not passes.outputs or isinstance(first.task.fusion, Head):  # a chain is trained as a whole
+        for problem, total, kept in zip(problems, totals, whole, strict=True):
+            for where in frozen(problem.task, problem.silo):
+                total[where] = problem.start[where] * float(kept)
+    # Each silo's block for itself: tensors inside others are aligned differently, and kernels may round differently.
+    return [totals[0]] if len(problems) == 1 else [total.clone() for total in totals]
 
 
-def _by_hand(problem: Problem, passes: Passes, per_row: Tensor, keeps: float) -> Tensor:
-    """The step of a chain: `keeps` times the start, minus step size times the gradient."""
-    chain = as_chain(problem.task.blocks[problem.silo])
+def _per_row(parts: Sequence[Part], per_client: Tensor, begins: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Tensor:
+    """The clients' numbers, all in one vector, as numbers of their rows (problems, n)."""
+    owners = [part.owners for part in parts if part.owners is not None]
+    if owners:
+        index = stack(owners) + torch.as_tensor(begins, device=per_client.device).unsqueeze(1)
+        return per_client.index_select(0, index.flatten()).view(index.shape)
+    counts = np.concatenate([part.counts for part in parts])
+    return per_client.repeat_interleave(torch.as_tensor(counts, device=per_client.device)).view(len(parts), -1)
+
+
+def _by_hand(problems: Sequence[Problem], starts: Tensor, per_row: Tensor) -> Tensor:
+    """Gradients (problems, p) for chains alike."""
+    first = problems[0]
+    chain = as_chain(first.task.blocks[first.silo])
     assert chain is not None
-    part, eta = problem.part(0), problem.step_size
-    gradient, head_gradient = _at_embedding(problem, passes.outputs[-1].squeeze(0), per_row)
-    total = problem.start.clone()
-    x = part.x.flatten(1).unsqueeze(0)
-    layers = split(total.unsqueeze(0), chain)
-    backward(chain, layers, passes.outputs, x, gradient.unsqueeze(0), eta, keeps, need_input=False)
-    if head_gradient is not None:
-        total[-len(head_gradient) :].mul_(keeps).sub_(head_gradient, alpha=eta)
-    return total
+    passes = [problem.passes.outputs for problem in problems if problem.passes is not None]
+    outputs = [stack(outs) for outs in zip(*passes, strict=True)]
+    inputs = [stack([problem.part(0).x for problem in problems]).flatten(2), *outputs[:-1]]
+    derivative = first.part(0).known.derivative
+    head: Tensor | None = None
+    if derivative is not None and all(problem.part(0).known.derivative is derivative for problem in problems):
+        gradient = derivative * per_row.unsqueeze(-1)
+    else:
+        pairs = [_at_embedding(p, own, rows) for p, own, rows in zip(problems, outputs[-1], per_row, strict=True)]
+        gradient, head = torch.stack([at_own for at_own, _ in pairs]), pairs[0][1]
+    gradients, _ = backward(chain, split(starts, chain), outputs, gradient, need_input=False)
+    flat = flat_gradient(chain, inputs, gradients)
+    return flat if head is None else torch.cat([flat, head.unsqueeze(0)], dim=1)  # who holds the head is alone
 
 
 def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -56,9 +56,12 @@ def solve(
     results: dict[int, Tensor] = {}
     alike: dict[tuple[object, ...], list[int]] = {}
     with torch.no_grad():
+        shared = [] if keep else [i for i, problem in enumerate(problems) if can_share(problem)]
+        if shared:
+            solved = solve_shared([problems[i] for i in shared], [weights[i] for i in shared], threads=threads)
+            results.update(zip(shared, solved, strict=True))
         for i, problem in enumerate(problems):
-            if not keep and can_share(problem):
-                results[i] = solve_shared(problem, weights[i], threads=threads)
+            if i in results:
                 continue
             wanted = choose(problem) if strategy == "auto" else strategy
             alike.setdefault(("loop",) if wanted == "loop" else _shape(problem, wanted), []).append(i)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crosshatch.simulator.local.adjacent import follows, stack
 from crosshatch.simulator.local.problem import Problem
 
 Jobs = npt.NDArray[np.int64]
@@ -66,7 +67,7 @@ class Stack:
         passes = [p.passes for p in self.problems if p.passes is not None and p.passes_in_order]
         if len(passes) < len(self.problems):
             return []
-        return [_cat([out.squeeze(0) for out in outs]) for outs in zip(*(p.outputs for p in passes), strict=True)]
+        return [_cat(list(outs)) for outs in zip(*(p.outputs for p in passes), strict=True)]
 
     def by_problem(self, jobs: Jobs) -> list[Mine]:
         """Sorted jobs, problem by problem."""
@@ -119,7 +120,8 @@ class Stack:
 
 
 def _cat(tensors: list[Tensor]) -> Tensor:
-    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+    """Uncopied where they lie behind one another."""
+    return stack(tensors).flatten(0, 1) if all(map(follows, tensors, tensors[1:])) else torch.cat(tensors)
 
 
 def _cat_known(tensors: list[Tensor | None]) -> Tensor | None:

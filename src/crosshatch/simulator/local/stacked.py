@@ -16,6 +16,7 @@ from torch import Tensor
 from crosshatch.simulator.local.chain import Chain, as_chain
 from crosshatch.simulator.local.gram import Gram
 from crosshatch.simulator.local.layers import backward, copies, forward, size
+from crosshatch.simulator.local.layers import step as descend
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Problem
 from crosshatch.simulator.local.recurrent import Cell, Recurrent, as_recurrent
@@ -143,7 +144,8 @@ class Bucket:
         self.first_outputs = []
         gradient = self._at_embedding(outputs[-1] if outputs else below, rows, eta, decay)
         need_input = first is not None
-        gradient = backward(self.chain, self.layers, outputs, below, gradient, eta, decay, need_input=need_input)
+        gradients, gradient = backward(self.chain, self.layers, outputs, gradient, need_input=need_input)
+        descend(self.layers, [below, *outputs][: len(self.layers)], gradients, eta, decay)
         if first is not None:
             first.step(gradient, eta, decay)
         for tensor, anchor in zip(self.trained, self.anchor, strict=False):
@@ -164,7 +166,9 @@ class Bucket:
         beside = self.problem.beside(own, rows.rest)
         outputs = forward(self.head_layers, self.head, beside)
         gradient = loss.derivative(outputs[-1], rows.y).mul_(rows.scale)
-        gradient = backward(self.head, self.head_layers, outputs, beside, gradient, eta, decay, update=self.trains_head)
+        gradients, gradient = backward(self.head, self.head_layers, outputs, gradient)
+        if self.trains_head:
+            descend(self.head_layers, [beside, *outputs[:-1]], gradients, eta, decay)
         low, high = self.problem.columns
         return gradient[..., low:high].contiguous()
 

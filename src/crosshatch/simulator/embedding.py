@@ -1,0 +1,83 @@
+"""The outputs of the silos' blocks for a batch, silos with equal blocks in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.simulator.batch import Batch
+from crosshatch.simulator.forward import forward, forward_alike, forward_rows
+from crosshatch.simulator.local.chain import as_chain
+from crosshatch.simulator.local.problem import Passes
+from crosshatch.simulator.values import Blocks, Embeddings
+from crosshatch.task.fusion import Head
+from crosshatch.task.task import Task
+
+Outputs = tuple[tuple[Tensor, ...], Passes | None]
+"""Of one silo, part by part in the batch's order, and the first part's pass where it is kept."""
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """The numbers behind `embed`."""
+
+    data: FederatedData
+    task: Task
+    seed: int
+    threads: int
+    keep_passes: bool  # the next local work is a single step
+
+    def embed(self, blocks: Blocks, batch: Batch, *, only: int | None, known: Embeddings | None) -> Embeddings:
+        """Outputs of the blocks (of silo `only`, the rest from `known`), at the clients' weights where they moved."""
+        count = len(self.data.silos)
+        values: list[tuple[Tensor, ...]] = [()] * count if known is None else list(known.values)
+        passes: list[Passes | None] = [None] * count if known is None else list(known.passes)
+        for alike in self._alike if only is None else ((only,),):
+            for j, outputs in zip(alike, self._silos(blocks, batch, alike), strict=True):
+                values[j], passes[j] = outputs
+        seen = {} if known is None else {j: rows for j, rows in known.seen.items() if j != only}
+        return Embeddings(tuple(values), tuple(passes), self._head(blocks), seen)
+
+    @cached_property
+    def _alike(self) -> tuple[tuple[int, ...], ...]:
+        """The silos, those with the same chain of layers together."""
+        groups: dict[object, list[int]] = {}
+        for j, block in enumerate(self.task.blocks):
+            chain = as_chain(block)
+            groups.setdefault(j if chain is None or self.task.holds_head(j) else chain, []).append(j)
+        return tuple(map(tuple, groups.values()))
+
+    def _silos(self, blocks: Blocks, batch: Batch, silos: Sequence[int]) -> list[Outputs]:
+        """Of silos alike; together for a batch in one part, at the hubs' weights."""
+        if len(silos) == 1 or len(batch.parts) > 1 or batch.whole or blocks.moved is not None:
+            return [self._silo(blocks, batch, j) for j in silos]
+        xs = batch.gather(silos, 0, [self.data.silos[j].train for j in silos])
+        done = forward_alike(self.task, silos, [blocks.base[j] for j in silos], xs, keep=self.keep_passes)
+        return [((batch.shares[j][0].unsort(rows),), passes) for j, (rows, passes) in zip(silos, done, strict=True)]
+
+    def _silo(self, blocks: Blocks, batch: Batch, silo: int) -> Outputs:
+        outputs = []
+        kept = None
+        for s, share in enumerate(batch.shares[silo]):
+            x = batch.features(silo, s, self.data.silos[silo].train)
+            seed = (self.seed, batch.round, s)
+            if blocks.moved is not None and silo in blocks.moved.problems:
+                moved = blocks.moved.rows()[silo]
+                rows = forward_rows(self.task, silo, moved, x, share.counts, share.owners, seed=seed)
+            else:
+                keep = self.keep_passes and s == 0
+                weights = blocks.base[silo]
+                rows, passes = forward(self.task, silo, weights, x, keep=keep, threads=self.threads, seed=seed)
+                kept = passes if s == 0 else kept
+            outputs.append(share.unsort(rows))
+        return tuple(outputs), kept
+
+    def _head(self, blocks: Blocks) -> Tensor | None:
+        """The head as its holder's hub has it."""
+        if not isinstance(self.task.fusion, Head):
+            return None
+        return self.task.split(self.task.fusion.holder, blocks.base[self.task.fusion.holder])[1]
