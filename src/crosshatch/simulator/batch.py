@@ -97,6 +97,7 @@ class Crowd:
     silos: Sequence[int]
     clients: Sequence[Ids]  # of each silo
     rows: Ids  # samples of all parts at each client: at least one
+    lengths: Sequence[int]  # how many clients of each silo
     begins: Sequence[int]  # where each silo's clients begin, and the end
     where: slice | Ids  # their places among all clients at work
 
@@ -116,6 +117,7 @@ class Batch:
     whole: bool  # a single part holding all samples in order
     _features: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     _crowds: dict[tuple[int, ...], Crowd] = field(default_factory=dict)
+    _ids: dict[int, Tensor] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -132,12 +134,13 @@ class Batch:
         key = tuple(silos)
         if key not in self._crowds:
             clients = [self.clients[j] for j in key]
-            begins = [0, *accumulate(map(len, clients))]
+            lengths = list(map(len, clients))
+            begins = [0, *accumulate(lengths)]
             where: slice | Ids = slice(None)
             if len(key) < len(self.clients):
                 silo = np.repeat(np.arange(len(self.clients)), list(map(len, self.clients)))
                 where = np.flatnonzero(np.isin(silo, key))
-            self._crowds[key] = Crowd(key, clients, self.counts(key), begins, where)
+            self._crowds[key] = Crowd(key, clients, self.counts(key), lengths, begins, where)
         return self._crowds[key]
 
     def counts(self, silos: Sequence[int], part: int | None = None) -> Ids:
@@ -147,10 +150,16 @@ class Batch:
         every: Ids = sum((self.counts(silos, s) for s in range(1, len(self.parts))), start=self.counts(silos, 0))
         return every
 
+    def ids(self, part: int, device: torch.device) -> Tensor:
+        """The ids of a part as a tensor."""
+        if part not in self._ids:
+            self._ids[part] = torch.as_tensor(self.parts[part], device=device)
+        return self._ids[part]
+
     def gather(self, silos: Sequence[int], part: int, trains: Sequence[Tensor]) -> Sequence[Tensor]:
         """The samples of silos whose samples have one shape, one silo's behind another's in memory."""
         first = trains[0]
-        ids = torch.as_tensor(self.parts[part], device=first.device)
+        ids = self.ids(part, first.device)
         room = first.new_empty(len(silos), len(ids), *first.shape[1:])
         xs = room.unbind(0)
         for j, train, x in zip(silos, trains, xs, strict=True):
@@ -166,8 +175,7 @@ class Batch:
             if self.whole and share.order is None:
                 self._features[key] = train
             else:
-                ids = torch.as_tensor(self.parts[part], device=train.device)
-                self._features[key] = train.index_select(0, share.sort(ids))
+                self._features[key] = train.index_select(0, share.sort(self.ids(part, train.device)))
         return self._features[key]
 
 

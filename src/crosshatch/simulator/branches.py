@@ -20,8 +20,8 @@ from crosshatch.network import Seconds
 from crosshatch.simulator.averaging import everyones_weights
 from crosshatch.simulator.batch import Batch, Ids
 from crosshatch.simulator.coding import Coding
-from crosshatch.simulator.messages import Always, Routes
-from crosshatch.simulator.traffic import Call, Specs
+from crosshatch.simulator.messages import Routes
+from crosshatch.simulator.traffic import Always, Call, Specs
 from crosshatch.simulator.values import Blocks
 
 

@@ -124,6 +124,8 @@ class SimulatedFederation:
             BranchRoutes(self.branches, self.routes).down(batch, [len(weights) for weights in blocks.base], depth)
             return self.branches.broadcast(blocks, batch, self.coding, depth)
         self.routes.blocks_down(batch, [weights.shape[0] for weights in blocks.base], within)
+        if "broadcast" not in self.coding.codecs:
+            return Blocks(blocks.base)
         code = self.coding.vector
         return Blocks(
             tuple(code("broadcast", str(j), weights, round=batch.round) for j, weights in enumerate(blocks.base))
@@ -239,8 +241,9 @@ class SimulatedFederation:
                 steps=steps, step_size=step_size, first=first, pull=pull, passes=frozen.passes[j],
                 seed=(self.coding.seed, batch.round),
             )  # fmt: skip
-            kind = choose(problems[j]) if self.strategy == "auto" else self.strategy
-            self.chosen.setdefault(self.task.names[j], set()).add(kind)
+            if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is
+                kind = choose(problems[j]) if self.strategy == "auto" else self.strategy
+                self.chosen.setdefault(self.task.names[j], set()).add(kind)
         self.traffic.work(batch.crowd(list(problems)), _steps_worked(batch, list(problems), first, steps))
         return self._settle(Blocks(blocks.base, Moved(problems, self._solve), blocks.branches))
 

@@ -11,7 +11,7 @@ import torch
 from crosshatch.codecs import AnyCodec
 from crosshatch.exchanges import Within
 from crosshatch.simulator.batch import Batch, Ids
-from crosshatch.simulator.traffic import Call, Specs, Traffic
+from crosshatch.simulator.traffic import Always, Call, Specs, Traffic
 
 Leg = Callable[[int, Specs, int, Call], None]
 
@@ -127,16 +127,6 @@ class Routes:
 
     def _head_to(self, silo: int) -> Specs:
         return self.block("share", self.head[0]) if self.head is not None and self.head[1] != silo else ()
-
-
-@dataclass(frozen=True)
-class Always:
-    """The same message, whatever the rows."""
-
-    specs: Specs
-
-    def __call__(self, rows: int) -> Specs:  # noqa: ARG002
-        return self.specs
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class Sharing:
         labels = self.data.y_train
         if batch.whole:
             return labels
-        return labels.index_select(0, torch.as_tensor(batch.parts[part], device=labels.device))
+        return labels.index_select(0, batch.ids(part, labels.device))
 
     def _derivative(self, silo: int, own: Tensor, rest: Tensor, labels: Tensor, head: Tensor | None) -> Tensor:
         """Each sample's derivative of the loss with respect to this silo's embedding (n, e)."""

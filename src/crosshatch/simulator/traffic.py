@@ -29,6 +29,17 @@ Message = tuple[str, str, int, str, int, Specs]
 Contents = Callable[[int], Specs]
 """The tensors in a message about so many rows."""
 
+
+@dataclass(frozen=True)
+class Always:
+    """The same message, whatever the rows."""
+
+    specs: Specs
+
+    def __call__(self, rows: int) -> Specs:  # noqa: ARG002
+        return self.specs
+
+
 _LONGER = (128, 256, 2**16, 2**32)
 """From these numbers on a header's integer takes more bytes."""
 _ANYBODY = ""  # to the network: a party without settings of its own
@@ -75,7 +86,7 @@ class Traffic:
     def hubs_to_clients(self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None) -> None:
         """Hubs send their clients one message each, as above."""
         if crowd.silos:
-            when = np.repeat(self.clocks.hubs[list(crowd.silos)], np.diff(crowd.begins))
+            when = np.repeat(self.clocks.hubs[list(crowd.silos)], crowd.lengths)
             self.nodes_to_clients(crowd, contents, call, when, rows)
 
     def nodes_to_clients(
@@ -147,8 +158,8 @@ class Traffic:
 
     def work(self, crowd: Crowd, steps: int | Ids) -> None:
         """So many local steps at each of the clients."""
-        each = np.broadcast_to(steps, len(crowd.rows))
-        for j, where in zip(crowd.silos, crowd.places(), strict=True):
+        each: Ids = np.full(len(crowd.rows), steps) if isinstance(steps, int) else steps
+        for j, where in zip(crowd.silos, crowd.places(), strict=True) if self.free or self.single else ():
             if self.free or j in self.single:
                 seconds = self.network.local_step(self.silos[j], None)[0]
                 self.clocks.hubs[j] += float(each[where].max(initial=0)) * seconds
@@ -180,7 +191,9 @@ class Traffic:
     ) -> Seconds:
         """Count the messages; how long each takes."""
         about = crowd.rows if rows is None else rows
-        if all(one == contents[0] for one in contents):
+        if rows is None and all(isinstance(one, Always) for one in contents):
+            sizes = np.repeat([self._size(one(1), call) for one in contents], crowd.lengths)
+        elif all(one == contents[0] for one in contents):
             sizes = self._sizes(about, contents[0], call)
         else:
             pairs = zip(crowd.places(), contents, strict=True)

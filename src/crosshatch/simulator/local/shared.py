@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -50,7 +51,6 @@ def _side_by_side(one: Problem, other: Problem) -> bool:
         and other.passes is not None
         and bool(one.passes.outputs)
         and follows(mine.x, its.x)
-        and all(map(follows, one.passes.outputs, other.passes.outputs))
         and (mine.owners is None) == (its.owners is None)
     )
 
@@ -61,34 +61,34 @@ def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int)
     passes, eta, regulariser = first.passes, first.step_size, first.task.regulariser
     assert passes is not None
     parts = [problem.part(0) for problem in problems]
-    begins = np.cumsum([0, *(len(part.counts) for part in parts[:-1])])
+    begins = [0, *accumulate(len(part.counts) for part in parts[:-1])]
     counts, each = np.concatenate([part.counts for part in parts]), torch.cat(list(weights)).cpu().numpy()
-    # Clients without rows stay where they are; the others shrink and move.
-    whole, moving = np.add.reduceat(each, begins), np.add.reduceat(each * (counts > 0), begins)
     starts = stack([problem.start for problem in problems])
     per_row = _per_row(parts, torch.as_tensor(each / np.maximum(counts, 1)).to(starts), begins)
-    totals = starts * torch.as_tensor(whole - eta * regulariser.l2 * moving).to(starts).unsqueeze(1)
+    # Clients without rows stay where they are; the others shrink and move.
+    keeps = np.add.reduceat(each * (1 - eta * regulariser.l2 * (counts > 0)) if regulariser.l2 else each, begins)
+    totals = starts * torch.as_tensor(keeps).to(starts).unsqueeze(1)
     if passes.outputs:
         totals.sub_(_by_hand(problems, starts, per_row), alpha=eta)
     else:
         for gradient in _by_graph(first, passes, per_row[0], threads):
             totals[0].sub_(gradient, alpha=eta)
-    if regulariser.l1 and moving.all():  # one client each, see can_share
-        scale = torch.as_tensor(moving).to(starts).unsqueeze(1)
+    if regulariser.l1 and counts.all():  # one client each, see can_share
+        scale = torch.as_tensor(each).to(starts).unsqueeze(1)
         totals = regulariser.proximal(totals / scale, eta) * scale
     if not passes.outputs or isinstance(first.task.fusion, Head):  # a chain is trained as a whole
-        for problem, total, kept in zip(problems, totals, whole, strict=True):
+        for problem, total, kept in zip(problems, totals, np.add.reduceat(each, begins), strict=True):
             for where in frozen(problem.task, problem.silo):
                 total[where] = problem.start[where] * float(kept)
     # Each silo's block for itself: tensors inside others are aligned differently, and kernels may round differently.
     return [totals[0]] if len(problems) == 1 else [total.clone() for total in totals]
 
 
-def _per_row(parts: Sequence[Part], per_client: Tensor, begins: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Tensor:
+def _per_row(parts: Sequence[Part], per_client: Tensor, begins: Sequence[int]) -> Tensor:
     """The clients' numbers, all in one vector, as numbers of their rows (problems, n)."""
     owners = [part.owners for part in parts if part.owners is not None]
     if owners:
-        index = stack(owners) + torch.as_tensor(begins, device=per_client.device).unsqueeze(1)
+        index = stack(owners) + torch.tensor(begins, device=per_client.device).unsqueeze(1)
         return per_client.index_select(0, index.flatten()).view(index.shape)
     counts = np.concatenate([part.counts for part in parts])
     return per_client.repeat_interleave(torch.as_tensor(counts, device=per_client.device)).view(len(parts), -1)
@@ -109,7 +109,8 @@ def _by_hand(problems: Sequence[Problem], starts: Tensor, per_row: Tensor) -> Te
     else:
         pairs = [_at_embedding(p, own, rows) for p, own, rows in zip(problems, outputs[-1], per_row, strict=True)]
         gradient, head = torch.stack([at_own for at_own, _ in pairs]), pairs[0][1]
-    gradients, _ = backward(chain, split(starts, chain), outputs, gradient, need_input=False)
+    layers = split(starts, chain) if len(chain) > 1 else []  # nothing goes back through a first layer
+    gradients, _ = backward(chain, layers, outputs, gradient, need_input=False)
     flat = flat_gradient(chain, inputs, gradients)
     return flat if head is None else torch.cat([flat, head.unsqueeze(0)], dim=1)  # who holds the head is alone
 
