@@ -72,11 +72,17 @@ class Gram:
             weights.bias.mul_(self.factor).sub_(self.accumulated.sum(1, keepdim=True))
         return weights
 
-    def weighted_sum(self, shares: Tensor, where: slice, start: Tensor) -> Tensor:
-        """Sum of the layers (size,) of the jobs `where` under weights `shares` (K,).
+    def weighted_sums(self, shares: Tensor) -> Tensor:
+        """Each problem's sum (problems, size) of the layers under weights `shares` (K,)."""
+        sums = shares.new_zeros(len(self.stack.problems), self.layer.size)
+        for mine in self.stack.by_problem(self.jobs):
+            start = self.stack.problems[mine.problem].start
+            own_start = start if start.dim() == 1 else start.index_select(0, mine.clients)
+            sums[mine.problem] = self._weighted_sum(shares[mine.where], mine.where, own_start)
+        return sums
 
-        One product over all their rows, without anybody's own layer; `start` (p,) or (K, p).
-        """
+    def _weighted_sum(self, shares: Tensor, where: slice, start: Tensor) -> Tensor:
+        """Of one problem's jobs: a product over all their rows, without anybody's own layer; `start` (p,) or (K, p)."""
         scaled = self.accumulated[where] * shares.view(-1, 1, 1)
         change = scaled.flatten(0, 1).mT @ self.x[where].flatten(0, 1)
         start = start[..., : self.layer.size]

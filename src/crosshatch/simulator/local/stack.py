@@ -52,6 +52,7 @@ class Stack:
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = problems
         self.first_job = np.cumsum([0, *(p.clients for p in problems)])
+        self.problem_of: Jobs = np.repeat(np.arange(len(problems)), np.diff(self.first_job))
         parts = [[part.ordered() for part in p.parts] for p in problems]
         every = range(len(parts[0]))
         self.counts = [np.concatenate([mine[s].counts for mine in parts]) for s in every]
@@ -80,12 +81,12 @@ class Stack:
 
     def start(self, jobs: Jobs, where: slice = slice(None)) -> Tensor:
         """The blocks these jobs start from, (K, p), or their numbers `where`."""
-        pieces = []
-        for mine in self.by_problem(jobs):
-            start = self.problems[mine.problem].start[..., where]
-            common = start.dim() == 1
-            pieces.append(start.expand(len(mine.clients), -1) if common else start.index_select(0, mine.clients))
-        return _cat(pieces)
+        starts = [problem.start for problem in self.problems]
+        if all(start.dim() == 1 for start in starts):
+            index = torch.as_tensor(self.problem_of[jobs], device=starts[0].device)
+            return stack(starts)[:, where].index_select(0, index)
+        whole = [start[..., where].expand(p.clients, -1) for start, p in zip(starts, self.problems, strict=True)]
+        return torch.cat(whole).index_select(0, torch.as_tensor(jobs, device=starts[0].device))
 
     def received_head(self, jobs: Jobs) -> Tensor | None:
         """The head as received, (K, h), for silos which do not hold it."""

@@ -52,8 +52,8 @@ def solve_stacked(
     stack = Stack(problems)
     shapes = shapes_of(problems[0])
     assert shapes is not None
-    shares = [w.to(p.start) for w, p in zip(weights, problems, strict=True)]
-    totals = [_idle(stack, i, shares[i], keep=keep) for i in range(len(problems))]
+    shares = torch.cat(list(weights)).to(problems[0].start)  # one for each job
+    totals = [_idle(stack, i, shares, keep=keep) for i in range(len(problems))]
     groups = buckets(stack.most_rows)
     if shapes.cell is not None:
         groups, alone = _pieces(groups, stack.most_rows, shapes.cell, threads), threads
@@ -61,14 +61,14 @@ def solve_stacked(
         alone = 1  # small products: torch's own threads do
     done = run_all([partial(_run, stack, shapes, jobs, gram) for jobs in groups], threads=alone)
     for bucket, jobs in zip(done, groups, strict=True):
-        for mine in stack.by_problem(jobs):
-            if keep:
-                totals[mine.problem][mine.clients] = bucket.blocks(mine.where)
-            else:
-                own = shares[mine.problem].index_select(0, mine.clients)
-                start = problems[mine.problem].start
-                own_start = start if start.dim() == 1 else start.index_select(0, mine.clients)
-                totals[mine.problem] += bucket.weighted_sum(own, mine.where, own_start)
+        own = shares.index_select(0, torch.as_tensor(jobs, device=shares.device))
+        if keep:
+            blocks = bucket.blocks()
+            for mine in stack.by_problem(jobs):
+                totals[mine.problem][mine.clients] = blocks[mine.where]
+        else:
+            for total, change in zip(totals, bucket.weighted_sums(own), strict=True):
+                total += change
     return totals
 
 
@@ -94,14 +94,18 @@ def _idle(stack: Stack, i: int, shares: Tensor, *, keep: bool) -> Tensor:
     start = problem.start.expand(problem.clients, -1)
     if keep:
         return start.clone()
-    rows = stack.most_rows[stack.first_job[i] : stack.first_job[i + 1]]
-    return (shares * torch.as_tensor(rows == 0, device=shares.device)) @ start
+    jobs = slice(*stack.first_job[i : i + 2].tolist())
+    rows = stack.most_rows[jobs]
+    if rows.all():
+        return torch.zeros_like(problem.start[..., 0, :] if problem.start.dim() > 1 else problem.start)
+    return (shares[jobs] * torch.as_tensor(rows == 0, device=shares.device)) @ start
 
 
 class Bucket:
     """Jobs of similar size, their copies of the weights side by side."""
 
     def __init__(self, stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool) -> None:
+        self.stack, self.jobs = stack, jobs
         self.problem, block = stack.problems[0], shapes.block
         self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
         self.gram = Gram(stack, jobs, block[0], self.parts[0]) if gram else None
@@ -175,12 +179,15 @@ class Bucket:
     def _results(self) -> list[Tensor]:
         return [tensor.flatten(1) for tensor in self.trained]
 
-    def blocks(self, where: slice) -> Tensor:
-        """The blocks (K, p) of the jobs `where` in the end."""
+    def blocks(self) -> Tensor:
+        """All blocks (K, p) in the end."""
         first = [] if self.gram is None else [tensor.flatten(1) for tensor in self.gram.weights().tensors()]
-        return torch.cat([tensor[where] for tensor in (*first, *self._results())], dim=1)
+        return torch.cat([*first, *self._results()], dim=1)
 
-    def weighted_sum(self, shares: Tensor, where: slice, start: Tensor) -> Tensor:
-        """Their sum (p,) under weights `shares` (K,)."""
-        first = [] if self.gram is None else [self.gram.weighted_sum(shares, where, start)]
-        return torch.cat([*first, *(shares @ tensor[where] for tensor in self._results())])
+    def weighted_sums(self, shares: Tensor) -> Tensor:
+        """Each problem's sum (problems, p) of its blocks under weights `shares` (K,)."""
+        problem = torch.as_tensor(self.stack.problem_of[self.jobs], device=shares.device)
+        first = [] if self.gram is None else [self.gram.weighted_sums(shares)]
+        rest = torch.cat(self._results(), dim=1) if self.trained else shares.new_zeros(len(shares), 0)
+        sums = rest.new_zeros(len(self.stack.problems), rest.shape[1])
+        return torch.cat([*first, sums.index_add_(0, problem, rest.mul_(shares.unsqueeze(1)))], dim=1)
