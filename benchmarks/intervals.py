@@ -35,7 +35,7 @@ PAIRS = ((1, 1), (2, 2), (5, 5), (10, 10), (20, 20), (50, 50), (4, 2), (8, 2), (
 
 def grid(q: int) -> tuple[float, ...]:
     """Neighbours of one grid: a longer interval can only ask for smaller steps, and losers cost time."""
-    return STEP_SIZES[:3] if q <= 5 else STEP_SIZES[1:] if q <= 20 else STEP_SIZES[2:]
+    return STEP_SIZES[:3] if q <= 5 else STEP_SIZES[1:] if q <= 20 else STEP_SIZES[1:3]
 
 
 def compete(p: int, q: int, folder: Path | None, seeds: int, rounds: int) -> Chosen:
