@@ -28,7 +28,7 @@ from crosshatch.theory.strategies import best_interval
 
 TARGET = 0.80
 ROUNDS = 40
-STEPS = 1000
+STEPS = 2000
 STEP_SIZES = (3.0, 1.0, 0.3, 0.1)
 PAIRS = ((1, 1), (2, 2), (5, 5), (10, 10), (20, 20), (50, 50), (4, 2), (8, 2), (16, 2))
 
@@ -38,7 +38,9 @@ def grid(q: int) -> tuple[float, ...]:
     return STEP_SIZES[:3] if q <= 5 else STEP_SIZES[1:] if q <= 20 else STEP_SIZES[1:3]
 
 
-def compete(p: int, q: int, folder: Path | None, seeds: int, rounds: int) -> Chosen:
+def compete(
+    p: int, q: int, folder: Path | None, seeds: int, rounds: int, step_sizes: tuple[float, ...] | None = None
+) -> Chosen:
     """Step size by validation rows, a run for each seed. Between averages the groups' mean is evaluated."""
     search = Search("auc", (0.75, TARGET), 1, min(rounds, max(6, STEPS // q)), smooth=3)
 
@@ -54,7 +56,7 @@ def compete(p: int, q: int, folder: Path | None, seeds: int, rounds: int) -> Cho
         )
         return train(simulator, held, search, limit=limit)
 
-    return choose(f"P {p} Q {q}", run, grid(q), search, seeds=seeds)
+    return choose(f"P {p} Q {q}", run, step_sizes or grid(q), search, seeds=seeds)
 
 
 def row(p: int, q: int, found: Chosen) -> str:
@@ -100,6 +102,8 @@ def main() -> int:
     """Run the chosen pairs and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", help="P:Q, like 1:1,4:2")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--step-sizes", help="another grid, like 1,0.3")
     parser.add_argument("--constants", action="store_true", help="only the estimates and what follows from them")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
@@ -111,6 +115,7 @@ def main() -> int:
     pairs = PAIRS
     if given.pairs:
         pairs = tuple((int(p), int(q)) for p, q in (pair.split(":") for pair in given.pairs.split(",")))
+    step_sizes = tuple(float(size) for size in given.step_sizes.split(",")) if given.step_sizes else None
     head = "rounds (seeds) | MB | simulated s"
     lines = [f"| P | Q | step size | to 0.75: {head} | to {TARGET:g}: {head} |", "|---" * 9 + "|"]
     try:
@@ -118,7 +123,7 @@ def main() -> int:
             lines = [line for seed in range(given.seeds) for line in describe(constants_of(folder, seed), 200)]
             pairs = ()
         for p, q in pairs:
-            found = compete(p, q, folder, 1 if given.quick else given.seeds, 6 if given.quick else ROUNDS)
+            found = compete(p, q, folder, *((1, 6) if given.quick else (given.seeds, given.rounds)), step_sizes)
             lines.append(row(p, q, found))
             print(lines[-1], file=sys.stderr, flush=True)
     except CrosshatchError as error:
