@@ -126,8 +126,8 @@ def choose(
 ) -> Chosen:
     """The step size that takes the validation rows to the main target in the fewest rounds, summed over the seeds.
 
-    `run(step_size, seed, limit)` trains; a step size behind the best so far is given up. Without any that gets there,
-    the one with the best test metric is shown.
+    `run(step_size, seed, limit)` trains; a step size behind the best so far is given up. Where none gets there with
+    every seed, the one that does with most of them counts, of equals the one with the fewest rounds.
     """
     main = search.targets[search.main]
     best, least = Chosen(None, ()), search.rounds * seeds + 1
@@ -146,7 +146,13 @@ def choose(
             best, least = tried[-1], total
     if best.step_size is not None:
         return best
-    return max(tried, key=lambda one: max((c.best for c in one.courses if not math.isnan(c.best)), default=-1.0))
+    return min(tried, key=lambda one: _behind(one, main))
+
+
+def _behind(one: Chosen, main: float) -> tuple[int, int]:
+    """How far a step size is from the target: fewer seeds with it, then more rounds."""
+    there = [course.validation[main].round for course in one.courses if main in course.validation]
+    return -len(there), sum(there)
 
 
 def _timed(
