@@ -156,16 +156,15 @@ class Batch:
             self._ids[part] = torch.as_tensor(self.parts[part], device=device)
         return self._ids[part]
 
-    def gather(self, silos: Sequence[int], part: int, trains: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The samples of silos whose samples have one shape, one silo's behind another's in memory."""
+    def gather(self, silos: Sequence[int], part: int, trains: Sequence[Tensor]) -> Tensor:
+        """The samples (G, n, ...) of G silos whose samples have one shape, each in its own order."""
         first = trains[0]
         ids = self.ids(part, first.device)
         room = first.new_empty(len(silos), len(ids), *first.shape[1:])
-        xs = room.unbind(0)
-        for j, train, x in zip(silos, trains, xs, strict=True):
+        for j, train, x in zip(silos, trains, room.unbind(0), strict=True):
             torch.index_select(train, 0, self.shares[j][part].sort(ids), out=x)
             self._features[j, part] = x
-        return xs
+        return room
 
     def features(self, silo: int, part: int, train: Tensor) -> Tensor:
         """This silo's samples of a part in its own order, gathered once."""

@@ -55,8 +55,8 @@ class Embedder:
         """Of silos alike; together for a batch in one part, at the hubs' weights."""
         if len(silos) == 1 or len(batch.parts) > 1 or batch.whole or blocks.moved is not None:
             return [self._silo(blocks, batch, j) for j in silos]
-        xs = batch.gather(silos, 0, [self.data.silos[j].train for j in silos])
-        done = forward_alike(self.task, silos, [blocks.base[j] for j in silos], xs, keep=self.keep_passes)
+        x = batch.gather(silos, 0, [self.data.silos[j].train for j in silos])
+        done = forward_alike(self.task, silos, [blocks.base[j] for j in silos], x, keep=self.keep_passes)
         return [((batch.shares[j][0].unsort(rows),), passes) for j, (rows, passes) in zip(silos, done, strict=True)]
 
     def _silo(self, blocks: Blocks, batch: Batch, silo: int) -> Outputs:

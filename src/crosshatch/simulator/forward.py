@@ -12,13 +12,12 @@ from torch import Tensor, nn
 
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import Ids
-from crosshatch.simulator.local.adjacent import stack
 from crosshatch.simulator.local.chain import as_chain, draws_random_numbers
 from crosshatch.simulator.local.layers import forward as forward_chain
 from crosshatch.simulator.local.layers import split
 from crosshatch.simulator.local.modules import call, evaluating
 from crosshatch.simulator.local.pool import run_all
-from crosshatch.simulator.local.problem import Passes
+from crosshatch.simulator.local.problem import Passes, Pile
 from crosshatch.task.task import Task
 
 _PIECE = 512  # rows of a piece for modules other than chains: memory stays bounded, and threads have work
@@ -37,7 +36,7 @@ def forward(
     """
     block = task.blocks[silo]
     if as_chain(block) is not None:
-        return forward_alike(task, [silo], [weights], [x], keep=keep)[0]
+        return forward_alike(task, [silo], [weights], x.unsqueeze(0), keep=keep)[0]
     with _mode(block, x, silo, seed) as random:
         values, passes = _in_pieces(task, silo, weights, x, keep=keep, threads=1 if random else threads)
     # A pass repeated for want of memory would draw other masks.
@@ -46,17 +45,21 @@ def forward(
 
 
 def forward_alike(
-    task: Task, silos: Sequence[int], weights: Sequence[Tensor], xs: Sequence[Tensor], *, keep: bool
+    task: Task, silos: Sequence[int], weights: Sequence[Tensor], x: Tensor, *, keep: bool
 ) -> list[tuple[Tensor, Passes | None]]:
-    """The same for several silos, all with the same chain of layers, in one go."""
+    """The same for G silos with equal chains of layers and samples x (G, n, ...), in one go."""
     chain = as_chain(task.blocks[silos[0]])
     assert chain is not None
+    flat = weights[0].unsqueeze(0) if len(weights) == 1 else torch.stack(list(weights))
+    x = x.flatten(2)
     with torch.no_grad():
-        outputs = forward_chain(split(stack(weights), chain), chain, stack(xs).flatten(2))
+        outputs = forward_chain(split(flat, chain), chain, x)
     # The outputs are at hand: kept unless they are large and of no use.
-    kept = keep or sum(out.nbytes for out in outputs) <= _SMALL * len(silos)
-    each = zip(*(out.unbind(0) for out in outputs), strict=True)
-    return [(outs[-1], Passes(w, outputs=outs) if kept else None) for w, outs in zip(weights, each, strict=True)]
+    pile = None
+    if keep or sum(out.nbytes for out in outputs) <= _SMALL * len(silos):
+        pile = Pile(flat, x, tuple(outputs))
+    rows = outputs[-1].unbind(0)
+    return [(rows[g], None if pile is None else Passes(w, pile=pile, place=g)) for g, w in enumerate(weights)]
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class Routes:
         call = Call("share", batch.round)
         senders = [j for j in range(len(self.widths)) if any(i != j for i in receivers)]
         self._ask(batch, senders, call)
-        specs = [(*self._gathered("share", _rows(batch, j), self.widths[j]), *self._head_from(j)) for j in senders]
+        specs = [(*self._gathered("share", batch, j, None, self.widths[j]), *self._head_from(j)) for j in senders]
         self.traffic.hubs_to_hubs(senders, receivers, specs, "across", call)
         linked = self.traffic.linked(receivers)
         answers = [_Rows(self.dtype, self._width_of_others(j), self._head_to(j)) for j in linked]
@@ -84,7 +84,7 @@ class Routes:
         answered = part if inner else None
         sending = [j for j in senders if j != holder]
         self._ask(batch, sending, up, asked)
-        specs = [self._gathered("share", _rows(batch, j, asked), self.widths[j]) for j in sending]
+        specs = [self._gathered("share", batch, j, asked, self.widths[j]) for j in sending]
         traffic.hubs_to_hubs(sending, [holder], specs, "up", up)
         # With a sum one score a sample serves every silo; around stale embeddings or a head each has its own.
         each = (inner and step > 0) or self.head is not None
@@ -98,7 +98,7 @@ class Routes:
         sent = _rows(batch, holder, answered)
         leaving = tuple(_Coded(self, "derivatives", self.widths[j]) for j in (asking if each else asking[:1]))
         traffic.clients_to_hubs(here, [_Several(leaving)], down, sent)
-        specs = [self._gathered("derivatives", sent, self.widths[j]) for j in asking]
+        specs = [self._gathered("derivatives", batch, holder, answered, self.widths[j]) for j in asking]
         traffic.hubs_to_hubs([holder], asking, specs, "down", down)
         there = traffic.linked(asking)
         rows = None if answered is None else batch.counts(there, answered)
@@ -109,10 +109,11 @@ class Routes:
         codec = self.codecs.get(exchange)
         return (self.dtype, shape) if codec is None else (torch.uint8, (codec.size(shape, self.dtype),))
 
-    def _gathered(self, exchange: str, rows: Ids, width: int) -> Specs:
+    def _gathered(self, exchange: str, batch: Batch, silo: int, part: int | None, width: int) -> Specs:
         """What a hub passes on of its clients' messages: all rows, or the bytes of every encoded message."""
         if exchange not in self.codecs:
-            return ((self.dtype, (int(rows.sum()), width)),)
+            return ((self.dtype, (batch.rows if part is None else len(batch.parts[part]), width)),)
+        rows = _rows(batch, silo, part)
         distinct, times = np.unique(rows[rows > 0], return_counts=True)
         codec = self.codecs[exchange]
         total = sum(int(t) * codec.size((int(n), width), self.dtype) for n, t in zip(distinct, times, strict=True))

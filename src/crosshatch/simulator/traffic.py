@@ -58,6 +58,7 @@ class Traffic:
     together: bool = False  # the hubs of a group are one party: devices talk to their hospital
     log: Callable[[Message], None] | None = None
     _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[object, ...], int] = field(default_factory=dict, repr=False)  # sizes of messages
 
     def linked(self, silos: Iterable[int]) -> list[int]:
         """Those of the silos whose clients have a link to their hub."""
@@ -224,7 +225,11 @@ class Traffic:
         return sizes
 
     def _size(self, specs: Specs, call: Call) -> int:
-        return wire.size(call.round, call.exchange, specs, step=call.step)
+        key = (specs, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.step))
+        size = self._known.get(key)
+        if size is None:
+            size = self._known[key] = wire.size(call.round, call.exchange, specs, step=call.step)
+        return size
 
     def _log_clients(
         self, log: Callable[[Message], None], crowd: Crowd, contents: Sequence[Contents], rows: Ids,

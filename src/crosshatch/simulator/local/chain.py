@@ -32,14 +32,16 @@ Chain = tuple[Layer, ...]
 
 # Templates do not change during a run, so each is looked at once.
 _CHAINS: WeakKeyDictionary[nn.Module, Chain | None] = WeakKeyDictionary()
+_UNREAD: Chain = ()  # no chain is empty
 _RANDOM: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def as_chain(module: nn.Module) -> Chain | None:
     """The layers of a chain, all trained, or None for any other module. Nothing may hook into the forward pass."""
-    if module not in _CHAINS:
-        _CHAINS[module] = _read_chain(module)
-    return _CHAINS[module]
+    chain = _CHAINS.get(module, _UNREAD)
+    if chain is _UNREAD:
+        chain = _CHAINS[module] = _read_chain(module)
+    return chain
 
 
 def _read_chain(module: nn.Module) -> Chain | None:

@@ -62,12 +62,6 @@ class Part:
         order = torch.argsort(self.owners, stable=True)
         return Part(self.x.index_select(0, order), self.known.select(order), self.counts)
 
-    def per_row(self, values: Tensor) -> Tensor:
-        """Numbers of the clients (clients,) as numbers of their rows (n,)."""
-        if self.owners is not None:
-            return values.index_select(0, self.owners)
-        return values.repeat_interleave(torch.as_tensor(self.counts, device=values.device))
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -104,7 +98,7 @@ class Problem:
     @property
     def passes_in_order(self) -> bool:
         """Whether it has the samples in the clients' order, for a chain on one part."""
-        chain = self.passes is not None and bool(self.passes.outputs)
+        chain = self.passes is not None and self.passes.pile is not None
         return chain and self.starts_from_passes and len(self.parts) == 1 and self.parts[0].owners is None
 
     def part(self, step: int) -> Part:
@@ -146,10 +140,25 @@ class Problem:
 class Passes:
     """A forward pass kept for its backward, under the weights `leaf`.
 
-    For a chain every layer's outputs (n, o), differentiated by hand; for any other module (rows, embedding with its
+    For a chain every layer's outputs, differentiated by hand; for any other module (rows, embedding with its
     graph) piece by piece, the embedding None where the graph would have taken too much memory.
     """
 
     leaf: Tensor
     pieces: tuple[tuple[slice, Tensor | None], ...] = ()
-    outputs: tuple[Tensor, ...] = ()
+    pile: Pile | None = None  # with this silo's pass at `place`
+    place: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pile:
+    """Forward passes of G silos with equal chains of layers, computed in one go."""
+
+    weights: Tensor  # (G, p)
+    x: Tensor  # (G, n, d)
+    outputs: tuple[Tensor, ...]  # of every layer, (G, n, o)
+
+    def one(self, place: int) -> Pile:
+        """The pass of one silo."""
+        where = slice(place, place + 1)
+        return Pile(self.weights[where], self.x[where], tuple(out[where] for out in self.outputs))

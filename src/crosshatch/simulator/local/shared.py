@@ -7,16 +7,18 @@ from functools import partial
 from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.simulator.local.adjacent import follows, stack
 from crosshatch.simulator.local.chain import as_chain
 from crosshatch.simulator.local.layers import backward, flat_gradient, split
 from crosshatch.simulator.local.modules import call, frozen
 from crosshatch.simulator.local.pool import run_all
-from crosshatch.simulator.local.problem import Part, Passes, Problem
+from crosshatch.simulator.local.problem import Part, Passes, Pile, Problem
 from crosshatch.task.fusion import Head, Sum
+
+Numbers = npt.NDArray[np.float64]
 
 
 def can_share(problem: Problem) -> bool:
@@ -27,56 +29,51 @@ def can_share(problem: Problem) -> bool:
 
 
 def solve_shared(problems: Sequence[Problem], weights: Sequence[Tensor], *, threads: int) -> list[Tensor]:
-    """Each silo's weighted sum (p,) of its clients' blocks after one step."""
-    latest: dict[object, list[int]] = {}
-    groups = []
+    """Each silo's weighted sum (p,) of its clients' blocks after one step; silos whose passes are one pile together."""
+    piles: dict[int, list[int]] = {}
     for i, problem in enumerate(problems):
-        key = (as_chain(problem.task.blocks[problem.silo]), problem.start.shape, problem.step_size)
-        if key not in latest or not _side_by_side(problems[latest[key][-1]], problem):
-            latest[key] = []
-            groups.append(latest[key])
-        latest[key].append(i)
+        assert problem.passes is not None
+        piles.setdefault(id(problem.passes.pile or problem), []).append(i)
     results: dict[int, Tensor] = {}
-    for group in groups:
-        solved = _solve([problems[i] for i in group], [weights[i] for i in group], threads)
-        results.update(zip(group, solved, strict=True))
+    for members in piles.values():
+        for group in [members] if _complete([problems[i] for i in members]) else [[i] for i in members]:
+            solved = _solve([problems[i] for i in group], [weights[i] for i in group], threads)
+            results.update(zip(group, solved, strict=True))
     return [results[i] for i in range(len(problems))]
 
 
-def _side_by_side(one: Problem, other: Problem) -> bool:
-    """Whether the samples and outputs of two problems, alike as chains, can be taken for one tensor each."""
-    mine, its = one.part(0), other.part(0)
-    return (
-        one.passes is not None
-        and other.passes is not None
-        and bool(one.passes.outputs)
-        and follows(mine.x, its.x)
-        and (mine.owners is None) == (its.owners is None)
-    )
+def _complete(problems: Sequence[Problem]) -> bool:
+    """Whether these problems are about all silos of their pile, and alike in what else they know."""
+    passes, first = problems[0].passes, problems[0].part(0)
+    assert passes is not None
+    whole = passes.pile is not None and len(passes.pile.weights) == len(problems)
+    return whole and all((problem.part(0).owners is None) == (first.owners is None) for problem in problems)
 
 
 def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int) -> list[Tensor]:
-    """The sums for problems side by side, or for one."""
+    """The sums for all problems of a pile, or for one."""
     first = problems[0]
     passes, eta, regulariser = first.passes, first.step_size, first.task.regulariser
     assert passes is not None
+    pile = passes.pile.one(passes.place) if passes.pile is not None and len(problems) == 1 else passes.pile
     parts = [problem.part(0) for problem in problems]
-    begins = [0, *accumulate(len(part.counts) for part in parts[:-1])]
+    lengths = [len(part.counts) for part in parts]
+    begins = [0, *accumulate(lengths[:-1])]
     counts, each = np.concatenate([part.counts for part in parts]), torch.cat(list(weights)).cpu().numpy()
-    starts = stack([problem.start for problem in problems])
-    per_row = _per_row(parts, torch.as_tensor(each / np.maximum(counts, 1)).to(starts), begins)
+    starts = first.start.unsqueeze(0) if pile is None else pile.weights
+    per_row = _per_row(parts, each / np.maximum(counts, 1), lengths, starts)
     # Clients without rows stay where they are; the others shrink and move.
     keeps = np.add.reduceat(each * (1 - eta * regulariser.l2 * (counts > 0)) if regulariser.l2 else each, begins)
     totals = starts * torch.as_tensor(keeps).to(starts).unsqueeze(1)
-    if passes.outputs:
-        totals.sub_(_by_hand(problems, starts, per_row), alpha=eta)
+    if pile is not None:
+        totals.sub_(_by_hand(problems, pile, per_row), alpha=eta)
     else:
         for gradient in _by_graph(first, passes, per_row[0], threads):
             totals[0].sub_(gradient, alpha=eta)
     if regulariser.l1 and counts.all():  # one client each, see can_share
         scale = torch.as_tensor(each).to(starts).unsqueeze(1)
         totals = regulariser.proximal(totals / scale, eta) * scale
-    if not passes.outputs or isinstance(first.task.fusion, Head):  # a chain is trained as a whole
+    if pile is None or isinstance(first.task.fusion, Head):  # a chain is trained as a whole
         for problem, total, kept in zip(problems, totals, np.add.reduceat(each, begins), strict=True):
             for where in frozen(problem.task, problem.silo):
                 total[where] = problem.start[where] * float(kept)
@@ -84,24 +81,22 @@ def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int)
     return [totals[0]] if len(problems) == 1 else [total.clone() for total in totals]
 
 
-def _per_row(parts: Sequence[Part], per_client: Tensor, begins: Sequence[int]) -> Tensor:
-    """The clients' numbers, all in one vector, as numbers of their rows (problems, n)."""
+def _per_row(parts: Sequence[Part], per_client: Numbers, lengths: Sequence[int], like: Tensor) -> Tensor:
+    """The clients' numbers, one silo's behind another's, as numbers of their rows (problems, n)."""
     owners = [part.owners for part in parts if part.owners is not None]
     if owners:
-        index = stack(owners) + torch.tensor(begins, device=per_client.device).unsqueeze(1)
-        return per_client.index_select(0, index.flatten()).view(index.shape)
-    counts = np.concatenate([part.counts for part in parts])
-    return per_client.repeat_interleave(torch.as_tensor(counts, device=per_client.device)).view(len(parts), -1)
+        table = np.zeros((len(parts), max(lengths)))
+        table[np.arange(table.shape[1]) < np.array(lengths)[:, np.newaxis]] = per_client
+        return torch.as_tensor(table).to(like).gather(1, torch.stack(owners))
+    per_row = np.repeat(per_client, np.concatenate([part.counts for part in parts]))
+    return torch.as_tensor(per_row).to(like).view(len(parts), -1)
 
 
-def _by_hand(problems: Sequence[Problem], starts: Tensor, per_row: Tensor) -> Tensor:
+def _by_hand(problems: Sequence[Problem], pile: Pile, per_row: Tensor) -> Tensor:
     """Gradients (problems, p) for chains alike."""
-    first = problems[0]
+    first, outputs = problems[0], pile.outputs
     chain = as_chain(first.task.blocks[first.silo])
     assert chain is not None
-    passes = [problem.passes.outputs for problem in problems if problem.passes is not None]
-    outputs = [stack(outs) for outs in zip(*passes, strict=True)]
-    inputs = [stack([problem.part(0).x for problem in problems]).flatten(2), *outputs[:-1]]
     derivative = first.part(0).known.derivative
     head: Tensor | None = None
     if derivative is not None and all(problem.part(0).known.derivative is derivative for problem in problems):
@@ -109,9 +104,9 @@ def _by_hand(problems: Sequence[Problem], starts: Tensor, per_row: Tensor) -> Te
     else:
         pairs = [_at_embedding(p, own, rows) for p, own, rows in zip(problems, outputs[-1], per_row, strict=True)]
         gradient, head = torch.stack([at_own for at_own, _ in pairs]), pairs[0][1]
-    layers = split(starts, chain) if len(chain) > 1 else []  # nothing goes back through a first layer
+    layers = split(pile.weights, chain) if len(chain) > 1 else []  # nothing goes back through a first layer
     gradients, _ = backward(chain, layers, outputs, gradient, need_input=False)
-    flat = flat_gradient(chain, inputs, gradients)
+    flat = flat_gradient(chain, [pile.x, *outputs[:-1]], gradients)
     return flat if head is None else torch.cat([flat, head.unsqueeze(0)], dim=1)  # who holds the head is alone
 
 

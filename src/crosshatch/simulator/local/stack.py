@@ -11,7 +11,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.simulator.local.adjacent import follows, stack
 from crosshatch.simulator.local.problem import Problem
 
 Jobs = npt.NDArray[np.int64]
@@ -57,18 +56,28 @@ class Stack:
         every = range(len(parts[0]))
         self.counts = [np.concatenate([mine[s].counts for mine in parts]) for s in every]
         self.most_rows: Jobs = np.max(self.counts, axis=0)
-        self.x = [_cat([mine[s].x.flatten(1) for mine in parts]) for s in every]
+        first = self._first_pass()
+        self.x = first[:1] or [_cat([mine[s].x.flatten(1) for mine in parts]) for s in every]
+        self.outputs = first[1:]
         self.y = [_cat_known([mine[s].known.y for mine in parts]) for s in every]
         self.rest = [_cat_known([mine[s].known.rest for mine in parts]) for s in every]
         self.derivative = [_cat_known([mine[s].known.derivative for mine in parts]) for s in every]
-        self.outputs = self._first_outputs()
 
-    def _first_outputs(self) -> list[Tensor]:
-        """Every layer's outputs (n, o) in the first step, where the exchange left them: it was the same pass."""
-        passes = [p.passes for p in self.problems if p.passes is not None and p.passes_in_order]
-        if len(passes) < len(self.problems):
+    def _first_pass(self) -> list[Tensor]:
+        """Samples (n, d) and every layer's outputs (n, o) in the first step, where the exchange left them.
+
+        It was the same pass; nothing where it was not.
+        """
+        found = [p.passes for p in self.problems if p.passes is not None and p.passes_in_order]
+        piles = [passes.pile for passes in found if passes.pile is not None]
+        if len(piles) < len(self.problems):
             return []
-        return [_cat(list(outs)) for outs in zip(*(p.outputs for p in passes), strict=True)]
+        if len(piles[0].x) == len(piles) and all(pile is piles[0] for pile in piles):
+            piles = piles[:1]
+        else:
+            piles = [pile.one(passes.place) for pile, passes in zip(piles, found, strict=True)]
+        tensors = zip(*((pile.x, *pile.outputs) for pile in piles), strict=True)
+        return [_cat([t.flatten(0, 1) for t in one]) for one in tensors]
 
     def by_problem(self, jobs: Jobs) -> list[Mine]:
         """Sorted jobs, problem by problem."""
@@ -84,7 +93,7 @@ class Stack:
         starts = [problem.start for problem in self.problems]
         if all(start.dim() == 1 for start in starts):
             index = torch.as_tensor(self.problem_of[jobs], device=starts[0].device)
-            return stack(starts)[:, where].index_select(0, index)
+            return torch.stack(starts)[:, where].index_select(0, index)
         whole = [start[..., where].expand(p.clients, -1) for start, p in zip(starts, self.problems, strict=True)]
         return torch.cat(whole).index_select(0, torch.as_tensor(jobs, device=starts[0].device))
 
@@ -121,8 +130,7 @@ class Stack:
 
 
 def _cat(tensors: list[Tensor]) -> Tensor:
-    """Uncopied where they lie behind one another."""
-    return stack(tensors).flatten(0, 1) if all(map(follows, tensors, tensors[1:])) else torch.cat(tensors)
+    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
 
 
 def _cat_known(tensors: list[Tensor | None]) -> Tensor | None:
