@@ -54,6 +54,7 @@ def test_numbers_are_constant_schedules() -> None:
         (-0.1, "positive and finite"),
         (math.nan, "positive and finite"),
         (math.inf, "positive and finite"),
+        (1e300, "give at most 1e\\+30"),
         (10**400, "too large"),
         (True, "number or a schedule table"),
         ("0.1", "number or a schedule table"),

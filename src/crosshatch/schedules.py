@@ -9,6 +9,8 @@ from typing import TypeAlias, final
 
 from crosshatch.errors import ConfigError
 
+LARGEST = 1e30
+
 
 @final
 @dataclass(frozen=True)
@@ -190,6 +192,8 @@ def _number(given: object) -> float:
 def _require_positive(value: float) -> None:
     if not (math.isfinite(value) and value > 0):
         raise ConfigError(f"a step size must be positive and finite, got {value!r}")
+    if value > LARGEST:
+        raise ConfigError(f"a step size of {value:g} is more than single precision holds: give at most {LARGEST:g}")
 
 
 def _require_rounds(what: str, every: object) -> None:

@@ -191,6 +191,22 @@ def test_nothing_but_labels(tmp_path: Path) -> None:
         build(DataSettings(path="a.csv", label="y"), FederationSettings(), base=tmp_path, seed=0)
 
 
+def test_numbers_with_a_slip_are_noted(tmp_path: Path) -> None:
+    rows = people() | {"age": [*map(str, range(17)), "oops", "nan", ""]}
+    write(rows, tmp_path / "a.csv")
+    dataset = load_dataset(DataSettings(path="a.csv", id="id", label="bad"), base=tmp_path)
+    assert [note for note in dataset.notes if "town" in note] == []
+    assert dataset.notes == (
+        f"{tmp_path / 'a.csv'}: column 'age' is text because of 1 values like 'oops' among numbers: each of its values "
+        "becomes a category",
+    )
+
+
+def test_a_negative_split_seed() -> None:
+    with pytest.raises(ConfigError, match=r"data\.split_seed = -1: a seed is at least 0"):
+        load_dataset(DataSettings(name="wine", split_seed=-1))
+
+
 def test_settings_for_known_sets_only(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"data.label is for own files"):
         load_dataset(DataSettings(name="wine", label="y"), base=tmp_path)

@@ -19,6 +19,7 @@ from crosshatch.errors import ConfigError, ModelError, RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.runs import files
 from crosshatch.runs.config import decode_config, read_config
+from crosshatch.runs.directory import RunDirectory
 from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.train import train
 from crosshatch.simulator.simulator import Simulator
@@ -245,6 +246,20 @@ def test_killed_before_its_first_checkpoint(make_config: MakeConfig, out: Path) 
 
 def test_resume_without_a_run_starts_one(make_config: MakeConfig, out: Path) -> None:
     assert train(make_config(), out=out, resume=True).finished
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_another_process_writes_is_left_alone(make_config: MakeConfig, out: Path, resume: bool) -> None:
+    """Another handle on the folder stands for another process: the lock is on the folder."""
+    if resume:
+        train(make_config(), out=out, watcher=StopAt(3))
+    else:
+        out.mkdir(parents=True)
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    with RunDirectory(out).alone(), pytest.raises(RunError, match="another process is writing"):
+        train(make_config(), out=out, resume=resume)
+    assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
+    assert train(make_config(), out=out, resume=resume).finished
 
 
 def test_resume_with_another_config(make_config: MakeConfig, out: Path) -> None:

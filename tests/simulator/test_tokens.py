@@ -253,6 +253,12 @@ def test_graphs_and_steps_that_cannot_work(algorithm: Any, complaint: str) -> No
         make(algorithm)
 
 
+@pytest.mark.parametrize("algorithm", [STCD(graph=RING), MTCD(1, hops_between_averages=0, graph=RING)])
+def test_one_agent_has_nobody_to_hop_to(algorithm: Any) -> None:
+    with pytest.raises(ConfigError, match="the only agent"):
+        make(algorithm, agents=1)
+
+
 def test_the_limit_in_the_message_is_the_limit() -> None:
     with pytest.raises(ConfigError) as caught:
         make(STCD(step_size=1.0, graph=RING))

@@ -62,8 +62,9 @@ class PlainCommand(typer.core.TyperCommand):
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     command = typer.main.get_command(app)
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        code = command.main(arguments, prog_name="crosshatch", standalone_mode=False)
+        code = command.main(arguments or ["--help"], prog_name="crosshatch", standalone_mode=False)
     except CrosshatchError as error:
         _exit(str(error), USAGE_ERROR)
     except (typer.Abort, KeyboardInterrupt):

@@ -49,6 +49,8 @@ def load_dataset(
         return assemble(read_file_per_silo(settings, silos, base, label_silo=label_silo), settings)
     if (settings.name is None) == (settings.path is None):
         raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of an own file")
+    if settings.split_seed < 0:
+        raise ConfigError(f"data.split_seed = {settings.split_seed}: a seed is at least 0")
     for key in ("id", "label", "test_path"):
         if settings.name is not None and getattr(settings, key) is not None:
             raise ConfigError(

@@ -61,7 +61,7 @@ def divide_samples(
         random = generator(seed, "samples/all silos" if federation.aligned else f"samples/silo/{silo.name}")
         divide = partial(_divide, train, target, clients, split, random, f"silo '{silo.name}'")
         owners[silo.name] = divide(everything) if groups is None else within_groups(groups, divide)
-    return Division(owners, groups, () if groups is None else shape, () if prod(branches) == 1 else branches)
+    return Division(owners, groups, () if groups is None else shape, () if branches == (1,) else branches)
 
 
 def _nested(key: str, given: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ import polars as pl
 from crosshatch.data.assemble import Raw, plain_array
 from crosshatch.data.samples import Array, Samples
 from crosshatch.data.settings import DataSettings, SiloSettings
-from crosshatch.data.tables import no_common_id, read_table, same_columns, unique_ids
+from crosshatch.data.tables import mixed_columns, no_common_id, read_table, same_columns, unique_ids
 from crosshatch.errors import ConfigError, DataError, PartitionError
 
 
@@ -126,6 +126,7 @@ def _join(
         for silo, one in ids.items()
         if len(one) > len(common)
     )
+    notes += tuple(note for silo in files for note in mixed_columns(frames[silo], paths[silo]))
     samples = Samples(pl.concat(parts, how="horizontal"), labels[rows[holder]], common)
     return _Joined(samples, tuple(holders), notes)
 

@@ -18,7 +18,7 @@ from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
 
 # What people write for a value they do not have; polars reads NaN by itself.
-MISSING = ["", "NA", "N/A", "null", "NULL", "?"]
+MISSING = ["", "NA", "N/A", "nan", "null", "NULL", "?"]
 
 
 def read_table(path: Path, leave_out: Collection[str] = ()) -> pl.DataFrame:
@@ -80,7 +80,8 @@ def read_one_file(settings: DataSettings, base: Path) -> Raw:
         same_columns(train, test, path, test_path)
         no_common_id(train.ids, test.ids, path, test_path)
     assert isinstance(train.x, pl.DataFrame)
-    return Raw(path.name, "table", train, test, tuple(train.x.columns), source=str(path))
+    notes = mixed_columns(train.x, path)
+    return Raw(path.name, "table", train, test, tuple(train.x.columns), source=str(path), notes=notes)
 
 
 def _labelled(frame: pl.DataFrame, settings: DataSettings, path: Path) -> Samples:
@@ -93,6 +94,21 @@ def _labelled(frame: pl.DataFrame, settings: DataSettings, path: Path) -> Sample
     y = plain_array(frame[settings.label], f"{path}: label '{settings.label}'")
     ids = None if settings.id is None else unique_ids(frame, settings.id, path)
     return Samples(frame.drop([settings.label] + ([] if settings.id is None else [settings.id])), y, ids)
+
+
+def mixed_columns(frame: pl.DataFrame, path: Path) -> tuple[str, ...]:
+    """Notes on columns of text in which most values are numbers: a slip in one cell makes categories of them all."""
+    notes = []
+    for column in frame:
+        if column.dtype == pl.String:
+            known = column.drop_nulls()
+            other = known.filter(known.cast(pl.Float64, strict=False).is_null())
+            if 0 < len(other) < len(known) / 2:
+                notes.append(
+                    f"{path}: column '{column.name}' is text because of {len(other)} values like '{other[0]}' among "
+                    "numbers: each of its values becomes a category"
+                )
+    return tuple(notes)
 
 
 def unique_ids(frame: pl.DataFrame, column: str, path: Path) -> Array:

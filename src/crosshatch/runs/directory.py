@@ -14,15 +14,20 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from crosshatch.errors import RunError
 from crosshatch.runs.files import PARTIAL, write_whole, writing
 
 KNOWN = {"config.toml", "metrics.jsonl", "summary.json", "model", "checkpoint", "report.html"}
+
+
+@final
+class BusyError(RunError):
+    """Another process writes into the folder, so nothing in it is ours to remove."""
 
 
 @dataclass
@@ -31,6 +36,7 @@ class RunDirectory:
 
     path: Path
     made: list[Path] = field(default_factory=list)
+    _handle: int | None = None  # of the folder, while it is ours alone
 
     @property
     def config(self) -> Path:
@@ -52,6 +58,36 @@ class RunDirectory:
     def checkpoint(self) -> Path:
         return self.path / "checkpoint" / "state.safetensors"
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process may write here meanwhile. A folder that is not there yet is taken by `begin`."""
+        try:
+            if self.path.is_dir():
+                self._take()
+            yield
+        finally:
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None
+
+    def _take(self) -> None:
+        """Lock the folder itself: the lock ends with the process, however it ends, and no file is left."""
+        if os.name != "posix" or self._handle is not None:
+            return
+        import fcntl
+
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            self.made.clear()
+            raise BusyError(f"another process is writing {self.path}: wait for it, or choose another --out") from None
+        except OSError:  # a file system without locks
+            os.close(handle)
+        else:
+            self._handle = handle
+
     def begin(self, config_text: str) -> None:
         """Make the folder, clear what an earlier start left, and write the config."""
         with writing(self.path):
@@ -59,7 +95,9 @@ class RunDirectory:
             while not folder.exists():
                 self.made.insert(0, folder)
                 folder = folder.parent
-            self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._take()
+            self.checkpoint.parent.mkdir(exist_ok=True)
             self.summary.unlink(missing_ok=True)
             shutil.rmtree(self.model, ignore_errors=True)
             self.metrics.write_bytes(b"")

@@ -19,7 +19,7 @@ from crosshatch.runs.auto import adopt
 from crosshatch.runs.blame import blaming, own_files
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.config import Config, config_text, decode_config, encode_config
-from crosshatch.runs.directory import RunDirectory, open_existing, open_new
+from crosshatch.runs.directory import BusyError, RunDirectory, open_existing, open_new
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.stopping import Stop, stop_on_signals
@@ -80,6 +80,14 @@ def train(
 
 def _train(config: Config, *, out: Path, folder: Path | None, resume: bool, watcher: Watcher | None) -> Outcome:
     directory = open_existing(out) if resume else open_new(out)
+    with directory.alone():
+        return _train_in(directory, config, folder=folder, resume=resume, watcher=watcher)
+
+
+def _train_in(
+    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher | None
+) -> Outcome:
+    out = directory.path
     stored = _stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
     config = config if stored is None else adopt(config, stored)
@@ -97,7 +105,7 @@ def _train(config: Config, *, out: Path, folder: Path | None, resume: bool, watc
         try:
             return loop.run(stop, watcher)
         except BaseException as error:
-            if not loop.restored and len(loop.rows) <= 1:
+            if not loop.restored and len(loop.rows) <= 1 and not isinstance(error, BusyError):
                 directory.give_up()
             elif isinstance(error, TrainingError):
                 raise TrainingError(f"{error}; the rounds before are kept in {out}") from None

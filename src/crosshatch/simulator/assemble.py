@@ -176,10 +176,12 @@ def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:
             f"algorithm {name} has {len(topology.above)} tiers above the vertical one ({topology}), federation.groups "
             f"nests {len(data.group_shape)}: give one number a tier, for example federation.groups = [2, 5]"
         )
-    if max(0, len(topology.below) - 1) != len(data.branches):
+    wanted = max(0, len(topology.below) - 1)
+    if wanted != len(data.branches):
+        remedy = "leave it out" if wanted == 0 else f"give {wanted} number{'s' * (wanted > 1)} above 1"
         raise ConfigError(
-            f"algorithm {name} has {len(topology.below)} tiers below the vertical one ({topology}), the federation "
-            f"{len(data.branches)} of branches: give federation.branches one number for each tier below the first"
+            f"algorithm {name} on {topology} takes {wanted} tiers of branches, federation.branches has "
+            f"{len(data.branches)}: {remedy}, or change the tiers (algorithm 'tiered')"
         )
     for silo in data.silos:
         if 1 < silo.clients < prod(data.branches):

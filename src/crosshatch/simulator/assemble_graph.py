@@ -92,8 +92,10 @@ def _check_walks(
         )
     if not algorithm.server:
         require_connected(graph, names, "a walk without a server")
+    if len(names) == 1 and not algorithm.stay:
+        raise ConfigError(f"'{names[0]}' is the only agent: a token needs another to hop to, give federation.silos two")
     lonely = [k for k in graph if not graph[k]]
-    if lonely and not algorithm.stay and len(names) > 1:
+    if lonely and not algorithm.stay:
         raise ConfigError(
             f"agent '{names[lonely[0]]}' has no neighbour to pass a token to: add an edge, or set algorithm.stay = true"
         )
