@@ -195,7 +195,7 @@ class Owners:
 
     silos: tuple[int, ...]
     first: Ids  # the number of each one's first client, and the number of all clients
-    numbers: Ids  # (silos, samples)
+    numbers: npt.NDArray[np.int32]  # (samples, silos): what a batch asks of a sample lies together
 
     @classmethod
     def of(cls, owners: Sequence[Ids | None]) -> Owners:
@@ -203,7 +203,11 @@ class Owners:
         several = {j: mine for j, mine in enumerate(owners) if mine is not None}
         first = np.cumsum([0, *(int(mine.max(initial=-1)) + 1 for mine in several.values())])
         numbers = [mine + offset for mine, offset in zip(several.values(), first, strict=False)]
-        return cls(tuple(several), first, np.array(numbers, dtype=np.int64))
+        return cls(tuple(several), first, np.array(numbers, dtype=np.int32).T.copy())
+
+    def of_part(self, ids: Ids) -> Ids:
+        """The numbers of those who hold these samples, (silos, n)."""
+        return np.ascontiguousarray(self.numbers.take(ids, axis=0).T, dtype=np.int64)
 
 
 def share_out(
@@ -223,7 +227,7 @@ def share_out(
     clients = [np.zeros(1, dtype=np.int64)] * silos
     shares = [tuple(Share(None, np.array([len(part)])) for part in parts)] * silos
     if owners.silos:
-        whose = [owners.numbers.take(part, axis=1) for part in parts]
+        whose = [owners.of_part(part) for part in parts]
         held = [np.bincount(one.ravel(), minlength=owners.first[-1]) for one in whose]
         at_work = np.flatnonzero(sum(held[1:], start=held[0]))
         edges = np.searchsorted(at_work, owners.first)
