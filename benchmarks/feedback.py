@@ -118,7 +118,7 @@ class MeanHead(nn.Module):
 
     def forward(self, embeddings: Tensor) -> Tensor:
         """Scores (n, classes) of embeddings side by side (n, silos * cut)."""
-        scores: Tensor = self.output(embeddings.unflatten(-1, (SILOS, CUT)).mean(-2))
+        scores: Tensor = self.output(embeddings.reshape(*embeddings.shape[:-1], SILOS, CUT).mean(-2))
         return scores
 
 

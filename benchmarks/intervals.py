@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -82,10 +83,10 @@ def describe(constants: Constants, rounds: int) -> list[str]:
         "|---|---|---|---|---|",
     ]
     for step_size in (1.0, 0.3, 0.1, 0.03, 0.01, 0.0025):
-        known = {"gap": constants.gap, "rho": constants.rho, "step_size": step_size}
-        printed = best_interval(**known, delta_squared=constants.delta_squared, iterations=rounds)
-        derived = best_interval(**known, delta_squared=constants.delta_squared, iterations=rounds, rule="derived")
-        calm = best_interval(**known, delta_squared=averaged, iterations=rounds, rule="derived")
+        interval = partial(best_interval, gap=constants.gap, rho=constants.rho, step_size=step_size, iterations=rounds)
+        printed = interval(delta_squared=constants.delta_squared)
+        derived = interval(delta_squared=constants.delta_squared, rule="derived")
+        calm = interval(delta_squared=averaged, rule="derived")
         lines.append(f"| {step_size:g} | {1 / (8 * step_size * constants.rho):.2g} | {printed} | {derived} | {calm} |")
     return lines
 
@@ -112,7 +113,7 @@ def main() -> int:
     given = parser.parse_args()
     torch.set_num_threads(1)
     folder = data_folder(given.data)
-    pairs = PAIRS
+    pairs: tuple[tuple[int, int], ...] = PAIRS
     if given.pairs:
         pairs = tuple((int(p), int(q)) for p, q in (pair.split(":") for pair in given.pairs.split(",")))
     step_sizes = tuple(float(size) for size in given.step_sizes.split(",")) if given.step_sizes else None
@@ -123,7 +124,8 @@ def main() -> int:
             lines = [line for seed in range(given.seeds) for line in describe(constants_of(folder, seed), 200)]
             pairs = ()
         for p, q in pairs:
-            found = compete(p, q, folder, *((1, 6) if given.quick else (given.seeds, given.rounds)), step_sizes)
+            seeds, rounds = (1, 6) if given.quick else (given.seeds, given.rounds)
+            found = compete(p, q, folder, seeds, rounds, step_sizes)
             lines.append(row(p, q, found))
             print(lines[-1], file=sys.stderr, flush=True)
     except CrosshatchError as error:
