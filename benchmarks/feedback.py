@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -19,14 +20,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from benchmarks.reach import Chosen, Course, Search, choose, spread, train
+from benchmarks.reach import Chosen, Course, Search, choose, publish, spread, train
 from benchmarks.settings import Held, Setting, data_folder, hold_out
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.codecs import parse_codec
 from crosshatch.data.federated import FederatedData
 from crosshatch.data.settings import DataSettings, FederationSettings
-from crosshatch.errors import CrosshatchError
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import ModelSettings, build_task
@@ -191,29 +191,21 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="add the tables to this file too")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    lines: list[str] = []
-    try:
-        for part in PARTS:
-            if given.parts and part.name not in given.parts:
-                continue
-            part = replace(part, rounds=2 * part.every, step_sizes=part.step_sizes[:1]) if given.quick else part
-            targets = " | ".join(f"MB to {target:g} (rounds)" for target in part.targets)
-            lines += ["", f"| batches | contestant | step size | best, of rounds at most | {targets} |"]
-            lines += ["|---" * (4 + len(part.targets)) + "|"]
-            for contestant in CONTESTANTS:
-                if contestant.only in (None, part.name) and given.codec in (None, contestant.codec):
-                    found = compete(part, contestant, data_folder(given.data), given.seeds)
-                    lines.append(row(part, contestant, found))
-                    print(lines[-1], file=sys.stderr, flush=True)
-    except CrosshatchError as error:
-        print(error, file=sys.stderr)
-        return 2
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if given.out is not None:
-        with given.out.open("a", encoding="utf-8") as file:
-            file.write(text)
-    return 0
+    return publish(tables(given), given.out)
+
+
+def tables(given: argparse.Namespace) -> Iterator[str]:
+    """The lines, part by part."""
+    for part in PARTS:
+        if given.parts and part.name not in given.parts:
+            continue
+        part = replace(part, rounds=2 * part.every, step_sizes=part.step_sizes[:1]) if given.quick else part
+        targets = " | ".join(f"MB to {target:g} (rounds)" for target in part.targets)
+        yield f"\n| batches | contestant | step size | best, of rounds at most | {targets} |"
+        yield "|---" * (4 + len(part.targets)) + "|"
+        for contestant in CONTESTANTS:
+            if contestant.only in (None, part.name) and given.codec in (None, contestant.codec):
+                yield row(part, contestant, compete(part, contestant, data_folder(given.data), given.seeds))
 
 
 if __name__ == "__main__":

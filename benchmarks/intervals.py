@@ -11,16 +11,16 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from benchmarks.reach import Chosen, Course, Search, choose, spread, train
+from benchmarks.reach import Chosen, Course, Search, choose, publish, spread, train
 from benchmarks.settings import data_folder
 from benchmarks.tiers import CONTESTANTS, PHYSIONET, held_rows, network
 from crosshatch.algorithms.hsgd import HSGD
-from crosshatch.errors import CrosshatchError
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import build_task
 from crosshatch.theory.constants import Constants
@@ -112,31 +112,26 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="add the table to this file too")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    return publish(table(given), given.out)
+
+
+def table(given: argparse.Namespace) -> Iterator[str]:
+    """The lines, pair by pair, or those about the constants."""
     folder = data_folder(given.data)
+    if given.constants:
+        for seed in range(given.seeds):
+            yield from describe(constants_of(folder, seed), 200)
+        return
     pairs: tuple[tuple[int, int], ...] = PAIRS
     if given.pairs:
         pairs = tuple((int(p), int(q)) for p, q in (pair.split(":") for pair in given.pairs.split(",")))
     step_sizes = tuple(float(size) for size in given.step_sizes.split(",")) if given.step_sizes else None
     head = "rounds (seeds) | MB | simulated s"
-    lines = [f"| P | Q | step size | to 0.75: {head} | to {TARGET:g}: {head} |", "|---" * 9 + "|"]
-    try:
-        if given.constants:
-            lines = [line for seed in range(given.seeds) for line in describe(constants_of(folder, seed), 200)]
-            pairs = ()
-        for p, q in pairs:
-            seeds, rounds = (1, 6) if given.quick else (given.seeds, given.rounds)
-            found = compete(p, q, folder, seeds, rounds, step_sizes)
-            lines.append(row(p, q, found))
-            print(lines[-1], file=sys.stderr, flush=True)
-    except CrosshatchError as error:
-        print(error, file=sys.stderr)
-        return 2
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if given.out is not None:
-        with given.out.open("a", encoding="utf-8") as file:
-            file.write(text)
-    return 0
+    yield f"| P | Q | step size | to 0.75: {head} | to {TARGET:g}: {head} |"
+    yield "|---" * 9 + "|"
+    seeds, rounds = (1, 6) if given.quick else (given.seeds, given.rounds)
+    for p, q in pairs:
+        yield row(p, q, compete(p, q, folder, seeds, rounds, step_sizes))
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ import statistics
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 
 from benchmarks.settings import Held
-from crosshatch.errors import TrainingError
+from crosshatch.errors import CrosshatchError, TrainingError
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.metrics import evaluate
 
@@ -180,3 +181,21 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
     """Mean and, of several, the standard deviation."""
     mean = f"{statistics.fmean(values):.{digits}g}"
     return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.2g}"
+
+
+def publish(table: Iterable[str], out: Path | None) -> int:
+    """Print a table's lines as they come, on stderr, and whole at the end; add it to `out`. The program's exit code."""
+    lines = []
+    try:
+        for line in table:
+            lines.append(line)
+            print(line, file=sys.stderr, flush=True)
+    except CrosshatchError as error:
+        print(error, file=sys.stderr)
+        return 2
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if out is not None:
+        with out.open("a", encoding="utf-8") as file:
+            file.write(text)
+    return 0

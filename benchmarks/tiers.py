@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import torch
 
-from benchmarks.reach import Chosen, Course, Search, choose, spread, train
+from benchmarks.reach import Chosen, Course, Search, choose, publish, spread, train
 from benchmarks.settings import Held, data_folder, hold_out_of_test
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.jfl import JFL
 from crosshatch.codecs import parse_codec
 from crosshatch.data.settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
-from crosshatch.errors import CrosshatchError
 from crosshatch.network import BandwidthNetwork, Link
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import ModelSettings, build_task
@@ -252,30 +252,25 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="add the table to this file too")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    return publish(table(given), given.out)
+
+
+def table(given: argparse.Namespace) -> Iterator[str]:
+    """The lines, set by set."""
     folder = data_folder(given.data)
-    lines = [f"| {HEAD} |", "|---" * 11 + "|"]
-    try:
-        for setting in SETTINGS:
-            if given.sets and setting.name not in given.sets:
-                continue
-            if given.step_sizes:
-                setting = replace(setting, step_sizes=tuple(float(size) for size in given.step_sizes.split(",")))
-            setting = replace(setting, steps=given.steps or setting.steps)
-            setting = shorten(setting) if given.quick else setting
-            for contestant in CONTESTANTS:
-                if not given.method or contestant.name in given.method:
-                    found = compete(setting, contestant, folder, given.local_steps, given.seeds)
-                    lines += (new := rows(setting, contestant, found, folder, given.local_steps))
-                    print("\n".join(new), file=sys.stderr, flush=True)
-    except CrosshatchError as error:
-        print(error, file=sys.stderr)
-        return 2
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if given.out is not None:
-        with given.out.open("a", encoding="utf-8") as file:
-            file.write(text)
-    return 0
+    yield f"| {HEAD} |"
+    yield "|---" * 11 + "|"
+    for setting in SETTINGS:
+        if given.sets and setting.name not in given.sets:
+            continue
+        if given.step_sizes:
+            setting = replace(setting, step_sizes=tuple(float(size) for size in given.step_sizes.split(",")))
+        setting = replace(setting, steps=given.steps or setting.steps)
+        setting = shorten(setting) if given.quick else setting
+        for contestant in CONTESTANTS:
+            if not given.method or contestant.name in given.method:
+                found = compete(setting, contestant, folder, given.local_steps, given.seeds)
+                yield from rows(setting, contestant, found, folder, given.local_steps)
 
 
 if __name__ == "__main__":
