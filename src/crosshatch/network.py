@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, Protocol
 
 import numpy as np
@@ -77,7 +78,7 @@ class ConstantNetwork:
         """Half a round trip a message, a whole one for a mutual exchange."""
         del link
         base = self.t_comm if direction == "across" else self.t_comm / 2
-        return base * _factors(self.slow, silo, clients, len(sizes))
+        return base * _factors(self.slow, silo, clients, len(sizes)) if self.slow else _same(len(sizes), base)
 
     def local_step(self, silo: str, clients: Clients) -> Seconds:
         """`t_comp` for everybody but the slow."""
@@ -194,6 +195,13 @@ def _named(table: Mapping[str, object], silo: str, clients: Clients) -> list[tup
         return [(0, silo)] if silo in table else []
     wanted = {int(name.rpartition("/")[2]): name for name in table if name.rpartition("/")[0] == silo}
     return [(int(np.flatnonzero(clients == c)[0]), name) for c, name in wanted.items() if (clients == c).any()]
+
+
+@lru_cache(maxsize=16)
+def _same(count: int, seconds: float) -> Seconds:
+    same = np.full(count, seconds)
+    same.flags.writeable = False
+    return same
 
 
 def _factors(slow: Mapping[str, float], silo: str, clients: Clients, count: int) -> Seconds:

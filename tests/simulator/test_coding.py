@@ -14,9 +14,9 @@ from crosshatch.codecs import AnyCodec, ErrorFeedback, Half, Identity, parse_cod
 from crosshatch.data.federated import FederatedData, merge_clients
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import CODED, Algorithm
+from crosshatch.simulator.contents import Message
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.traffic import Message
 from tests.equivalence.hospitals import distance, hospitals, model, simulate
 
 ONE = hospitals([24], per_device=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,12 @@ def client_weights(owners: Ids, total: int, at_work: Ids, weights: ClientWeights
     """Weights of the clients at work, of `total` clients that hold the samples as `owners` says."""
     if weights == "samples" and total > 1:
         return torch.as_tensor(everyones_weights(owners, total, at_work, weights)[at_work])
-    counted = len(at_work) if weights == "at_work" else total
-    return torch.full((len(at_work),), 1.0 / counted, dtype=torch.float64)
+    return _equal(len(at_work), len(at_work) if weights == "at_work" else total)
+
+
+@lru_cache(maxsize=64)
+def _equal(at_work: int, counted: int) -> Tensor:
+    return torch.full((at_work,), 1.0 / counted, dtype=torch.float64)
 
 
 def everyones_weights(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> npt.NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from crosshatch.seeds import generator
 
 Ids = npt.NDArray[np.int64]
 _NONE: Ids = np.empty(0, dtype=np.int64)
+_FIRST: Ids = np.zeros(1, dtype=np.int64)
 
 
 class BatchSource(Protocol):
@@ -76,7 +78,7 @@ class Share:
 
     order: Tensor | None  # (n,) None: in order as they are
     counts: Ids  # one for each client at work
-    owners: Tensor | None = None  # (n,)
+    owners: Ids | None = None  # (n,)
 
     def sort(self, rows: Tensor) -> Tensor:
         """Rows from the batch's order to this silo's."""
@@ -97,9 +99,11 @@ class Crowd:
     silos: Sequence[int]
     clients: Sequence[Ids]  # of each silo
     rows: Ids  # samples of all parts at each client: at least one
+    samples: int  # of all parts
     lengths: Sequence[int]  # how many clients of each silo
-    begins: Sequence[int]  # where each silo's clients begin, and the end
-    where: slice | Ids  # their places among all clients at work
+    begins: Ids  # where each silo's clients begin, and the end
+    hubs: slice | list[int]  # the silos' places among all silos
+    where: slice | Ids  # the clients' places among all clients at work
 
     def places(self) -> Iterator[slice]:
         """Where each silo's clients stand among these."""
@@ -134,33 +138,45 @@ class Batch:
         key = tuple(silos)
         if key not in self._crowds:
             clients = [self.clients[j] for j in key]
-            lengths = list(map(len, clients))
-            begins = [0, *accumulate(lengths)]
+            lengths = [len(mine) for mine in clients]
+            begins = np.array([0, *accumulate(lengths)])
+            hubs: slice | list[int] = slice(None)
             where: slice | Ids = slice(None)
             if len(key) < len(self.clients):
+                hubs = list(key)
                 silo = np.repeat(np.arange(len(self.clients)), list(map(len, self.clients)))
                 where = np.flatnonzero(np.isin(silo, key))
-            self._crowds[key] = Crowd(key, clients, self.counts(key), lengths, begins, where)
+            self._crowds[key] = Crowd(key, clients, self.counts(key), self.rows, lengths, begins, hubs, where)
         return self._crowds[key]
+
+    def remember(self, silos: tuple[int, ...], rows: Ids, begins: Ids) -> None:
+        """The crowd of all silos, where its numbers are at hand."""
+        lengths, every = [len(mine) for mine in self.clients], slice(None)
+        self._crowds[silos] = Crowd(silos, self.clients, rows, self.rows, lengths, begins, every, every)
 
     def counts(self, silos: Sequence[int], part: int | None = None) -> Ids:
         """Samples (of one part) at each client at work of these silos."""
-        if part is not None:
-            return np.concatenate([_NONE, *(self.shares[j][part].counts for j in silos)])
-        every: Ids = sum((self.counts(silos, s) for s in range(1, len(self.parts))), start=self.counts(silos, 0))
-        return every
+        if part is None and len(self.parts) > 1:
+            every: Ids = sum((self.counts(silos, s) for s in range(1, len(self.parts))), start=self.counts(silos, 0))
+            return every
+        return np.concatenate([_NONE, *(self.shares[j][part or 0].counts for j in silos)])
 
     def ids(self, part: int, device: torch.device) -> Tensor:
         """The ids of a part as a tensor."""
         if part not in self._ids:
-            self._ids[part] = torch.as_tensor(self.parts[part], device=device)
+            self._ids[part] = torch.from_numpy(self.parts[part]).to(device)
         return self._ids[part]
+
+    def forget(self) -> None:
+        """Let go of what was gathered, unless it serves the whole run."""
+        if not self.whole:
+            self._features.clear()
 
     def gather(self, silos: Sequence[int], part: int, trains: Sequence[Tensor]) -> Tensor:
         """The samples (G, n, ...) of G silos whose samples have one shape, each in its own order."""
         first = trains[0]
         ids = self.ids(part, first.device)
-        room = first.new_empty(len(silos), len(ids), *first.shape[1:])
+        room = first.new_empty((len(silos), ids.shape[0], *first.shape[1:]))
         for j, train, x in zip(silos, trains, room.unbind(0), strict=True):
             torch.index_select(train, 0, self.shares[j][part].sort(ids), out=x)
             self._features[j, part] = x
@@ -178,10 +194,8 @@ class Batch:
         return self._features[key]
 
 
-def draw(source: BatchSource, *, samples: int, size: int | None, round: int, parts: int, first: int) -> tuple[Ids, ...]:
-    """The ids of each part; all samples in order where no size is given."""
-    if size is None:
-        return (np.arange(samples, dtype=np.int64),)
+def draw(source: BatchSource, *, samples: int, size: int, round: int, parts: int, first: int) -> tuple[Ids, ...]:
+    """The ids of each part."""
     if size > samples:
         raise ConfigError(
             f"algorithm.batch_size = {size}: more than the {samples} training samples; leave it out to use all of them"
@@ -196,6 +210,11 @@ class Owners:
     silos: tuple[int, ...]
     first: Ids  # the number of each one's first client, and the number of all clients
     numbers: npt.NDArray[np.int32]  # (samples, silos): what a batch asks of a sample lies together
+
+    @cached_property
+    def count(self) -> int:
+        """All clients of these silos."""
+        return int(self.first[-1])
 
     @classmethod
     def of(cls, owners: Sequence[Ids | None]) -> Owners:
@@ -224,25 +243,31 @@ def share_out(
 
     `ordered`: each silo's rows are put in the order of its clients. One step from a common start does not need it.
     """
-    clients = [np.zeros(1, dtype=np.int64)] * silos
-    shares = [tuple(Share(None, np.array([len(part)])) for part in parts)] * silos
+    clients = [_FIRST] * silos
+    shares: list[tuple[Share, ...]] = [()] * silos
+    if len(owners.silos) < silos:
+        shares = [tuple(Share(None, np.array([len(part)])) for part in parts)] * silos
     if owners.silos:
         whose = [owners.of_part(part) for part in parts]
-        held = [np.bincount(one.ravel(), minlength=owners.first[-1]) for one in whose]
-        at_work = np.flatnonzero(sum(held[1:], start=held[0]))
-        edges = np.searchsorted(at_work, owners.first)
+        held = [np.bincount(one.reshape(-1), minlength=owners.count) for one in whose]
+        (at_work,) = sum(held[1:], start=held[0]).nonzero()
+        everybody = len(at_work) == owners.count
+        edges = owners.first if everybody else np.searchsorted(at_work, owners.first)
+        counts = held if everybody else [h[at_work] for h in held]
         if ordered:
             rows = [_sort(one - owners.first[:-1, np.newaxis], device) for one in whose]
         else:
-            rows = [_place(at_work, edges, one, device) for one in whose]
-        for i, (j, low, high) in enumerate(zip(owners.silos, edges[:-1], edges[1:], strict=True)):
-            mine = at_work[low:high]
-            clients[j] = mine - owners.first[i]
-            shares[j] = tuple(Share(r[0][i], h[mine], r[1][i]) for r, h in zip(rows, held, strict=True))
-    return Batch(round, parts, tuple(clients), tuple(shares), whole=whole)
+            rows = [_place(one if everybody else np.searchsorted(at_work, one), edges) for one in whose]
+        for i, (j, low, high) in enumerate(zip(owners.silos, edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+            clients[j] = at_work[low:high] - owners.first[i]
+            shares[j] = tuple(Share(r[0][i], n[low:high], r[1][i]) for r, n in zip(rows, counts, strict=True))
+    batch = Batch(round, parts, tuple(clients), tuple(shares), whole=whole)
+    if len(owners.silos) == silos and len(parts) == 1:
+        batch.remember(owners.silos, counts[0], edges)
+    return batch
 
 
-Orders = tuple[Sequence[Tensor | None], Sequence[Tensor | None]]
+Orders = tuple[Sequence[Tensor | None], Sequence[Ids | None]]
 """For each silo `Share.order` and `Share.owners`."""
 
 
@@ -255,8 +280,6 @@ def _sort(owners: Ids, device: torch.device) -> Orders:
     return [None if still else one for one, still in zip(orders, as_they_are, strict=True)], nobody
 
 
-def _place(at_work: Ids, edges: Ids, whose: Ids, device: torch.device) -> Orders:
-    everybody = at_work[-1] == len(at_work) - 1
-    number = whose if everybody else np.searchsorted(at_work, whose)
-    places = torch.as_tensor(number - edges[:-1, np.newaxis], device=device).unbind(0)
+def _place(numbers: Ids, edges: Ids) -> Orders:
+    places = list(numbers - edges[:-1, np.newaxis])
     return [None] * len(places), places

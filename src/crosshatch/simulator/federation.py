@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.averaging import client_weights, coded_sums
-from crosshatch.simulator.batch import Batch, BatchSource, Ids, Owners, draw, share_out
+from crosshatch.simulator.batch import Batch, BatchSource, Ids, Owners, SeededBatches, draw, share_out
 from crosshatch.simulator.branches import Branches, BranchRoutes
 from crosshatch.simulator.coding import Coding
 from crosshatch.simulator.embedding import Embedder
@@ -25,6 +25,11 @@ from crosshatch.simulator.traffic import Traffic
 from crosshatch.simulator.values import Blocks, Embeddings, Frozen, Moved
 from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
+
+Asked = tuple[int, int, int]
+"""Size, parts and first part of a batch."""
+
+_AHEAD, _SMALL = 8, 2**15  # rounds whose batches are drawn in a row, and samples up to which that is cheap
 
 
 @dataclass
@@ -44,6 +49,9 @@ class SimulatedFederation:
     branches: Branches | None = None  # between hubs and clients, where there are any
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
     _whole: Batch | None = None
+    _current: Batch | None = None
+    _ahead: dict[tuple[int, Asked], Batch] = field(default_factory=dict)
+    _asked: Asked | None = None
 
     @cached_property
     def silos(self) -> Sequence[int]:
@@ -86,15 +94,22 @@ class SimulatedFederation:
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
         """The round's samples from the shared seed; all of them are gathered once for the whole run."""
-        if size is None and self._whole is not None:
-            self.traffic.clocks.begin(self._whole.at_work)
-            return replace(self._whole, round=round)
-        samples = len(self.data.y_train)
-        ids = draw(self.source, samples=samples, size=size, round=round, parts=parts, first=first)
-        batch = self._share_out(ids, round, whole=size is None)
         if size is None:
-            self._whole = batch
-        return batch
+            if self._whole is None:
+                everybody: Ids = np.arange(len(self.data.y_train), dtype=np.int64)
+                self._whole = self._share_out((everybody,), round, whole=True)
+            return self._begin(replace(self._whole, round=round))
+        asked = (size, parts, first)
+        if (round, asked) not in self._ahead:
+            # In a row they take half the time; whoever asks for the second time will ask for the next.
+            again = asked == self._asked and isinstance(self.source, SeededBatches) and size * parts <= _SMALL
+            self._asked = asked
+            self._ahead = {(r, asked): self._draw(r, *asked) for r in range(round, round + (_AHEAD if again else 1))}
+        return self._begin(self._ahead[round, asked])
+
+    def _draw(self, round: int, size: int, parts: int, first: int) -> Batch:
+        ids = draw(self.source, samples=len(self.data.y_train), size=size, round=round, parts=parts, first=first)
+        return self._share_out(ids, round, whole=False)
 
     def select(self, fraction: float, *, round: int) -> Batch:
         """The samples held by some clients of the silo with the most."""
@@ -104,14 +119,20 @@ class SimulatedFederation:
             return self.draw_batch(None, round=round)
         chosen = np.zeros(self._clients(most), dtype=bool)
         chosen[self.source.clients(round, fraction, self._clients(most))] = True
-        return self._share_out((np.flatnonzero(chosen[owners]),), round, whole=False)
+        return self._begin(self._share_out((np.flatnonzero(chosen[owners]),), round, whole=False))
 
     def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
-        batch = share_out(
+        return share_out(
             ids, self._holders, silos=len(self.silos), round=round, whole=whole, device=self.data.y_train.device,
             ordered=not self.keep_passes or bool(self.coding.codecs),
         )  # fmt: skip
-        self.traffic.clocks.begin(batch.at_work)
+
+    def _begin(self, batch: Batch) -> Batch:
+        """Work on a batch begins; what was gathered for the last one goes."""
+        if self._current is not None:
+            self._current.forget()
+        self._current = batch
+        self.traffic.note(lambda: self.traffic.running.begin(batch.at_work))
         return batch
 
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:  # noqa: ARG002
@@ -120,10 +141,12 @@ class SimulatedFederation:
 
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
         """Hub (or server, or branches) to clients at work."""
+        sizes = [weights.shape[0] for weights in blocks.base]
         if self.branches is not None:
-            BranchRoutes(self.branches, self.routes).down(batch, [len(weights) for weights in blocks.base], depth)
+            tree = BranchRoutes(self.branches, self.routes)
+            self.traffic.note(lambda: tree.down(batch, sizes, depth))
             return self.branches.broadcast(blocks, batch, self.coding, depth)
-        self.routes.blocks_down(batch, [weights.shape[0] for weights in blocks.base], within)
+        self.traffic.note(lambda: self.routes.blocks_down(batch, sizes, within))
         if "broadcast" not in self.coding.codecs:
             return Blocks(blocks.base)
         code = self.coding.vector
@@ -144,8 +167,9 @@ class SimulatedFederation:
         if blocks.moved is None:
             return blocks
         if self.branches is not None:
+            tree = BranchRoutes(self.branches, self.routes)
             for j in blocks.moved.problems:
-                BranchRoutes(self.branches, self.routes).up(batch, j, len(blocks.base[j]), depth)
+                self.traffic.note(partial(tree.up, batch, j, len(blocks.base[j]), depth))
             return self.branches.average(
                 blocks, batch, weights, [silo.owners for silo in self.data.silos], self.coding, depth
             )
@@ -173,7 +197,8 @@ class SimulatedFederation:
     ) -> Blocks:
         """The hubs' blocks from the weighted sums over the clients at work."""
         base = list(blocks.base)
-        self.routes.blocks_up(batch, {j: base[j].shape[0] for j in sums}, within)
+        sizes = {j: base[j].shape[0] for j in sums}
+        self.traffic.note(lambda: self.routes.blocks_up(batch, sizes, within))
         for j, total in sums.items():
             everyone = len(batch.clients[j]) == self._clients(j)
             idle = 0.0 if everyone else 1.0 - float(shares[j].sum())
@@ -190,7 +215,7 @@ class SimulatedFederation:
         """Every receiver gets the others' part for its own samples."""
         receivers = list(self.silos) if to is None else [to]
         if len(self.silos) > 1:
-            self.routes.share(batch, receivers)
+            self.traffic.note(lambda: self.routes.share(batch, receivers))
         return self._sharing.share(embeddings, batch, receivers, to=to, one_step=self.keep_passes)
 
     def share_derivatives(
@@ -206,10 +231,10 @@ class SimulatedFederation:
         """Embeddings to the label's holder, derivatives back."""
         holder = self._label_holder
         receivers = list(self.silos) if to is None else [to]
-        senders = self.silos if senders is None else senders
-        self.routes.derivatives(batch, holder, senders, receivers, step=step, inner=around is not None)
+        sending, inner = self.silos if senders is None else senders, around is not None
+        self.traffic.note(lambda: self.routes.derivatives(batch, holder, sending, receivers, step=step, inner=inner))
         return self._sharing.derivatives(
-            embeddings, batch, around=embeddings if around is None else around, holder=holder, senders=senders,
+            embeddings, batch, around=embeddings if around is None else around, holder=holder, senders=sending,
             receivers=receivers, step=step,
         )  # fmt: skip
 
@@ -244,7 +269,8 @@ class SimulatedFederation:
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is
                 kind = choose(problems[j]) if self.strategy == "auto" else self.strategy
                 self.chosen.setdefault(self.task.names[j], set()).add(kind)
-        self.traffic.work(batch.crowd(list(problems)), _steps_worked(batch, list(problems), first, steps))
+        silos = tuple(problems)
+        self.traffic.note(lambda: self.traffic.work(batch.crowd(silos), _steps_worked(batch, silos, first, steps)))
         return self._settle(Blocks(blocks.base, Moved(problems, self._solve), blocks.branches))
 
     def _start(self, blocks: Blocks, batch: Batch, silo: int) -> Tensor:
@@ -256,12 +282,8 @@ class SimulatedFederation:
         """Where every silo is one party there is nobody to average with: the client's block is the hub's."""
         if blocks.moved is None or len(self.traffic.single) < len(self.silos):
             return blocks
-        base = list(blocks.base)
-        for j, weights in blocks.moved.sums(
-            {j: torch.ones(1, dtype=torch.float64) for j in blocks.moved.problems}
-        ).items():
-            base[j] = weights
-        return Blocks(tuple(base))
+        sums = blocks.moved.sums({j: torch.ones(1, dtype=torch.float64) for j in blocks.moved.problems})
+        return Blocks(tuple(sums.get(j, weights) for j, weights in enumerate(blocks.base)))
 
     def _solve(self, problems: list[Problem], weights: list[Tensor], keep: bool) -> list[Tensor]:
         return solve(problems, weights, keep=keep, strategy=self.strategy, threads=self.threads)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from math import ceil
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -51,13 +52,12 @@ def forward_alike(
     chain = as_chain(task.blocks[silos[0]])
     assert chain is not None
     flat = weights[0].unsqueeze(0) if len(weights) == 1 else torch.stack(list(weights))
-    x = x.flatten(2)
-    with torch.no_grad():
-        outputs = forward_chain(split(flat, chain), chain, x)
+    x = x if x.dim() == 3 else x.flatten(2)
+    outputs = forward_chain(split(flat, chain), chain, x)
     # The outputs are at hand: kept unless they are large and of no use.
     pile = None
     if keep or sum(out.nbytes for out in outputs) <= _SMALL * len(silos):
-        pile = Pile(flat, x, tuple(outputs))
+        pile = Pile(chain, flat, x, tuple(outputs))
     rows = outputs[-1].unbind(0)
     return [(rows[g], None if pile is None else Passes(w, pile=pile, place=g)) for g, w in enumerate(weights)]
 
@@ -124,7 +124,7 @@ def forward_rows(
     rows: Tensor,
     x: Tensor,
     counts: Ids,
-    owners: Tensor | None = None,
+    owners: Ids | None = None,
     *,
     seed: tuple[int, ...] | None = None,
 ) -> Tensor:
@@ -133,7 +133,7 @@ def forward_rows(
     Samples x are ordered by client, or `owners` (n,) says whose each is. `seed` as for `forward`.
     """
     if owners is not None:
-        order = torch.argsort(owners, stable=True)
+        order = torch.as_tensor(np.argsort(owners, kind="stable"), device=x.device)
         sorted_by_client = forward_rows(task, silo, rows, x.index_select(0, order), counts, seed=seed)
         return torch.empty_like(sorted_by_client).index_copy_(0, order, sorted_by_client)
     pieces = torch.split(x, counts.tolist())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -16,8 +17,9 @@ from torch import Tensor
 
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.batch import Batch, Ids
+from crosshatch.simulator.contents import Call, Specs
 from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.traffic import Call, Specs
+from crosshatch.simulator.traffic import Traffic
 from crosshatch.simulator.values import Blocks, Embeddings, Frozen
 
 T = TypeVar("T")
@@ -94,18 +96,19 @@ class GroupedFederation:
         call = Call("average_groups", round)
         for member in np.unique(self.tiers[level]):
             mine = np.flatnonzero(self.tiers[level] == member)
-            self._each_hub(mine, blocks[0], lambda group, j, specs: group.traffic.hub_to_server(j, specs, 1, call))
+            self._each_hub(mine, blocks[0], lambda traffic, j, specs: traffic.hub_to_server(j, specs, 1, call))
             self._meet(mine)
-            self._each_hub(mine, blocks[0], lambda group, j, specs: group.traffic.server_to_hub(j, specs, 1, call))
+            self._each_hub(mine, blocks[0], lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
             mean = self._mean([self._arrived(blocks[g], int(g), round) for g in mine], self.samples[mine])
             for g in mine:
                 averaged[g] = mean
         return tuple(averaged)
 
-    def _each_hub(self, groups: Ids, blocks: Blocks, what: Callable[[SimulatedFederation, int, Specs], object]) -> None:
+    def _each_hub(self, groups: Ids, blocks: Blocks, what: Callable[[Traffic, int, Specs], None]) -> None:
         for g in groups:
+            traffic, routes = self.groups[g].traffic, self.groups[g].routes
             for j, weights in enumerate(blocks.base):
-                what(self.groups[g], j, self.groups[g].routes.block("average_groups", weights.shape[0]))
+                traffic.note(partial(what, traffic, j, routes.block("average_groups", weights.shape[0])))
 
     def _arrived(self, blocks: Blocks, group: int, round: int) -> Blocks:
         """What the server gets of a group's blocks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -11,7 +12,8 @@ import torch
 from crosshatch.codecs import AnyCodec
 from crosshatch.exchanges import Within
 from crosshatch.simulator.batch import Batch, Ids
-from crosshatch.simulator.traffic import Always, Call, Specs, Traffic
+from crosshatch.simulator.contents import Always, Call, Specs
+from crosshatch.simulator.traffic import Traffic
 
 Leg = Callable[[int, Specs, int, Call], None]
 
@@ -54,20 +56,29 @@ class Routes:
     def share(self, batch: Batch, receivers: Sequence[int]) -> None:
         """Clients to hub, hub to the receiving hubs, hub to clients (TDCD lines 13-22)."""
         call = Call("share", batch.round)
-        senders = [j for j in range(len(self.widths)) if any(i != j for i in receivers)]
+        senders = [j for j in range(len(self.widths)) if len(receivers) > 1 or j not in receivers]
         self._ask(batch, senders, call)
         specs = [(*self._gathered("share", batch, j, None, self.widths[j]), *self._head_from(j)) for j in senders]
         self.traffic.hubs_to_hubs(senders, receivers, specs, "across", call)
         linked = self.traffic.linked(receivers)
-        answers = [_Rows(self.dtype, self._width_of_others(j), self._head_to(j)) for j in linked]
-        self.traffic.hubs_to_clients(batch.crowd(linked), answers, call)
+        self.traffic.hubs_to_clients(batch.crowd(linked), [self._answers[j] for j in linked], call)
 
     def _ask(self, batch: Batch, senders: Sequence[int], call: Call, part: int | None = None) -> None:
         """Embeddings from the clients to their hubs, of all parts or one."""
         linked = self.traffic.linked(senders)
         rows = None if part is None else batch.counts(linked, part)
-        contents = [_Coded(self, "share", self.widths[j]) for j in linked]
-        self.traffic.clients_to_hubs(batch.crowd(linked), contents, call, rows)
+        self.traffic.clients_to_hubs(batch.crowd(linked), [self._asked[j] for j in linked], call, rows)
+
+    @cached_property
+    def _asked(self) -> list[_Coded]:
+        """What each silo's clients send of their embeddings."""
+        return [_Coded(self, "share", width) for width in self.widths]
+
+    @cached_property
+    def _answers(self) -> list[_Rows]:
+        """What each silo's clients get of the others' embeddings."""
+        silos = range(len(self.widths))
+        return [_Rows(self.dtype, self._width_of_others(j), self._head_to(j)) for j in silos]
 
     def derivatives(
         self, batch: Batch, holder: int, senders: Sequence[int], receivers: Sequence[int], *, step: int, inner: bool

@@ -59,7 +59,7 @@ class Sharing:
     def _one_derivative(self, embeddings: Embeddings, batch: Batch, receivers: Sequence[int]) -> Frozen:
         known: list[tuple[Known, ...] | None] = [None] * len(self.widths)
         rows = [
-            self.task.loss.derivative(torch.stack(values).sum(0), self._labels(batch, s))
+            self.task.loss.derivative(_sum(values), self._labels(batch, s))
             for s, values in enumerate(zip(*embeddings.values, strict=True))
         ]
         unsorted = tuple(Known(derivative=one) for one in rows)
@@ -149,3 +149,7 @@ class Sharing:
         arrived = self.coding.embeddings("derivatives", str(silo), rows, batch, holder, step=step)
         shares = batch.shares[silo]
         return tuple(Known(derivative=share.sort(d)) for share, d in zip(shares, arrived, strict=True))
+
+
+def _sum(values: Sequence[Tensor]) -> Tensor:
+    return values[0] + values[1] if len(values) == 2 else torch.stack(list(values)).sum(0)

@@ -10,38 +10,24 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from operator import mul
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from crosshatch import wire
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Direction, Network, Seconds
 from crosshatch.simulator.batch import Crowd
+from crosshatch.simulator.contents import Always, Call, Contents, Message, Specs
 
 Ids = npt.NDArray[np.int64]
-Specs = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
-"""Types and shapes of the tensors in a message."""
-Message = tuple[str, str, int, str, int, Specs]
-"""Sender, receiver, round, exchange, step, tensors: everything that decides a message's bytes but its numbers."""
-Contents = Callable[[int], Specs]
-"""The tensors in a message about so many rows."""
-
-
-@dataclass(frozen=True)
-class Always:
-    """The same message, whatever the rows."""
-
-    specs: Specs
-
-    def __call__(self, rows: int) -> Specs:  # noqa: ARG002
-        return self.specs
-
-
 _LONGER = (128, 256, 2**16, 2**32)
 """From these numbers on a header's integer takes more bytes."""
+_ENOUGH = 64  # notes of a dozen rounds
+_CLIENT_HUB = {direction: f"client-hub {direction}" for direction in ("up", "down")}
+_UNKNOWN = -(2**42)  # a size not yet looked up: more than a round's messages together
 _ANYBODY = ""  # to the network: a party without settings of its own
 
 
@@ -52,13 +38,39 @@ class Traffic:
     silos: Sequence[str]
     network: Network
     meter: Meter
-    clocks: Clocks
+    running: Clocks
     free: bool = False
     single: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
     together: bool = False  # the hubs of a group are one party: devices talk to their hospital
     log: Callable[[Message], None] | None = None
     _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)
     _known: dict[tuple[object, ...], int] = field(default_factory=dict, repr=False)  # sizes of messages
+    _noted: list[Callable[[], None]] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        """Who reads the meter reads everything that happened before."""
+        self.meter.settle_first(self.settle)
+
+    def note(self, what: Callable[[], None]) -> None:
+        """Something that counts messages or moves clocks, done before anybody reads these.
+
+        Between the products of a round it would take twice as long as in a row with its like: they sweep the caches.
+        """
+        self._noted.append(what)
+        if self.log or len(self._noted) >= _ENOUGH:
+            self.settle()
+
+    def settle(self) -> None:
+        """Do what was noted."""
+        noted, self._noted = self._noted, []
+        for what in noted:
+            what()
+
+    @property
+    def clocks(self) -> Clocks:
+        """The parties' clocks, up to date."""
+        self.settle()
+        return self.running
 
     def linked(self, silos: Iterable[int]) -> list[int]:
         """Those of the silos whose clients have a link to their hub."""
@@ -70,16 +82,14 @@ class Traffic:
         `contents` are by silo. Messages are about all rows of a client or so many; a client with 0 sends none.
         """
         if crowd.silos:
-            arrivals = self.clients_to_nodes(crowd, contents, call, rows)
-            hubs = list(crowd.silos)
-            last = np.maximum.reduceat(arrivals, crowd.begins[:-1])
-            self.clocks.hubs[hubs] = np.maximum(self.clocks.hubs[hubs], last)
+            last = np.maximum.reduceat(self.clients_to_nodes(crowd, contents, call, rows), crowd.begins[:-1])
+            self.running.hubs[crowd.hubs] = np.maximum(self.running.hubs[crowd.hubs], last)
 
     def clients_to_nodes(
         self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None
     ) -> Seconds:
         """Clients send one message each to whoever is above them; when it arrives, minus infinity where none does."""
-        arrivals: Seconds = self.clocks.clients[crowd.where] + self._carry(crowd, contents, rows, "up", call)
+        arrivals: Seconds = self.running.clients[crowd.where] + self._carry(crowd, contents, rows, "up", call)
         if rows is not None:
             arrivals[rows == 0] = -np.inf
         return arrivals
@@ -87,18 +97,18 @@ class Traffic:
     def hubs_to_clients(self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None) -> None:
         """Hubs send their clients one message each, as above."""
         if crowd.silos:
-            when = np.repeat(self.clocks.hubs[list(crowd.silos)], crowd.lengths)
+            when = self.running.hubs[crowd.hubs].repeat(crowd.lengths)
             self.nodes_to_clients(crowd, contents, call, when, rows)
 
     def nodes_to_clients(
         self, crowd: Crowd, contents: Sequence[Contents], call: Call, when: Seconds, rows: Ids | None = None
     ) -> None:
         """Whoever is above a client sends it one message, at its time `when`."""
-        before = self.clocks.clients[crowd.where]
+        before = self.running.clients[crowd.where]
         now = np.maximum(before, when + self._carry(crowd, contents, rows, "down", call))
         if rows is not None:
             now = np.where((rows > 0) | np.isinf(before), now, before)
-        self.clocks.clients[crowd.where] = now
+        self.running.clients[crowd.where] = now
 
     def hubs_to_hubs(
         self, senders: Sequence[int], receivers: Sequence[int], specs: Sequence[Specs], direction: Direction, call: Call
@@ -109,32 +119,30 @@ class Traffic:
         """
         if self.free or not senders or not receivers:
             return
-        others = np.not_equal.outer(senders, receivers)
-        seconds: Seconds = np.zeros(1)
+        arrivals = self.running.hubs[senders][:, np.newaxis] + _never_to_itself(tuple(senders), tuple(receivers))
         if not self.together:
             down = direction == "down"
             ends = receivers if down else senders  # over whose link it goes
-            sizes = np.array([self._size(one, call) for one in specs])
-            times = others.sum(0 if down else 1)
-            self.meter.count(
-                f"hub-hub {direction}", call.exchange, messages=int(times.sum()), size=int((sizes * times).sum())
-            )
+            times = [len(senders if down else receivers) - (j in (senders if down else receivers)) for j in ends]
+            each = [self._size(one, call) for one in specs]
+            size = sum(map(mul, each, times))
+            self.meter.count(f"hub-hub {direction}", call.exchange, messages=sum(times), size=size)
+            sizes = np.array(each)
             seconds = self.network.transfer("hub-hub", direction, sizes, _ANYBODY, None)
-            for i, name in enumerate(self.silos[j] for j in ends):
-                if name in self._special:
-                    seconds[i] = self.network.transfer("hub-hub", direction, sizes[i : i + 1], name, None)[0]
-            seconds = seconds if down else seconds[:, np.newaxis]
+            for i, j in enumerate(ends) if self._special else ():
+                if self.silos[j] in self._special:
+                    seconds[i] = self.network.transfer("hub-hub", direction, sizes[i : i + 1], self.silos[j], None)[0]
+            arrivals += seconds if down else seconds[:, np.newaxis]
             self._log_hubs(senders, receivers, specs, down, call)
-        arrivals = np.where(others, self.clocks.hubs[senders][:, np.newaxis] + seconds, -np.inf)
-        self.clocks.hubs[receivers] = np.maximum(self.clocks.hubs[receivers], arrivals.max(0))
+        self.running.hubs[receivers] = np.maximum(self.running.hubs[receivers], np.maximum.reduce(arrivals))
 
     def hub_to_server(self, silo: int, specs: Specs, messages: int, call: Call) -> None:
         """A hub sends the server so many messages."""
-        self.clocks.hubs[silo] += self._server_leg(silo, specs, messages, "up", call)
+        self.running.hubs[silo] += self._server_leg(silo, specs, messages, "up", call)
 
     def server_to_hub(self, silo: int, specs: Specs, messages: int, call: Call) -> None:
         """The server sends a hub so many messages."""
-        self.clocks.hubs[silo] += self._server_leg(silo, specs, messages, "down", call)
+        self.running.hubs[silo] += self._server_leg(silo, specs, messages, "down", call)
 
     def _server_leg(self, silo: int, specs: Specs, messages: int, direction: Direction, call: Call) -> float:
         size = self._size(specs, call) * messages
@@ -159,17 +167,20 @@ class Traffic:
 
     def work(self, crowd: Crowd, steps: int | Ids) -> None:
         """So many local steps at each of the clients."""
+        if isinstance(steps, int) and not (self.free or self.single or self._special):
+            self.running.clients[crowd.where] += steps * self._usual_step
+            return
         each: Ids = np.full(len(crowd.rows), steps) if isinstance(steps, int) else steps
         for j, where in zip(crowd.silos, crowd.places(), strict=True) if self.free or self.single else ():
             if self.free or j in self.single:
                 seconds = self.network.local_step(self.silos[j], None)[0]
-                self.clocks.hubs[j] += float(each[where].max(initial=0)) * seconds
+                self.running.hubs[j] += float(each[where].max(initial=0)) * seconds
         if self.free or len(self.single) == len(self.silos):
             return
         taken = each * self._usual_step
         for name, clients, where in self._with_settings(crowd):
             taken[where] = each[where] * self.network.local_step(name, clients)
-        self.clocks.clients[crowd.where] += taken
+        self.running.clients[crowd.where] += taken
 
     @cached_property
     def _special(self) -> frozenset[str]:
@@ -182,47 +193,56 @@ class Traffic:
 
     def _with_settings(self, crowd: Crowd) -> Iterator[tuple[str, Ids, slice]]:
         """Silos of the crowd with settings of their own, their clients and where these stand."""
-        if self._special:
-            for j, clients, where in zip(crowd.silos, crowd.clients, crowd.places(), strict=True):
-                if self.silos[j] in self._special:
-                    yield self.silos[j], clients, where
+        for j, clients, where in zip(crowd.silos, crowd.clients, crowd.places(), strict=True) if self._special else ():
+            if self.silos[j] in self._special:
+                yield self.silos[j], clients, where
 
     def _carry(
         self, crowd: Crowd, contents: Sequence[Contents], rows: Ids | None, direction: Direction, call: Call
     ) -> Seconds:
         """Count the messages; how long each takes."""
         about = crowd.rows if rows is None else rows
-        if rows is None and all(isinstance(one, Always) for one in contents):
-            sizes = np.repeat([self._size(one(1), call) for one in contents], crowd.lengths)
-        elif all(one == contents[0] for one in contents):
-            sizes = self._sizes(about, contents[0], call)
+        if rows is None and isinstance(contents[0], Always):  # then all are
+            each = [self._size(one(1), call) for one in contents]
+            sizes = np.array(each).repeat(crowd.lengths)
+            sent, total = len(about), sum(map(mul, each, crowd.lengths))
         else:
-            pairs = zip(crowd.places(), contents, strict=True)
-            sizes = np.concatenate([self._sizes(about[where], one, call) for where, one in pairs])
-        if sent := len(about) if rows is None else int(np.count_nonzero(rows)):
-            self.meter.count(f"client-hub {direction}", call.exchange, messages=sent, size=int(sizes.sum()))
+            if contents.count(contents[0]) == len(contents):
+                sizes, total = self._sizes(about, contents[0], crowd.samples, call)
+            else:
+                pairs = zip(crowd.places(), contents, strict=True)
+                found = [self._sizes(about[where], one, crowd.samples, call) for where, one in pairs]
+                sizes, total = np.concatenate([one for one, _ in found]), sum(one for _, one in found)
+            sent = len(about) if rows is None else int(np.count_nonzero(rows))
+        if sent:
+            self.meter.count(_CLIENT_HUB[direction], call.exchange, messages=sent, size=total)
         if self.log:
             self._log_clients(self.log, crowd, contents, about, direction, call)
         seconds = self.network.transfer("client-hub", direction, sizes, _ANYBODY, None)
-        for name, clients, where in self._with_settings(crowd):
-            seconds[where] = self.network.transfer("client-hub", direction, sizes[where], name, clients)
+        if self._special:
+            for name, clients, where in self._with_settings(crowd):
+                seconds[where] = self.network.transfer("client-hub", direction, sizes[where], name, clients)
         return seconds
 
-    def _sizes(self, rows: Ids, contents: Contents, call: Call) -> Ids:
-        """Bytes of messages about so many rows, 0 for none; looked up, since the next round asks for the same ones."""
+    def _sizes(self, rows: Ids, contents: Contents, most: int, call: Call) -> tuple[Ids, int]:
+        """Bytes of messages about so many rows, 0 for none, and their sum.
+
+        They are looked up, since the next round asks for the same ones.
+        """
         key = (contents, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.step))
         table = self._tables.get(key)
-        most = int(rows.max(initial=0))
         if table is None or len(table) <= most:
-            wider = np.full(2 * most + 2, -1, dtype=np.int64)
+            wider = np.full(most + 1, _UNKNOWN, dtype=np.int64)
             wider[: 0 if table is None else len(table)] = [] if table is None else table
             table = self._tables[key] = wider
         sizes: Ids = table[rows]
-        if sizes.min(initial=0) < 0:
+        total = int(np.add.reduce(sizes))
+        if total < 0:
             for n in np.unique(rows):
                 table[n] = self._size(contents(int(n)), call) if n else 0
             sizes = table[rows]
-        return sizes
+            total = int(np.add.reduce(sizes))
+        return sizes, total
 
     def _size(self, specs: Specs, call: Call) -> int:
         key = (specs, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.step))
@@ -252,10 +272,7 @@ class Traffic:
                     self.log((*ends, call.round, call.exchange, call.step, specs[k if down else i]))
 
 
-@dataclass(frozen=True)
-class Call:
-    """One use of an exchange: its name, the round, and the local step for exchanges within a round."""
-
-    exchange: str
-    round: int
-    step: int = 0
+@cache
+def _never_to_itself(senders: tuple[int, ...], receivers: tuple[int, ...]) -> Seconds:
+    """Minus infinity where sender and receiver are one, else 0."""
+    return np.where(np.not_equal.outer(senders, receivers), 0.0, -np.inf)

@@ -172,5 +172,5 @@ def shuffled(problem: Problem, seed: int) -> Problem:
         for client in range(problem.clients):
             mine = torch.nonzero(owners[order] == client).squeeze(1)
             order[mine] = order[mine].sort().values
-        parts.append(Part(part.x[order], part.known.select(order), part.counts, owners[order]))
+        parts.append(Part(part.x[order], part.known.select(order), part.counts, owners[order].numpy()))
     return replace(problem, parts=tuple(parts))

@@ -59,7 +59,7 @@ def size(chain: Chain) -> int:
 def linear(x: Tensor, weights: Weights) -> Tensor:
     """Outputs (K, m, o) of one layer before its activation."""
     weight, bias = weights.weight, weights.bias
-    if len(x) == 1:
+    if x.shape[0] == 1:
         return functional.linear(x, weight[0], None if bias is None else bias[0, 0])
     if weight.shape[1] > 1:
         return torch.bmm(x, weight.mT) if bias is None else torch.baddbmm(bias, x, weight.mT)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crosshatch.simulator.local.chain import Chain
 from crosshatch.task.task import Task
 
 
@@ -43,7 +44,7 @@ class Part:
     x: Tensor
     known: Known
     counts: npt.NDArray[np.int64]
-    owners: Tensor | None = None
+    owners: npt.NDArray[np.int64] | None = None
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
@@ -59,7 +60,7 @@ class Part:
         """The same samples ordered by client."""
         if self.owners is None:
             return self
-        order = torch.argsort(self.owners, stable=True)
+        order = torch.as_tensor(np.argsort(self.owners, kind="stable"), device=self.x.device)
         return Part(self.x.index_select(0, order), self.known.select(order), self.counts)
 
 
@@ -92,7 +93,8 @@ class Problem:
     @property
     def starts_from_passes(self) -> bool:
         """Whether the kept forward pass is that of the first step."""
-        kept = self.passes is not None and self.passes.leaf.data_ptr() == self.start.data_ptr()
+        leaf = None if self.passes is None else self.passes.leaf
+        kept = leaf is self.start or (leaf is not None and leaf.data_ptr() == self.start.data_ptr())
         return kept and self.start.dim() == 1 and self.first % len(self.parts) == 0
 
     @property
@@ -154,6 +156,7 @@ class Passes:
 class Pile:
     """Forward passes of G silos with equal chains of layers, computed in one go."""
 
+    chain: Chain
     weights: Tensor  # (G, p)
     x: Tensor  # (G, n, d)
     outputs: tuple[Tensor, ...]  # of every layer, (G, n, o)
@@ -161,4 +164,4 @@ class Pile:
     def one(self, place: int) -> Pile:
         """The pass of one silo."""
         where = slice(place, place + 1)
-        return Pile(self.weights[where], self.x[where], tuple(out[where] for out in self.outputs))
+        return Pile(self.chain, self.weights[where], self.x[where], tuple(out[where] for out in self.outputs))

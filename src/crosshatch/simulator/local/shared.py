@@ -11,14 +11,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.simulator.local.chain import as_chain
 from crosshatch.simulator.local.layers import backward, flat_gradient, split
 from crosshatch.simulator.local.modules import call, frozen
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Part, Passes, Pile, Problem
 from crosshatch.task.fusion import Head, Sum
 
-Numbers = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.floating]
 
 
 def can_share(problem: Problem) -> bool:
@@ -59,44 +58,51 @@ def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int)
     parts = [problem.part(0) for problem in problems]
     lengths = [len(part.counts) for part in parts]
     begins = [0, *accumulate(lengths[:-1])]
-    counts, each = np.concatenate([part.counts for part in parts]), torch.cat(list(weights)).cpu().numpy()
-    starts = first.start.unsqueeze(0) if pile is None else pile.weights
-    per_row = _per_row(parts, each / np.maximum(counts, 1), lengths, starts)
+    counts, each = np.concatenate([part.counts for part in parts]), np.concatenate([one.numpy() for one in weights])
+    per_row = _per_row(parts, each / np.maximum(counts, 1), begins, first.start)
     # Clients without rows stay where they are; the others shrink and move.
     keeps = np.add.reduceat(each * (1 - eta * regulariser.l2 * (counts > 0)) if regulariser.l2 else each, begins)
-    totals = starts * torch.as_tensor(keeps).to(starts).unsqueeze(1)
-    if pile is not None:
-        totals.sub_(_by_hand(problems, pile, per_row), alpha=eta)
-    else:
-        for gradient in _by_graph(first, passes, per_row[0], threads):
-            totals[0].sub_(gradient, alpha=eta)
-    if regulariser.l1 and counts.all():  # one client each, see can_share
-        scale = torch.as_tensor(each).to(starts).unsqueeze(1)
-        totals = regulariser.proximal(totals / scale, eta) * scale
-    if pile is None or isinstance(first.task.fusion, Head):  # a chain is trained as a whole
-        for problem, total, kept in zip(problems, totals, np.add.reduceat(each, begins), strict=True):
-            for where in frozen(problem.task, problem.silo):
-                total[where] = problem.start[where] * float(kept)
+    gradients = (
+        _by_hand(problems, pile, per_row).unbind(0)
+        if pile is not None
+        else [torch.stack(_by_graph(first, passes, per_row[0], threads)).sum(0)]
+    )
     # Each silo's block for itself: tensors inside others are aligned differently, and kernels may round differently.
-    return [totals[0]] if len(problems) == 1 else [total.clone() for total in totals]
+    totals = [
+        torch.sub(_scaled(problem.start, keep), gradient, alpha=eta)
+        for problem, keep, gradient in zip(problems, keeps.tolist(), gradients, strict=True)
+    ]
+    if regulariser.l1 and counts.all():  # one client each, see can_share
+        pairs = zip(totals, each.tolist(), strict=True)
+        totals = [regulariser.proximal(total / one, eta) * one for total, one in pairs]
+    if pile is None or isinstance(first.task.fusion, Head):  # a chain is trained as a whole
+        for problem, total, kept in zip(problems, totals, np.add.reduceat(each, begins).tolist(), strict=True):
+            for where in frozen(problem.task, problem.silo):
+                total[where] = _scaled(problem.start[where], kept)
+    return totals
 
 
-def _per_row(parts: Sequence[Part], per_client: Numbers, lengths: Sequence[int], like: Tensor) -> Tensor:
+def _scaled(start: Tensor, keep: float) -> Tensor:
+    """`keep` is a sum of shares: 1 but for rounding where everybody is at work."""
+    return start if abs(keep - 1) < 1e-12 else start * keep
+
+
+def _per_row(parts: Sequence[Part], per_client: Numbers, begins: Sequence[int], like: Tensor) -> Tensor:
     """The clients' numbers, one silo's behind another's, as numbers of their rows (problems, n)."""
     owners = [part.owners for part in parts if part.owners is not None]
+    per_client = per_client.astype(np.float64 if like.dtype == torch.float64 else np.float32)
     if owners:
-        table = np.zeros((len(parts), max(lengths)))
-        table[np.arange(table.shape[1]) < np.array(lengths)[:, np.newaxis]] = per_client
-        return torch.as_tensor(table).to(like).gather(1, torch.stack(owners))
-    per_row = np.repeat(per_client, np.concatenate([part.counts for part in parts]))
-    return torch.as_tensor(per_row).to(like).view(len(parts), -1)
+        places = np.array(owners)
+        places += np.array(begins)[:, np.newaxis]
+        per_row = per_client.take(places)
+    else:
+        per_row = per_client.repeat(np.concatenate([part.counts for part in parts])).reshape(len(parts), -1)
+    return torch.from_numpy(per_row).to(like.device)
 
 
 def _by_hand(problems: Sequence[Problem], pile: Pile, per_row: Tensor) -> Tensor:
     """Gradients (problems, p) for chains alike."""
-    first, outputs = problems[0], pile.outputs
-    chain = as_chain(first.task.blocks[first.silo])
-    assert chain is not None
+    first, chain, outputs = problems[0], pile.chain, pile.outputs
     derivative = first.part(0).known.derivative
     head: Tensor | None = None
     if derivative is not None and all(problem.part(0).known.derivative is derivative for problem in problems):

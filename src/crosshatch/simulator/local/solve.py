@@ -55,11 +55,13 @@ def solve(
     """Each silo's weighted sum over its clients at work (p,), or with `keep` their blocks (clients, p)."""
     results: dict[int, Tensor] = {}
     alike: dict[tuple[object, ...], list[int]] = {}
+    shared = [] if keep else [i for i, problem in enumerate(problems) if can_share(problem)]
+    if shared:
+        solved = solve_shared([problems[i] for i in shared], [weights[i] for i in shared], threads=threads)
+        if len(shared) == len(problems):
+            return solved
+        results.update(zip(shared, solved, strict=True))
     with torch.no_grad():
-        shared = [] if keep else [i for i, problem in enumerate(problems) if can_share(problem)]
-        if shared:
-            solved = solve_shared([problems[i] for i in shared], [weights[i] for i in shared], threads=threads)
-            results.update(zip(shared, solved, strict=True))
         for i, problem in enumerate(problems):
             if i in results:
                 continue
