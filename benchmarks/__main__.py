@@ -29,7 +29,7 @@ def main() -> None:
     results = []
     runs = [partial(race.run_case, case, turns=_turns(case, options.quick)) for case in CASES if case.name in wanted]
     if hospitals.NAME in wanted:
-        runs.append(partial(hospitals.run, turns=3))
+        runs.append(partial(hospitals.run, turns=7))
     if runs:
         print(race.HEAD, flush=True)
         for threads in options.threads or sorted({1, os.cpu_count() or 1}):
@@ -48,8 +48,8 @@ def main() -> None:
 
 def _turns(case: Case, quick: bool) -> int:
     if case.heavy:
-        return 3
-    return 5 if quick else 15
+        return 5
+    return 5 if quick else 25
 
 
 if __name__ == "__main__":

@@ -22,26 +22,38 @@ _TURN = 0.1  # seconds a turn lasts at least
 
 @dataclass(frozen=True)
 class Result:
-    """Milliseconds a local step of everybody, for one model, Q and number of threads."""
+    """Milliseconds a local step of everybody, turn by turn, for one model, Q and number of threads."""
 
     case: str
     local_steps: int
     threads: int
     strategy: str
-    ours: float
-    one_batch: float
-    pieces: float
-    naive: float
+    times: Mapping[str, Sequence[float]]  # of "ours", "one batch", "pieces of ..." and "naive" where it raced
+
+    def median(self, name: str) -> float:
+        """The median turn of a contestant."""
+        return statistics.median(self.times[name])
+
+    @property
+    def pieces(self) -> str:
+        """The better one of those who take the batch in pieces."""
+        return min((name for name in self.times if name.startswith("pieces")), key=self.median)
 
     @property
     def against_central(self) -> float:
         """How many times as fast as central training we are."""
-        return min(self.one_batch, self.pieces) / self.ours
+        return self._against(min("one batch", self.pieces, key=self.median))
 
     @property
     def against_naive(self) -> float:
         """How many times as fast as the naive loop we are."""
-        return self.naive / self.ours
+        return self._against("naive") if "naive" in self.times else math.nan
+
+    def _against(self, name: str) -> float:
+        """The median over turns: a machine that slows down for a while slows both."""
+        return statistics.median(
+            theirs / ours for theirs, ours in zip(self.times[name], self.times["ours"], strict=True)
+        )
 
 
 def run_case(case: Case, local_steps: int, threads: int, *, turns: int) -> Result:
@@ -62,11 +74,9 @@ def run_case(case: Case, local_steps: int, threads: int, *, turns: int) -> Resul
     # One thread never waits, so its processor time is its time, and neighbours do not count.
     clock = time.process_time if threads == 1 else time.perf_counter
     times = take_turns({name: run for name, (run, _) in contestants.items()}, turns, clock)
-    step = {name: 1000 * statistics.median(seen) / contestants[name][1] for name, seen in times.items()}
-    pieces = min(seconds for name, seconds in step.items() if name.startswith("pieces"))
+    step = {name: [1000 * seconds / contestants[name][1] for seconds in seen] for name, seen in times.items()}
     strategy = "one pass" if local_steps == 1 else next(iter(simulator.strategies.values()))
-    naive = step.get("naive", math.nan)
-    return Result(case.name, local_steps, threads, strategy, step["ours"], step["one batch"], pieces, naive)
+    return Result(case.name, local_steps, threads, strategy, step)
 
 
 def take_turns(
@@ -99,11 +109,12 @@ HEAD = (
 
 def line(r: Result) -> str:
     """A result as a line of a markdown table."""
-    raced = not math.isnan(r.naive)
-    naive, against_naive = (f"{r.naive:.2f}", f"{r.against_naive:.1f}") if raced else ("-", "-")
+    raced = "naive" in r.times
+    naive, against_naive = (f"{r.median('naive'):.2f}", f"{r.against_naive:.1f}") if raced else ("-", "-")
     return (
-        f"| {r.case} | {r.local_steps} | {r.threads} | {r.strategy} | {r.ours:.2f} | {r.one_batch:.2f} "
-        f"| {r.pieces:.2f} | {naive} | {r.against_central:.2f} | {against_naive} |"
+        f"| {r.case} | {r.local_steps} | {r.threads} | {r.strategy} | {r.median('ours'):.2f} "
+        f"| {r.median('one batch'):.2f} | {r.median(r.pieces):.2f} | {naive} "
+        f"| {r.against_central:.2f} | {against_naive} |"
     )
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData
 from crosshatch.simulator.batch import Batch
 from crosshatch.simulator.forward import forward, forward_alike, forward_rows
-from crosshatch.simulator.local.chain import as_chain
+from crosshatch.simulator.local.chain import Chain, as_chain
 from crosshatch.simulator.local.problem import Passes
 from crosshatch.simulator.values import Blocks, Embeddings
 from crosshatch.task.fusion import Head
@@ -36,27 +36,30 @@ class Embedder:
         count = len(self.data.silos)
         values: list[tuple[Tensor, ...]] = [()] * count if known is None else list(known.values)
         passes: list[Passes | None] = [None] * count if known is None else list(known.passes)
-        for alike in self._alike if only is None else ((only,),):
-            for j, outputs in zip(alike, self._silos(blocks, batch, alike), strict=True):
+        if only is not None:
+            values[only], passes[only] = self._silo(blocks, batch, only)
+        for chain, alike in self._alike if only is None else ():
+            for j, outputs in zip(alike, self._silos(blocks, batch, alike, chain), strict=True):
                 values[j], passes[j] = outputs
         seen = {} if known is None else {j: rows for j, rows in known.seen.items() if j != only}
         return Embeddings(tuple(values), tuple(passes), self._head(blocks), seen)
 
     @cached_property
-    def _alike(self) -> tuple[tuple[int, ...], ...]:
+    def _alike(self) -> list[tuple[Chain | None, list[int]]]:
         """The silos, those with the same chain of layers together."""
-        groups: dict[object, list[int]] = {}
+        groups: dict[object, tuple[Chain | None, list[int]]] = {}
         for j, block in enumerate(self.task.blocks):
             chain = as_chain(block)
-            groups.setdefault(j if chain is None or self.task.holds_head(j) else chain, []).append(j)
-        return tuple(map(tuple, groups.values()))
+            key = j if chain is None or self.task.holds_head(j) else chain
+            groups.setdefault(key, (chain, []))[1].append(j)
+        return list(groups.values())
 
-    def _silos(self, blocks: Blocks, batch: Batch, silos: Sequence[int]) -> list[Outputs]:
+    def _silos(self, blocks: Blocks, batch: Batch, silos: Sequence[int], chain: Chain | None) -> list[Outputs]:
         """Of silos alike; together for a batch in one part, at the hubs' weights."""
-        if len(silos) == 1 or len(batch.parts) > 1 or batch.whole or blocks.moved is not None:
+        if chain is None or len(silos) == 1 or len(batch.parts) > 1 or batch.whole or blocks.moved is not None:
             return [self._silo(blocks, batch, j) for j in silos]
         x = batch.gather(silos, 0, [self.data.silos[j].train for j in silos])
-        done = forward_alike(self.task, silos, [blocks.base[j] for j in silos], x, keep=self.keep_passes)
+        done = forward_alike(chain, [blocks.base[j] for j in silos], x, keep=self.keep_passes)
         return [((batch.shares[j][0].unsort(rows),), passes) for j, (rows, passes) in zip(silos, done, strict=True)]
 
     def _silo(self, blocks: Blocks, batch: Batch, silo: int) -> Outputs:

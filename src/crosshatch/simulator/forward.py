@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import Ids
-from crosshatch.simulator.local.chain import as_chain, draws_random_numbers
+from crosshatch.simulator.local.chain import Chain, as_chain, draws_random_numbers
 from crosshatch.simulator.local.layers import forward as forward_chain
 from crosshatch.simulator.local.layers import split
 from crosshatch.simulator.local.modules import call, evaluating
@@ -36,8 +36,9 @@ def forward(
     are in evaluation mode.
     """
     block = task.blocks[silo]
-    if as_chain(block) is not None:
-        return forward_alike(task, [silo], [weights], x.unsqueeze(0), keep=keep)[0]
+    chain = as_chain(block)
+    if chain is not None:
+        return forward_alike(chain, [weights], x.unsqueeze(0), keep=keep)[0]
     with _mode(block, x, silo, seed) as random:
         values, passes = _in_pieces(task, silo, weights, x, keep=keep, threads=1 if random else threads)
     # A pass repeated for want of memory would draw other masks.
@@ -46,17 +47,15 @@ def forward(
 
 
 def forward_alike(
-    task: Task, silos: Sequence[int], weights: Sequence[Tensor], x: Tensor, *, keep: bool
+    chain: Chain, weights: Sequence[Tensor], x: Tensor, *, keep: bool
 ) -> list[tuple[Tensor, Passes | None]]:
     """The same for G silos with equal chains of layers and samples x (G, n, ...), in one go."""
-    chain = as_chain(task.blocks[silos[0]])
-    assert chain is not None
     flat = weights[0].unsqueeze(0) if len(weights) == 1 else torch.stack(list(weights))
     x = x if x.dim() == 3 else x.flatten(2)
     outputs = forward_chain(split(flat, chain), chain, x)
     # The outputs are at hand: kept unless they are large and of no use.
     pile = None
-    if keep or sum(out.nbytes for out in outputs) <= _SMALL * len(silos):
+    if keep or sum(out.nbytes for out in outputs) <= _SMALL * len(weights):
         pile = Pile(chain, flat, x, tuple(outputs))
     rows = outputs[-1].unbind(0)
     return [(rows[g], None if pile is None else Passes(w, pile=pile, place=g)) for g, w in enumerate(weights)]

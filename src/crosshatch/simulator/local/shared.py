@@ -29,6 +29,8 @@ def can_share(problem: Problem) -> bool:
 
 def solve_shared(problems: Sequence[Problem], weights: Sequence[Tensor], *, threads: int) -> list[Tensor]:
     """Each silo's weighted sum (p,) of its clients' blocks after one step; silos whose passes are one pile together."""
+    if _complete(problems):
+        return _solve(problems, weights, threads)
     piles: dict[int, list[int]] = {}
     for i, problem in enumerate(problems):
         assert problem.passes is not None
@@ -42,11 +44,16 @@ def solve_shared(problems: Sequence[Problem], weights: Sequence[Tensor], *, thre
 
 
 def _complete(problems: Sequence[Problem]) -> bool:
-    """Whether these problems are about all silos of their pile, and alike in what else they know."""
-    passes, first = problems[0].passes, problems[0].part(0)
-    assert passes is not None
-    whole = passes.pile is not None and len(passes.pile.weights) == len(problems)
-    return whole and all((problem.part(0).owners is None) == (first.owners is None) for problem in problems)
+    """Whether these problems are about all silos of one pile, and alike in what else they know."""
+    passes = problems[0].passes
+    pile = None if passes is None else passes.pile
+    if pile is None or pile.weights.shape[0] != len(problems):
+        return False
+    in_order = problems[0].part(0).owners is None
+    return all(
+        problem.passes is not None and problem.passes.pile is pile and (problem.part(0).owners is None) == in_order
+        for problem in problems
+    )
 
 
 def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int) -> list[Tensor]:
