@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import ceil
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from crosshatch.simulator.batch import Ids
 from crosshatch.simulator.local.chain import Chain, as_chain, draws_random_numbers
 from crosshatch.simulator.local.layers import forward as forward_chain
 from crosshatch.simulator.local.layers import split
-from crosshatch.simulator.local.modules import call, evaluating
+from crosshatch.simulator.local.modules import call_with, evaluating, leaves
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Passes, Pile
 from crosshatch.task.task import Task
@@ -25,6 +26,7 @@ _PIECE = 512  # rows of a piece for modules other than chains: memory stays boun
 _KEPT = 2**30  # bytes of activations kept for a backward pass, a silo; beyond, the forward pass is repeated
 
 _SMALL = 2**24  # bytes
+_GRAPHS: WeakKeyDictionary[nn.Module, dict[torch.Size, int]] = WeakKeyDictionary()  # bytes of a pass, by its samples
 
 
 def forward(
@@ -81,26 +83,31 @@ def _mode(block: nn.Module, x: Tensor, silo: int, seed: tuple[int, ...] | None) 
 def _in_pieces(
     task: Task, silo: int, weights: Tensor, x: Tensor, *, keep: bool, threads: int
 ) -> tuple[Tensor, Passes | None]:
-    leaf = weights.detach().requires_grad_(keep)
+    block = task.blocks[silo]
+    parameters = leaves(block, task.split(silo, weights)[0])
     size = max(1, ceil(len(x) / max(1, round(len(x) / _PIECE))))
     slices = [slice(low, min(low + size, len(x))) for low in range(0, len(x), size)]
 
     def run(rows: slice, kept: bool) -> Tensor:
         with torch.set_grad_enabled(kept):
-            return call(task.blocks[silo], task.split(silo, leaf)[0], x[rows])
+            return call_with(block, parameters, x[rows])
 
     pieces: list[Tensor] = []
     fit = 0
     if keep and slices:
-        first, memory = _weigh(partial(run, slices[0], True))
-        pieces, fit = [first], max(1, _KEPT // max(1, memory))
+        known = _GRAPHS.setdefault(block, {})
+        shape = x[slices[0]].shape
+        if shape not in known:
+            first, known[shape] = _weigh(partial(run, slices[0], True))
+            pieces = [first]
+        fit = max(1, _KEPT // max(1, known[shape]))
     work = [partial(run, rows, i < fit) for i, rows in enumerate(slices)]
     pieces += run_all(work[len(pieces) :], threads=threads)
     values = torch.cat([piece.detach() for piece in pieces])
     if not keep:
         return values, None
     kept = (piece if i < fit else None for i, piece in enumerate(pieces))
-    return values, Passes(leaf, pieces=tuple(zip(slices, kept, strict=True)))
+    return values, Passes(weights, parameters, tuple(zip(slices, kept, strict=True)))
 
 
 def _weigh(run: Callable[[], Tensor]) -> tuple[Tensor, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +19,8 @@ from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.batch import Batch, Ids
 from crosshatch.simulator.contents import Call, Specs
 from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.simulator.local.chain import as_chain, draws_random_numbers
+from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.traffic import Traffic
 from crosshatch.simulator.values import Blocks, Embeddings, Frozen
 
@@ -46,6 +48,13 @@ class GroupedFederation:
 
     def _each(self, what: Callable[[SimulatedFederation, int], T]) -> tuple[T, ...]:
         return tuple(what(group, g) for g, group in enumerate(self.groups))
+
+    @cached_property
+    def _parallel(self) -> bool:
+        """Whether threads may take a group's blocks each: torch spreads chains itself, and has one random generator."""
+        one = self.groups[0]
+        pairs = [(block, silo.train[:1]) for block, silo in zip(one.task.blocks, one.data.silos, strict=True)]
+        return not any(as_chain(block) is not None or draws_random_numbers(block, x) for block, x in pairs)
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> tuple[Batch, ...]:
         """`size` samples in every group."""
@@ -123,13 +132,18 @@ class GroupedFederation:
             clock.hubs[:] = last
 
     def _mean(self, blocks: Sequence[Blocks], samples: Ids) -> Blocks:
-        weights = torch.as_tensor(samples / samples.sum())
-        stacked = [torch.stack(pieces) for pieces in zip(*(block.base for block in blocks), strict=True)]
-        return Blocks(tuple(weights.to(rows) @ rows for rows in stacked))
+        weights = (samples / samples.sum()).tolist()
+        means = []
+        for pieces in zip(*(block.base for block in blocks), strict=True):
+            mean = pieces[0] * weights[0]
+            for piece, weight in zip(pieces[1:], weights[1:], strict=True):
+                mean.add_(piece, alpha=weight)
+            means.append(mean)
+        return Blocks(tuple(means))
 
     def model(self, blocks: GroupBlocks) -> tuple[Tensor, ...]:
         """The global model: the groups' blocks weighted by their samples."""
-        return self._mean(blocks, self.samples).base
+        return blocks[0].base if _equal(blocks) else self._mean(blocks, self.samples).base
 
     def embed(
         self,
@@ -139,10 +153,14 @@ class GroupedFederation:
         only: int | None = None,
         known: tuple[Embeddings, ...] | None = None,
     ) -> tuple[Embeddings, ...]:
-        """Outputs in every group."""
-        return self._each(
-            lambda group, g: group.embed(blocks[g], batch[g], only=only, known=None if known is None else known[g])
-        )
+        """Outputs in every group; threads take whole groups where that is safe."""
+        work = [
+            partial(group.embed, blocks[g], batch[g], only=only, known=None if known is None else known[g])
+            for g, group in enumerate(self.groups)
+        ]
+        if any(one.moved is not None for one in blocks) or not self._parallel:
+            return tuple(run() for run in work)
+        return tuple(run_all(work, threads=self.groups[0].threads))
 
     def share(
         self, embeddings: tuple[Embeddings, ...], batch: tuple[Batch, ...], *, to: int | None = None
@@ -185,3 +203,8 @@ class GroupedFederation:
                 blocks[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, pull=pull, only=only
             )
         )
+
+
+def _equal(blocks: GroupBlocks) -> bool:
+    """Whether the groups hold the same blocks, as after an average of all."""
+    return all(one is blocks[0] or all(map(torch.equal, one.base, blocks[0].base)) for one in blocks[1:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
@@ -20,8 +20,19 @@ _LOCAL = threading.local()
 
 def call(module: nn.Module, flat: Tensor, x: Tensor) -> Tensor:
     """The module's outputs for x, its parameters those of the flat vector (p,)."""
-    out: Tensor = functional_call(_own(module), Layout.of(module).views(flat), (x,))
+    return call_with(module, Layout.of(module).views(flat), x)
+
+
+def call_with(module: nn.Module, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    """The module's outputs for x under these parameters."""
+    out: Tensor = functional_call(_own(module), dict(parameters), (x,))
     return out
+
+
+def leaves(module: nn.Module, flat: Tensor) -> dict[str, Tensor]:
+    """The parameters in a flat vector (p,) as leaves of their own, so that their gradients are not put together."""
+    views = Layout.of(module).views(flat.detach())
+    return {name: view.requires_grad_(module.get_parameter(name).requires_grad) for name, view in views.items()}
 
 
 def _own(module: nn.Module) -> nn.Module:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -10,21 +11,25 @@ from typing import TypeVar
 
 import torch
 
+_NAME = "crosshatch"
 T = TypeVar("T")
 
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Kept for the life of the process: telling torch about its threads throws away the kernels it prepared."""
-    return ThreadPoolExecutor(threads, "crosshatch", initializer=torch.set_num_threads, initargs=(1,))
+    return ThreadPoolExecutor(threads, _NAME, initializer=torch.set_num_threads, initargs=(1,))
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
 def run_all(work: Sequence[Callable[[], T]], *, threads: int) -> list[T]:
-    """Results in the order of `work`, whoever computed them; here and now for one thread or one piece of work."""
-    if threads == 1 or len(work) <= 1:
+    """Results in the order of `work`, whoever computed them.
+
+    Here and now for one thread, one piece of work, or inside other work: threads waiting for each other would block.
+    """
+    if threads == 1 or len(work) <= 1 or threading.current_thread().name.startswith(_NAME):
         return [one() for one in work]
     grad = torch.is_grad_enabled()  # each thread has its own
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -93,8 +93,7 @@ class Problem:
     @property
     def starts_from_passes(self) -> bool:
         """Whether the kept forward pass is that of the first step."""
-        leaf = None if self.passes is None else self.passes.leaf
-        kept = leaf is self.start or (leaf is not None and leaf.data_ptr() == self.start.data_ptr())
+        kept = self.passes is not None and self.passes.start is self.start
         return kept and self.start.dim() == 1 and self.first % len(self.parts) == 0
 
     @property
@@ -140,13 +139,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Passes:
-    """A forward pass kept for its backward, under the weights `leaf`.
+    """A forward pass kept for its backward, under the weights `start`.
 
     For a chain every layer's outputs, differentiated by hand; for any other module (rows, embedding with its
     graph) piece by piece, the embedding None where the graph would have taken too much memory.
     """
 
-    leaf: Tensor
+    start: Tensor
+    leaves: Mapping[str, Tensor] = field(default_factory=dict)  # the block's parameters in the graphs
     pieces: tuple[tuple[slice, Tensor | None], ...] = ()
     pile: Pile | None = None  # with this silo's pass at `place`
     place: int = 0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -12,9 +11,9 @@ import torch
 from torch import Tensor
 
 from crosshatch.simulator.local.layers import backward, flat_gradient, split
-from crosshatch.simulator.local.modules import call, frozen
-from crosshatch.simulator.local.pool import run_all
-from crosshatch.simulator.local.problem import Part, Passes, Pile, Problem
+from crosshatch.simulator.local.modules import frozen
+from crosshatch.simulator.local.problem import Part, Pile, Problem
+from crosshatch.simulator.local.traced import descend_by_graph, head_of
 from crosshatch.task.fusion import Head, Sum
 
 Numbers = npt.NDArray[np.floating]
@@ -31,13 +30,15 @@ def solve_shared(problems: Sequence[Problem], weights: Sequence[Tensor], *, thre
     """Each silo's weighted sum (p,) of its clients' blocks after one step; silos whose passes are one pile together."""
     if _complete(problems):
         return _solve(problems, weights, threads)
-    piles: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     for i, problem in enumerate(problems):
         assert problem.passes is not None
-        piles.setdefault(id(problem.passes.pile or problem), []).append(i)
+        groups.setdefault(id(problem.passes.pile), []).append(i)
     results: dict[int, Tensor] = {}
-    for members in piles.values():
-        for group in [members] if _complete([problems[i] for i in members]) else [[i] for i in members]:
+    for members in groups.values():
+        together = [problems[i] for i in members]
+        one_by_one = together[0].passes is not None and together[0].passes.pile is not None and not _complete(together)
+        for group in [[i] for i in members] if one_by_one else [members]:
             solved = _solve([problems[i] for i in group], [weights[i] for i in group], threads)
             results.update(zip(group, solved, strict=True))
     return [results[i] for i in range(len(problems))]
@@ -57,7 +58,7 @@ def _complete(problems: Sequence[Problem]) -> bool:
 
 
 def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int) -> list[Tensor]:
-    """The sums for all problems of a pile, or for one."""
+    """The sums for all problems of a pile, for one of them, or for any with a graph."""
     first = problems[0]
     passes, eta, regulariser = first.passes, first.step_size, first.task.regulariser
     assert passes is not None
@@ -66,19 +67,20 @@ def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int)
     lengths = [len(part.counts) for part in parts]
     begins = [0, *accumulate(lengths[:-1])]
     counts, each = np.concatenate([part.counts for part in parts]), np.concatenate([one.numpy() for one in weights])
-    per_row = _per_row(parts, each / np.maximum(counts, 1), begins, first.start)
+    per_client = each / np.maximum(counts, 1)
     # Clients without rows stay where they are; the others shrink and move.
     keeps = np.add.reduceat(each * (1 - eta * regulariser.l2 * (counts > 0)) if regulariser.l2 else each, begins)
-    gradients = (
-        _by_hand(problems, pile, per_row).unbind(0)
-        if pile is not None
-        else [torch.stack(_by_graph(first, passes, per_row[0], threads)).sum(0)]
-    )
+    starts = [_scaled(problem.start, keep) for problem, keep in zip(problems, keeps.tolist(), strict=True)]
     # Each silo's block for itself: tensors inside others are aligned differently, and kernels may round differently.
-    totals = [
-        torch.sub(_scaled(problem.start, keep), gradient, alpha=eta)
-        for problem, keep, gradient in zip(problems, keeps.tolist(), gradients, strict=True)
-    ]
+    if pile is not None:
+        gradients = _by_hand(problems, pile, _per_row(parts, per_client, begins, first.start))
+        totals = [torch.sub(start, gradient, alpha=eta) for start, gradient in zip(starts, gradients, strict=True)]
+    else:
+        per_row = [
+            _per_row([part], per_client[begin : begin + length], [0], first.start)[0]
+            for part, begin, length in zip(parts, begins, lengths, strict=True)
+        ]
+        totals = descend_by_graph(problems, starts, per_row, threads=threads)
     if regulariser.l1 and counts.all():  # one client each, see can_share
         pairs = zip(totals, each.tolist(), strict=True)
         totals = [regulariser.proximal(total / one, eta) * one for total, one in pairs]
@@ -132,28 +134,6 @@ def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tenso
     own = own.detach().requires_grad_()
     with torch.enable_grad():
         held = None if held is None else held.requires_grad_()
-        loss = problem.loss(own, known, _head(problem, held), per_row)
+        loss = problem.loss(own, known, head_of(problem, held), per_row)
     gradients = torch.autograd.grad(loss, [own] if held is None else [own, held])
     return gradients[0], gradients[1] if held is not None else None
-
-
-def _head(problem: Problem, held: Tensor | None) -> Callable[[Tensor], Tensor] | None:
-    """The head under the weights held here or else as received; None for a sum."""
-    fusion = problem.task.fusion
-    flat = problem.head if held is None else held
-    return partial(call, fusion.module, flat) if isinstance(fusion, Head) and flat is not None else None
-
-
-def _by_graph(problem: Problem, passes: Passes, per_row: Tensor, threads: int) -> list[Tensor]:
-    """Gradients (p,) of the pieces of the pass, those not kept computed anew."""
-    part, task, silo = problem.part(0), problem.task, problem.silo
-
-    def gradient(rows: slice, kept: Tensor | None) -> Tensor:
-        with torch.enable_grad():
-            block, held = task.split(silo, passes.leaf)
-            embedding = call(task.blocks[silo], block, part.x[rows]) if kept is None else kept
-            loss = problem.loss(embedding, part.known.rows(rows), _head(problem, held), per_row[rows])
-        (out,) = torch.autograd.grad(loss, passes.leaf)
-        return out
-
-    return run_all([partial(gradient, rows, kept) for rows, kept in passes.pieces], threads=threads)
