@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable
 from statistics import median
@@ -10,6 +9,7 @@ from statistics import median
 import numpy as np
 import torch
 
+from benchmarks.scale import peak_megabytes
 from benchmarks.token_problem import Problem
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.graphs import Graph
@@ -118,7 +118,7 @@ def run_scale() -> None:
     for _ in range(100):
         simulator.run_round()
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_megabytes()
     print(
         f"1000 agents, 100 tokens, 100 hops: {100 * 100 / seconds:.0f} visits/s, objective {before:.2f} to "
         f"{simulator.objective():.2f}, {simulator.meter.bytes / 1e6:.0f} MB sent, peak memory {peak:.0f} MB"
