@@ -30,20 +30,21 @@ from crosshatch.theory.strategies import best_interval
 TARGET = 0.80
 ROUNDS = 40
 STEPS = 2000
-STEP_SIZES = (3.0, 1.0, 0.3, 0.1)
+TARGETS = (0.75, 0.78, TARGET)
 PAIRS = ((1, 1), (2, 2), (5, 5), (10, 10), (20, 20), (50, 50), (4, 2), (8, 2), (16, 2))
 
 
 def grid(q: int) -> tuple[float, ...]:
-    """Neighbours of one grid: a longer interval can only ask for smaller steps, and losers cost time."""
-    return STEP_SIZES[:3] if q <= 5 else STEP_SIZES[1:] if q <= 20 else STEP_SIZES[1:3]
+    """Powers of two, four of them around what a trial with seed 0 found: losers cost time."""
+    highest = {1: 4.0, 2: 4.0, 5: 2.0, 10: 1.0, 20: 1.0}.get(q, 0.5)
+    return tuple(highest / 2**i for i in range(4))
 
 
 def compete(
     p: int, q: int, folder: Path | None, seeds: int, rounds: int, step_sizes: tuple[float, ...] | None = None
 ) -> Chosen:
     """Step size by validation rows, a run for each seed. Between averages the groups' mean is evaluated."""
-    search = Search("auc", (0.75, TARGET), 1, min(rounds, max(6, STEPS // q)), smooth=3)
+    search = Search("auc", TARGETS, len(TARGETS) - 1, min(rounds, max(6, STEPS // q)), smooth=3)
 
     def run(step_size: float, seed: int, limit: int) -> Course:
         held = held_rows(PHYSIONET, folder, False, seed)
@@ -63,7 +64,7 @@ def compete(
 def row(p: int, q: int, found: Chosen) -> str:
     """One line of the table."""
     cells: list[object] = [p, q, f"{found.step_size:g}"]
-    for target in (0.75, TARGET):
+    for target in TARGETS:
         spent = found.spent(target)
         if spent is None:
             cells += [f"not reached; best {', '.join(f'{course.best:.3f}' for course in found.courses)}", "-", "-"]
@@ -127,8 +128,8 @@ def table(given: argparse.Namespace) -> Iterator[str]:
         pairs = tuple((int(p), int(q)) for p, q in (pair.split(":") for pair in given.pairs.split(",")))
     step_sizes = tuple(float(size) for size in given.step_sizes.split(",")) if given.step_sizes else None
     head = "rounds (seeds) | MB | simulated s"
-    yield f"| P | Q | step size | to 0.75: {head} | to {TARGET:g}: {head} |"
-    yield "|---" * 9 + "|"
+    yield "| P | Q | step size | " + " | ".join(f"to {target:g}: {head}" for target in TARGETS) + " |"
+    yield "|---" * (3 + 3 * len(TARGETS)) + "|"
     seeds, rounds = (1, 6) if given.quick else (given.seeds, given.rounds)
     for p, q in pairs:
         yield row(p, q, compete(p, q, folder, seeds, rounds, step_sizes))

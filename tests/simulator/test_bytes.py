@@ -97,3 +97,14 @@ def test_late_rounds_have_longer_headers() -> None:
     assert_metered(heard)
     before = listen(case, FedSGD(step_size=case.step_size), rounds=128).simulator.meter.bytes
     assert heard.simulator.meter.bytes == before // 128 * 130 + 2 * 2 * 1
+
+
+@settings(max_examples=15)
+@given(case=cases(kinds=LINEAR), held=st.booleans(), batches=st.sampled_from(("reused", "fresh")))
+def test_counted_at_once_or_later(case: Case, held: bool, batches: str) -> None:
+    """Who listens has every message counted as it is sent; otherwise they wait until somebody reads the meter."""
+    case = case.with_labels(case.label_holder if held else None)
+    algorithm = TDCD(**case.settings, batches=batches)  # type: ignore[arg-type]
+    at_once = listen(case, algorithm, rounds=20, batches=None).simulator
+    later = case.simulate(algorithm, rounds=20, batches=None)
+    assert (later.meter, later.seconds) == (at_once.meter, at_once.seconds)
