@@ -27,7 +27,7 @@ _LONGER = (128, 256, 2**16, 2**32)
 """From these numbers on a header's integer takes more bytes."""
 _ENOUGH = 64  # notes of a dozen rounds
 _CLIENT_HUB = {direction: f"client-hub {direction}" for direction in ("up", "down")}
-_UNKNOWN = -(2**42)  # a size not yet looked up: more than a round's messages together
+_UNKNOWN = -(2**40)  # a size not yet looked up: more than the messages of an exchange together
 _ANYBODY = ""  # to the network: a party without settings of its own
 
 
