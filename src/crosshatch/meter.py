@@ -36,6 +36,11 @@ class Meter:
         self._settle()
         return self._exchanges
 
+    def __getstate__(self) -> dict[str, object]:
+        """A copy has the totals of everything that happened before."""
+        self._settle()
+        return vars(self).copy()
+
     def _settle(self) -> None:
         for what in self._first:
             what()

@@ -66,6 +66,11 @@ class Traffic:
         for what in noted:
             what()
 
+    def __getstate__(self) -> dict[str, object]:
+        """What was noted is about these clocks and this meter: a copy gets its results."""
+        self.settle()
+        return vars(self).copy()
+
     @property
     def clocks(self) -> Clocks:
         """The parties' clocks, up to date."""
