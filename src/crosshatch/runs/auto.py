@@ -52,10 +52,11 @@ def estimate_start(algorithm: Planned, data: FederatedData, task: Task, *, seed:
 
 def adopt(config: Config, stored: Config) -> Config:
     """The config with the choices a run that is resumed has made already."""
-    if not config.auto or type(config.algorithm) is not type(stored.algorithm):
+    keys = config.auto + config.measured
+    if not keys or type(config.algorithm) is not type(stored.algorithm):
         return config
-    made = {key: getattr(stored.algorithm, key) for key in config.auto}
-    return replace(config, algorithm=replace(config.algorithm, **made), auto=())
+    made = {key: getattr(stored.algorithm, key) for key in keys}
+    return replace(config, algorithm=replace(config.algorithm, **made), auto=(), measured=())
 
 
 def planned(algorithm: AnyAlgorithm) -> Planned:

@@ -43,7 +43,8 @@ SECTIONS = ("data", "federation", "model", "algorithm", "codecs", "network", "ev
 class Config:
     """All sections. `measure_step`: the time of a local step is to be measured when the run starts.
 
-    `auto`: keys of [algorithm] that are "auto", to be chosen from estimates before training.
+    `auto`: keys of [algorithm] that are "auto", to be chosen from estimates before training. `measured`: those that are
+    "measure", to be chosen by trials.
     """
 
     data: DataSettings
@@ -56,6 +57,7 @@ class Config:
     run: RunSettings
     measure_step: bool = False
     auto: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -109,7 +111,7 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
         if section not in tables:
             raise ConfigError(f"section [{section}] is missing: every config needs [data], [algorithm] and [run]")
     network, measure_step = decode_network(tables.get("network", {}))
-    algorithm, brought, auto = decode_algorithm(tables["algorithm"])
+    algorithm, brought, open_keys = decode_algorithm(tables["algorithm"])
     return Config(
         data=decode(tables["data"], DataSettings, "data"),
         federation=decode(tables.get("federation", {}), FederationSettings, "federation"),
@@ -120,14 +122,16 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
         run=decode(tables["run"], RunSettings, "run"),
         codecs=decode_codecs(tables.get("codecs", {}), brought),  # last: slow where there are any
         measure_step=measure_step,
-        auto=auto,
+        auto=open_keys["auto"],
+        measured=open_keys["measure"],
     )
 
 
 def encode_config(config: Config) -> dict[str, Any]:
     """The tables of a config, as `decode_config` reads them: every section with all its keys, but those left out."""
     sections: dict[str, Any] = {name: getattr(config, name) for name in SECTIONS}
-    sections["algorithm"] = algorithm_table(config.algorithm) | dict.fromkeys(config.auto, "auto")
+    sections["algorithm"] = algorithm_table(config.algorithm)
+    sections["algorithm"] |= dict.fromkeys(config.auto, "auto") | dict.fromkeys(config.measured, "measure")
     sections["codecs"] = {exchange: str(codec) for exchange, codec in config.codecs.items()}
     network = network_table(config.network)
     sections["network"] = network | ({"step_seconds": "measure"} if config.measure_step else {})

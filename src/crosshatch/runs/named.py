@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -50,16 +50,22 @@ AUTO: dict[str, tuple[str, ...]] = {
     "tdcd": ("local_steps", "step_size"),
     "tiered": ("step_size",),
 }
+# What may be "measure", chosen by trials before training.
+MEASURED: dict[str, tuple[str, ...]] = {
+    "fedbcd": ("local_steps",),
+    "hsgd": ("global_steps", "local_steps"),
+    "tdcd": ("local_steps",),
+}
 COMPRESSED = ("c-tdcd", "c-hsgd")
 C_VFL = "topk(0.21875) | quantise(128)"  # the HSGD paper's setting: 128 levels, log2(128) / 32 of the entries
 NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
 
 
-def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], tuple[str, ...]]:
+def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[str, tuple[str, ...]]]:
     """Section [algorithm]: `name`, and the fields of that class; `step_size` is a number or a schedule's table.
 
-    Names that begin with `c-` bring codecs along, as [codecs] would name them. Also returns the keys that are "auto",
-    with something harmless in their place: one step, or the usual step size.
+    Names that begin with `c-` bring codecs along, as [codecs] would name them. Also returns the keys that are "auto"
+    and "measure", with something harmless in their place: one step, or the usual step size.
     """
     compressed = isinstance(table, Mapping) and table.get("name") in COMPRESSED
     if compressed:
@@ -67,23 +73,37 @@ def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], tuple
         table = {**table, "name": str(table["name"]).removeprefix("c-")}
     kind: type[AnyAlgorithm] = _pick(table, "algorithm", "name", ALGORITHMS)
     assert isinstance(table, Mapping)
-    auto = _auto(table)
-    given: dict[str, Any] = {"name": None} | {key: 1 for key in auto if key != "step_size"}
+    auto, measured = _left_open(table, "auto", AUTO), _left_open(table, "measure", MEASURED)
+    _check_measured(table, auto, measured)
+    given: dict[str, Any] = {"name": None} | {key: 1 for key in (*auto, *measured) if key != "step_size"}
     if "global_steps" in auto and "local_steps" not in auto:
         given["global_steps"] = table["local_steps"]  # P = Q, a multiple of Q
-    table = {key: value for key, value in table.items() if key not in auto}
+    table = {key: value for key, value in table.items() if key not in (*auto, *measured)}
     if "step_size" in table and kind is not DCPA and not (kind in (STCD, MTCD) and table["step_size"] == "auto"):
         given["step_size"] = schedules.parse_schedule(table["step_size"])
-    return decode(table, kind, "algorithm", given), {"share": C_VFL} if compressed else {}, auto
+    brought = {"share": C_VFL} if compressed else {}
+    return decode(table, kind, "algorithm", given), brought, {"auto": auto, "measure": measured}
 
 
-def _auto(table: Mapping[str, Any]) -> tuple[str, ...]:
-    """The keys that are "auto". HSGD's P and Q go together: one that is left out is what the other is."""
-    keys = AUTO.get(str(table["name"]), ())
-    named = {key for key in keys if table.get(key) == "auto"}
+def _left_open(table: Mapping[str, Any], word: str, allowed: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The keys that are a word. HSGD's P and Q go together: one that is left out is what the other is."""
+    keys = allowed.get(str(table["name"]), ())
+    named = {key for key in keys if table.get(key) == word}
     if "global_steps" in keys and named & {"global_steps", "local_steps"}:
         named |= {key for key in ("global_steps", "local_steps") if key not in table}
     return tuple(key for key in keys if key in named)
+
+
+def _check_measured(table: Mapping[str, Any], auto: Sequence[str], measured: Sequence[str]) -> None:
+    if not measured:
+        return
+    for key in ("global_steps", "local_steps"):
+        if key in table and key not in measured:
+            raise ConfigError(f'algorithm.{key} = {show(table[key])}: where P or Q is "measure" both are: leave it out')
+    if auto:
+        raise ConfigError(
+            f'algorithm.{auto[0]} = "auto": where local_steps is "measure" it needs a value, for example 0.1'
+        )
 
 
 def decode_codecs(table: object, brought: Mapping[str, str]) -> dict[str, AnyCodec]:

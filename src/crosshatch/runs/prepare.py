@@ -18,6 +18,8 @@ from crosshatch.errors import ConfigError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.runs.auto import choose
 from crosshatch.runs.config import Config
+from crosshatch.runs.measured import measure
+from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import build_task, resolve_model
@@ -53,10 +55,20 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
         assert isinstance(config.network, BandwidthNetwork)
         measured = _measure_step(config, data, task) if step_seconds is None else step_seconds
         config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
-    simulator = Simulator(
+    config = measure(config, lambda algorithm: _simulator(config, algorithm, data, task))
+    simulator = _simulator(config, config.algorithm, data, task)
+    _check_codecs(config, simulator)
+    batch_size = getattr(config.algorithm, "batch_size", None)
+    if batch_size is not None and isinstance(simulator.course, VerticalCourse):
+        simulator.course.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
+    return Prepared(config, simulator)
+
+
+def _simulator(config: Config, algorithm: AnyAlgorithm, data: FederatedData, task: Task) -> Simulator:
+    return Simulator(
         data,
         task,
-        config.algorithm,
+        algorithm,
         seed=config.run.seed,
         network=config.network,
         codecs=config.codecs,
@@ -65,11 +77,6 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
         device=config.run.device,
         precision=PRECISIONS[config.run.precision],
     )
-    _check_codecs(config, simulator)
-    batch_size = getattr(config.algorithm, "batch_size", None)
-    if batch_size is not None and isinstance(simulator.course, VerticalCourse):
-        simulator.course.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
-    return Prepared(config, simulator)
 
 
 def _resolve(config: Config, data: FederatedData) -> Config:
