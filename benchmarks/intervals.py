@@ -21,6 +21,8 @@ from benchmarks.reach import Chosen, Course, Search, choose, publish, spread, tr
 from benchmarks.settings import data_folder
 from benchmarks.tiers import CONTESTANTS, PHYSIONET, held_rows, network
 from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.data.federated import FederatedData
+from crosshatch.runs.measured import Measurable, best_of
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import build_task
 from crosshatch.theory.constants import Constants
@@ -48,17 +50,30 @@ def compete(
 
     def run(step_size: float, seed: int, limit: int) -> Course:
         held = held_rows(PHYSIONET, folder, False, seed)
-        simulator = Simulator(
-            held.data,
-            build_task(held.data, PHYSIONET.model, seed=seed),
-            HSGD(p, q, step_size, PHYSIONET.fraction),
-            seed=seed,
-            network=network(PHYSIONET, CONTESTANTS[0]),
-            threads=1,
-        )
-        return train(simulator, held, search, limit=limit)
+        algorithm = HSGD(p, q, step_size, PHYSIONET.fraction)
+        return train(_simulate(held.data, seed, algorithm), held, search, limit=limit)
 
     return choose(f"P {p} Q {q}", run, step_sizes or grid(q), search, seeds=seeds)
+
+
+def measured(step_size: float, folder: Path | None, seeds: int, rounds: int) -> Iterator[str]:
+    """What `local_steps = "measure"` finds with each seed, and where that leads."""
+    search = Search("auc", TARGETS, len(TARGETS) - 1, rounds, smooth=3)
+    for seed in range(seeds):
+        held = held_rows(PHYSIONET, folder, False, seed)
+        simulate = partial(_simulate, held.data, seed)
+        q = best_of(HSGD(1, 1, step_size, PHYSIONET.fraction), simulate)
+        course = train(simulate(HSGD(q, q, step_size, PHYSIONET.fraction)), held, search, limit=rounds)
+        found = [
+            f"{course.test[t].round} ({course.test[t].bytes / 1e6:.3g} MB)" if t in course.test else "-"
+            for t in TARGETS
+        ]
+        yield f"| {step_size:g} | {seed} | {q} | " + " | ".join(found) + " |"
+
+
+def _simulate(data: FederatedData, seed: int, algorithm: Measurable) -> Simulator:
+    task = build_task(data, PHYSIONET.model, seed=seed)
+    return Simulator(data, task, algorithm, seed=seed, network=network(PHYSIONET, CONTESTANTS[0]), threads=1)
 
 
 def row(p: int, q: int, found: Chosen) -> str:
@@ -107,6 +122,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--step-sizes", help="another grid, like 1,0.3")
     parser.add_argument("--constants", action="store_true", help="only the estimates and what follows from them")
+    parser.add_argument("--measured", type=float, help='what "measure" finds at this step size, and nothing else')
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
     parser.add_argument("--data", type=Path, help="data folder (default: CROSSHATCH_DATA)")
@@ -122,6 +138,11 @@ def table(given: argparse.Namespace) -> Iterator[str]:
     if given.constants:
         for seed in range(given.seeds):
             yield from describe(constants_of(folder, seed), 200)
+        return
+    if given.measured:
+        yield "| step size | seed | Q | " + " | ".join(f"rounds to {target:g}" for target in TARGETS) + " |"
+        yield "|---" * (3 + len(TARGETS)) + "|"
+        yield from measured(given.measured, folder, given.seeds, given.rounds)
         return
     pairs: tuple[tuple[int, int], ...] = PAIRS
     if given.pairs:
