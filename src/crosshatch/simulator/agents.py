@@ -49,7 +49,9 @@ class Agent:
 
     @cached_property
     def plain(self) -> Visits | None:
-        """The quick way, for a linear block with one score a sample and no bias."""
+        """The quick way, for a linear block with one score a sample and no bias; it shares memory with numpy."""
+        if self.x.device.type != "cpu":
+            return None
         if self.way == "gram":
             return FromGram(self.x, self.y, self.task.regulariser)
         if self.way == "linear" and self.width == 1 and self.task.layouts[self.silo].size == self.x.shape[1]:

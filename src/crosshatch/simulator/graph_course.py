@@ -26,9 +26,15 @@ class TokenCourse:
 
     federation: SimulatedTokens
     algorithm: TokenAlgorithm
-    tokens: Tokens
+    running: Tokens
 
     summed = True
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens, their clocks up to date."""
+        self.federation.settle()
+        return self.running
 
     @property
     def seconds(self) -> float:
@@ -43,15 +49,15 @@ class TokenCourse:
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """The average of the tokens' models."""
-        return self.federation.model(self.tokens)
+        return self.federation.model(self.running)
 
     def run_round(self, r: int) -> None:
         """One visit and one hop of all tokens."""
-        self.tokens = self.algorithm.run_round(self.federation, self.tokens, r)
+        self.running = self.algorithm.run_round(self.federation, self.running, r)
 
     def broken(self) -> str | None:
         """Whether a token has a NaN or an infinity."""
-        return "a token is" if self.federation.broken(self.tokens) else None
+        return "a token is" if self.federation.broken(self.running) else None
 
     def communications(self, messages: int) -> int:
         """Messages in units of one number a sample."""

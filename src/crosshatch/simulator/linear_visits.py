@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -50,19 +51,28 @@ class StepByStep:
 
     def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
         """The step as above."""
-        x, turned, labels, logistic = self.x, self.x.T, self._labels, self.logistic
+        with torch.inference_mode():  # every call is a little shorter
+            self._walk(theta, z, steps, step)
+
+    def _walk(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
+        x, turned, logistic, sigmoid = self.x, self.x.T, self.logistic, torch.sigmoid
         scale = 1.0 / (1.0 + step * self.regulariser.l2)
         threshold, back = step * self.regulariser.l1 * scale, -step * scale
         predicted = torch.empty_like(z) if logistic else z
         now, after, moved = theta, torch.empty_like(theta), torch.empty_like(theta)
+        # The same memory for numpy, which takes a third of the time to add a few numbers.
+        now_, after_, moved_, labels_ = now.numpy(), after.numpy(), moved.numpy(), torch.mul(self._labels, step).numpy()
+        add, subtract = np.add, np.subtract
         for _ in range(steps):
             if logistic:
-                torch.sigmoid(z, out=predicted)
-            torch.add(now, labels, alpha=step, out=after).addmv_(turned, predicted, beta=scale, alpha=back)
+                sigmoid(z, out=predicted)
+            add(now_, labels_, out=after_)
+            after.addmv_(turned, predicted, beta=scale, alpha=back)
             if threshold:
                 functional.softshrink(after, threshold, out=after)  # type: ignore[call-arg]  # missing in the stub
-            z.addmv_(x, torch.sub(after, now, out=moved))
-            now, after = after, now
+            subtract(after_, now_, out=moved_)
+            z.addmv_(x, moved)
+            now, after, now_, after_ = after, now, after_, now_
         if now is not theta:
             theta.copy_(now)
 
@@ -100,6 +110,10 @@ class FromGram:
 
     def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
         """All steps at once where that can be."""
+        with torch.inference_mode():
+            self._jump(theta, z, steps, step)
+
+    def _jump(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
         gradient = torch.addmv(self._minus_labels, self.x.T, z)
         if self.regulariser.l1 or len(theta) > _EIGEN:
             moved = self._one_by_one(theta, gradient, steps, step)

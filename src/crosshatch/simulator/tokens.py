@@ -6,8 +6,9 @@ Every token has a model: a copy of each block, kept by the block's agent. All co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import isfinite
 
 import networkx as nx
@@ -20,11 +21,12 @@ from crosshatch.simulator.agents import Agent
 from crosshatch.simulator.walks import Walk
 
 _VIEWS = 20_000  # kept at most, about 10 MB
+_ENOUGH = 128  # notes of 64 hops
 
 
 @dataclass
 class Tokens:
-    """All tokens; visits and averages change them in place."""
+    """All tokens; visits and averages change them in place, times and visits only when settled."""
 
     at: Ids  # (tokens,) the agent that holds each
     scores: Tensor  # (tokens, n, e)
@@ -69,11 +71,13 @@ class SimulatedTokens:
     chosen: dict[str, str] = field(default_factory=dict)  # how visits are computed, by silo
 
     def __post_init__(self) -> None:
-        """Note where each block stands among all parameters."""
+        """Note where each block stands among all parameters, and be asked before the meter is read."""
         ends = np.cumsum([len(weights) for weights in self.start]).tolist()
         self._spans = [slice(high - len(weights), high) for high, weights in zip(ends, self.start, strict=True)]
         self._linear = all(agent.is_linear for agent in self.agents)
         self._parts: _Parts | None = None
+        self._noted: list[Callable[[], None]] = []
+        self.links.meter.settle_first(self.settle)
         names = self.links.agents
         self.chosen = {name: agent.way for name, agent in zip(names, self.agents, strict=True)}
 
@@ -95,21 +99,41 @@ class SimulatedTokens:
         return tokens
 
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
-        """Token by token: visits of different agents touch different features."""
+        """Token by token; each has copies of its own, so the order matters to the clocks alone."""
         parts = self._cut(tokens)
-        at, seconds, free = tokens.at.tolist(), tokens.seconds, tokens.free
-        order = [0] if self.count == 1 else np.argsort(seconds, kind="stable").tolist()
-        for g in order:  # who comes first is served first
-            k = at[g]
+        at = tokens.at.tolist()
+        for g, k in enumerate(at):
             agent, theta = self.agents[k], parts.block(g, k, self._spans[k])
             step = agent.largest_step if step_size is None else step_size
             if agent.plain is not None:
                 agent.plain(theta, parts.flat[g], steps, step)
             else:
                 agent.visit(theta, parts.scores[g], steps=steps, step_size=step)
+        self._note(partial(self._time_visits, tokens, at, steps))
+        return tokens
+
+    def _time_visits(self, tokens: Tokens, at: list[int], steps: int) -> None:
+        """Who comes first is served first."""
+        seconds, free = tokens.seconds, tokens.free
+        for g in [0] if self.count == 1 else np.argsort(seconds, kind="stable").tolist():
+            k = at[g]
             seconds[g] = free[k] = max(seconds[g], free[k]) + steps * self.links.step_seconds(k)
             tokens.visits[k] += 1
-        return tokens
+
+    def _note(self, what: Callable[[], None]) -> None:
+        """Something that counts messages or moves clocks, done before anybody reads these.
+
+        Between visits it would take three times as long as in a row with its like: their products sweep the caches.
+        """
+        self._noted.append(what)
+        if self.links.log or len(self._noted) >= _ENOUGH:
+            self.settle()
+
+    def settle(self) -> None:
+        """Do what was noted."""
+        noted, self._noted = self._noted, []
+        for what in noted:
+            what()
 
     def _cut(self, tokens: Tokens) -> _Parts:
         if self._parts is None or self._parts.of[0] is not tokens.models or self._parts.of[1] is not tokens.scores:
@@ -127,6 +151,7 @@ class SimulatedTokens:
 
     def average_met(self, tokens: Tokens) -> Tokens:
         """Tokens at one agent wait for each other and go on as equals."""
+        self.settle()
         for k in np.unique(tokens.at):
             together = np.flatnonzero(tokens.at == k)
             if len(together) > 1:
@@ -138,6 +163,7 @@ class SimulatedTokens:
 
     def average_tokens(self, tokens: Tokens, *, round: int) -> Tokens:
         """The scores at the server, the copies at the agents."""
+        self.settle()
         if self.count > 1:
             tokens.models[:] = tokens.models.mean(0, keepdim=True)
         if not self._linear:
@@ -170,14 +196,17 @@ class SimulatedTokens:
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
         """A message for every token that moves."""
         after = self.walk.next(tokens.at, round, stay=stay)
-        before, now = tokens.at.tolist(), after.tolist()
-        moving = [g for g in range(self.count) if before[g] != now[g]]
-        senders, receivers = [before[g] for g in moving], [now[g] for g in moving]
+        self._note(partial(self._time_hops, tokens, tokens.at, after, round))
+        tokens.at = after
+        return tokens
+
+    def _time_hops(self, tokens: Tokens, before: Ids, after: Ids, round: int) -> None:
+        old, new = before.tolist(), after.tolist()
+        moving = [g for g in range(self.count) if old[g] != new[g]]
+        senders, receivers = [old[g] for g in moving], [new[g] for g in moving]
         seconds = self.links.send(senders, receivers, "pass token", round=round, steps=moving)
         for g, taken in zip(moving, seconds, strict=True):
             tokens.seconds[g] += taken
-        tokens.at = after
-        return tokens
 
     def trace(self, hops: int, *, stay: bool) -> list[int]:
         """Where the first token began and its first hops: a walk is known from the seed alone."""
