@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from operator import truediv
 from statistics import median
 
 import numpy as np
 import torch
 
+from benchmarks.race import take_turns
 from benchmarks.scale import peak_megabytes
 from benchmarks.token_problem import Problem
 from crosshatch.algorithms.mtcd import MTCD, STCD
@@ -17,11 +18,13 @@ from crosshatch.task.losses import Logistic, Loss, Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.theory.optimum import Optimum
 
+_TURNS = 11
+
 
 def run_speed() -> None:
     """Visits of a simulation against loops of nothing but products.
 
-    Two yardsticks, both for one visit of Q steps:
+    Two yardsticks, both for one visit of Q steps; ratios are taken turn by turn, and the median counts:
 
     plain   the 2Q products with the features, as PyTorch does them on features stored row by row: what a visit is
             in the paper, and what one would write
@@ -45,11 +48,18 @@ def run_speed() -> None:
         for precision in (torch.float64, torch.float32):
             simulator = problem.simulate(STCD(steps, "auto", Graph("complete")), agents, precision=precision)
             features = [silo.train.contiguous() for silo in simulator.data.silos]
-            seconds = race(simulator.run_round, _Plain(features, steps), _Inner(features, steps, loss))
-            visit, plain, inner = seconds
+            runners = {
+                "visit": simulator.run_round,
+                "plain": _Plain(features, steps),
+                "inner": _Inner(features, steps, loss),
+            }
+            # One thread never waits, so its processor time is its time, and neighbours do not count.
+            times = take_turns(runners, _TURNS, time.process_time)
+            plain, inner = (median(map(truediv, times[name], times["visit"])) for name in ("plain", "inner"))
             print(
-                f"{title:<13} N {samples:4} d_k {columns:3} Q {steps} {str(precision)[6:]} {1 / visit:6.0f} visits/s; "
-                f"plain {1 / plain:6.0f}: {plain / visit:5.2f}; inner {1 / inner:6.0f}: {inner / visit:.2f}",
+                f"{title:<13} N {samples:4} d_k {columns:3} Q {steps} {str(precision)[6:]} "
+                f"{1 / median(times['visit']):6.0f} visits/s; plain {1 / median(times['plain']):6.0f}: {plain:5.2f}; "
+                f"inner {1 / median(times['inner']):6.0f}: {inner:.2f}",
                 flush=True,
             )
 
@@ -77,33 +87,19 @@ class _Inner:
         self.turned = [part.T.contiguous() for part in features]
         self.steps, self.calls, self.squared = steps, 0, isinstance(loss, Squared)
         self.z, self.theta = features[0].new_ones(len(features[0])), features[0].new_ones(features[0].shape[1])
-        self.scores, self.slope, self.turn = self.z.clone(), self.theta.clone(), torch.diag(self.theta)
+        self.scores, self.slope = self.z.clone(), self.theta.clone()
+        self.vectors = [torch.stack([torch.diag(self.theta)] * 2) for _ in features]
 
     def __call__(self) -> None:
         """The products of one visit."""
-        turned = self.turned[self.calls % len(self.turned)]
+        agent = self.calls % len(self.turned)
+        turned = self.turned[agent]
         self.calls += 1
         for _ in range(1 if self.squared else self.steps):
             torch.mv(turned, self.z, out=self.slope)
             torch.mv(turned.T, self.theta, out=self.scores)
-        for _ in range(2 if self.squared else 0):
-            torch.mv(self.turn, self.theta, out=self.slope)
-
-
-def race(*runners: Callable[[], None]) -> list[float]:
-    """Best processor seconds a call of each, measured in turns: other work on the machine hits all of them."""
-    best = [float("inf")] * len(runners)
-    for runner in runners:
-        runner()
-    for _ in range(15):
-        for i, runner in enumerate(runners):
-            samples = []
-            for _ in range(10):
-                start = time.process_time()
-                runner()
-                samples.append(time.process_time() - start)
-            best[i] = min(best[i], median(samples))
-    return best
+        for vectors in self.vectors[agent] if self.squared else ():
+            torch.mv(vectors, self.theta, out=self.slope)
 
 
 def run_scale() -> None:

@@ -77,7 +77,7 @@ def test_an_edge_list_takes_names_and_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a b\nb x", r"edges.txt:2: edge to an unknown agent 'x'.*The agents are a, b, c"),
+        ("a b\nb x", r"edges.txt:2: edge to an unknown agent 'x'.*The agents are a, b, c, or 0 to 2"),
         ("a 9", r"edges.txt:1: edge to an unknown agent '9'"),
         ("a", r"edges.txt:1: 'a' is no edge: write two agents a line"),
     ],

@@ -133,7 +133,7 @@ def _read(path: Path, agents: Sequence[str]) -> nx.Graph:
             if end not in numbers:
                 close = get_close_matches(end, agents, n=1)
                 hint = f"did you mean '{close[0]}'? " if close else ""
-                shown = ", ".join(agents[:5]) + (", ..." if len(agents) > 5 else "")
+                shown = ", ".join(agents[:5]) + (", ..." if len(agents) > 5 else "") + f", or 0 to {len(agents) - 1}"
                 raise ConfigError(f"{path}:{number}: edge to an unknown agent '{end}': {hint}The agents are {shown}")
         if numbers[ends[0]] != numbers[ends[1]]:
             graph.add_edge(numbers[ends[0]], numbers[ends[1]])
