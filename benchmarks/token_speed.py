@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from operator import truediv
 from statistics import median
 
@@ -48,7 +49,7 @@ def run_speed() -> None:
         for precision in (torch.float64, torch.float32):
             simulator = problem.simulate(STCD(steps, "auto", Graph("complete")), agents, precision=precision)
             features = [silo.train.contiguous() for silo in simulator.data.silos]
-            runners = {
+            runners: dict[str, Callable[[], None]] = {
                 "visit": simulator.run_round,
                 "plain": _Plain(features, steps),
                 "inner": _Inner(features, steps, loss),

@@ -14,21 +14,29 @@ from hypothesis import strategies as st
 
 from crosshatch import FederationSettings, SiloSettings, federate, load_dataset
 from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import parse_codec
 from crosshatch.exchanges import Algorithm
+from crosshatch.graphs import Graph
 from crosshatch.network import BandwidthNetwork, Link
 from crosshatch.simulator.contents import Message
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.tokens import SimulatedTokens
 from crosshatch.task.fusion import Sum
-from crosshatch.task.losses import Logistic
+from crosshatch.task.losses import Logistic, Squared
 from crosshatch.task.task import Task
+from tests.simulator.agents_case import make
 
-ROUNDS = 15  # the notes of more than one row
-KINDS = ("tdcd", "hsgd", "branches")
+ROUNDS = 15  # the notes of more than one row; of tokens fewer
+KINDS = ("tdcd", "hsgd", "branches", "stcd", "mtcd", "logistic mtcd")
+LINKS = {
+    "client-hub": Link(0.01, 1.0, 2.0), "hub-hub": Link(0.02, 3.0, 4.0), "branch-hub": Link(0.03, 5.0, 6.0),
+    "agent-agent": Link(0.01, 1.0, 2.0), "agent-server": Link(0.02, 3.0, 4.0),
+}  # fmt: skip
 Read = Callable[[Simulator], object]
 READS: tuple[Read, ...] = (
     lambda simulator: simulator.seconds,
@@ -40,7 +48,13 @@ READS: tuple[Read, ...] = (
 
 
 def build(kind: str) -> Simulator:
-    """A federation with bandwidths and stragglers; groups, or branches and error feedback."""
+    """A federation with bandwidths and stragglers; groups, branches and error feedback, or tokens."""
+    slow = "a1" if kind.endswith("tcd") else "a/1"
+    network = BandwidthNetwork(links=LINKS, step_seconds=0.004, slow={slow: 5.0})
+    if kind.endswith("tcd"):
+        ring = Graph("ring")
+        walking = STCD(2, graph=ring) if kind == "stcd" else MTCD(3, 2, 0.01, 4, ring)
+        return make(walking, loss=Logistic() if "logistic" in kind else Squared(), network=network)
     algorithm: Algorithm = TDCD(local_steps=2, batch_size=16)
     options: dict[str, Any] = {}
     if kind == "hsgd":
@@ -55,8 +69,6 @@ def build(kind: str) -> Simulator:
         torch.nn.init.zeros_(block.weight)
         torch.nn.init.zeros_(block.bias)
         blocks.append(block)
-    links = {"client-hub": Link(0.01, 1.0, 2.0), "hub-hub": Link(0.02, 3.0, 4.0), "branch-hub": Link(0.03, 5.0, 6.0)}
-    network = BandwidthNetwork(links=links, step_seconds=0.004, slow={"a/1": 5.0})
     codecs = {"average": parse_codec("ef(topk(0.5))")} if kind == "branches" else {}
     return Simulator(data, Task(tuple(blocks), Sum(), Logistic()), algorithm, network=network, codecs=codecs)
 
@@ -79,9 +91,12 @@ def at_once() -> dict[str, tuple[float, dict[str, Any]]]:
         simulator = build(kind)
         heard: list[Message] = []
         federation = simulator.federation
-        assert isinstance(federation, SimulatedFederation | GroupedFederation)
-        for group in federation.groups if isinstance(federation, GroupedFederation) else (federation,):
-            group.traffic.log = heard.append
+        if isinstance(federation, SimulatedTokens):
+            federation.links.log = heard.append
+        else:
+            assert isinstance(federation, SimulatedFederation | GroupedFederation)
+            for group in federation.groups if isinstance(federation, GroupedFederation) else (federation,):
+                group.traffic.log = heard.append
         found[kind] = totals(run(simulator))
         assert simulator.meter.messages == len(heard)
     return found

@@ -135,6 +135,11 @@ class SimulatedTokens:
         for what in noted:
             what()
 
+    def __getstate__(self) -> dict[str, object]:
+        """What was noted is about these tokens and this meter: a copy gets its results."""
+        self.settle()
+        return vars(self).copy()
+
     def _cut(self, tokens: Tokens) -> _Parts:
         if self._parts is None or self._parts.of[0] is not tokens.models or self._parts.of[1] is not tokens.scores:
             self._parts = _Parts((tokens.models, tokens.scores))
