@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
+from statistics import median
 
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.hsgd import HSGD
@@ -53,8 +53,8 @@ class Trial:
 
     @property
     def loss(self) -> float:
-        """The mean of the last three: single rounds go up and down."""
-        return float("inf") if self.diverged or not self.losses else fmean(self.losses[-3:])
+        """The median of the second half: single rounds go up and down, with long intervals a lot."""
+        return float("inf") if self.diverged else median(self.losses[len(self.losses) // 2 :])
 
 
 def measure(config: Config, simulate: Simulate) -> Config:
