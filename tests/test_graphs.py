@@ -89,8 +89,15 @@ def test_a_bad_edge_list_is_refused(text: str, complaint: str, tmp_path: Path) -
 
 
 def test_an_absent_edge_list_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot be read") as refusal:
         Graph("file", file=str(tmp_path / "none.txt")).build(NAMES)
+    assert str(refusal.value).count("none.txt") == 1
+
+
+def test_an_edge_list_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "edges.bin").write_bytes(bytes(range(256)))
+    with pytest.raises(ConfigError, match=r"edges.bin' is no text: give an edge list, two agents a line"):
+        Graph("file", file=str(tmp_path / "edges.bin")).build(NAMES)
 
 
 @pytest.mark.parametrize(

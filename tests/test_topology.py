@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,3 +56,18 @@ def test_the_vertical_tier_divides_the_others(topology: Topology) -> None:
 def test_anything_else_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=rf"^algorithm\.tiers .*{reason}"):
         Topology.parse(text)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_what_is_written_instead_nests(intervals: list[int]) -> None:
+    """The text offered is taken, and leaves the innermost interval alone."""
+    text = " ".join(f"H({n})" for n in intervals)
+    try:
+        Topology.parse(text)
+    except ConfigError as error:
+        offered = Topology.parse(str(error).split("write '")[1].rstrip("'"))
+        assert offered.tiers[-1].interval == intervals[-1]
+        assert [tier.interval for tier in offered.tiers] != intervals
+        assert len(offered.tiers) == len(intervals)
+    else:
+        assert all(outer % inner == 0 for outer, inner in pairwise(intervals))

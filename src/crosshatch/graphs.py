@@ -117,10 +117,13 @@ def _connectivity(count: int, ratio: float, seed: int) -> nx.Graph:
 
 def _read(path: Path, agents: Sequence[str]) -> nx.Graph:
     """Two agents a line, by name or number; `#` starts a comment."""
+    place = f"algorithm.graph.file = '{path}'"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"algorithm.graph.file = '{path}' cannot be read ({error}): check the path") from None
+    except OSError as error:
+        raise ConfigError(f"{place} cannot be read ({error.strerror}): check the path") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{place} is no text: give an edge list, two agents a line") from None
     numbers = {str(i): i for i in range(len(agents))} | {name: i for i, name in enumerate(agents)}
     graph = nx.empty_graph(len(agents))
     for number, line in enumerate(lines, start=1):

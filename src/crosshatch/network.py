@@ -21,6 +21,7 @@ from crosshatch.errors import ConfigError
 
 Direction = Literal["up", "down", "across"]
 Seconds = npt.NDArray[np.float64]
+_LARGEST = 1e12
 LINKS = ("client-hub", "branch-hub", "hub-hub", "group-server", "agent-agent", "agent-server")
 
 
@@ -171,9 +172,14 @@ class Clocks:
 
 
 def _check_positive(place: str, value: float, *, zero: bool = False) -> None:
-    """A bandwidth may be infinite; a time, which may be zero, may not."""
+    """A bandwidth may be infinite; a time or a factor, which may be zero, may not."""
     if not (value > 0 or (zero and value == 0)) or (zero and value == float("inf")):
         raise ConfigError(f"{place} = {value}: must be {'a finite number of at least' if zero else 'above'} 0")
+    # beyond, sums over a long run would no longer be finite
+    if zero and value > _LARGEST:
+        raise ConfigError(f"{place} = {value}: must be at most {_LARGEST:g}")
+    if not zero and value < 1 / _LARGEST:
+        raise ConfigError(f"{place} = {value}: must be at least {1 / _LARGEST:g} megabits a second")
 
 
 def _check_names(place: str, table: Mapping[str, object]) -> None:

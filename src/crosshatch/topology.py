@@ -47,8 +47,16 @@ class Topology:
             if outer.interval % inner.interval:
                 raise ConfigError(
                     f"algorithm.tiers = '{self}': interval {outer.interval} is no multiple of {inner.interval} "
-                    f"in the tier below it: choose {inner.interval * max(1, outer.interval // inner.interval)}"
+                    f"in the tier below it: write '{self._nested()}'"
                 )
+
+    def _nested(self) -> Topology:
+        """The same tiers, from the innermost out each with the next shorter interval that nests, or the one below."""
+        nested: list[Tier] = []
+        for tier in reversed(self.tiers):
+            below = nested[0].interval if nested else 1
+            nested.insert(0, Tier(tier.kind, max(tier.interval // below, 1) * below))
+        return Topology(tuple(nested))
 
     @classmethod
     def parse(cls, text: str) -> Topology:

@@ -113,6 +113,9 @@ def test_compare_and_report(command: Command) -> None:
     twice = command("compare", "one", "one")
     assert "one (1)" in twice.out
     assert "one (2)" in twice.out
+    for refused in (command("report", "one", "--out", "two"), command("compare", "one", "--html", "two")):
+        assert refused.code == 2
+        assert refused.err == "error: two is a folder, the page is a file: name it, for example two/report.html\n"
     assert command("report", "one").out == "one/report.html\n"
     assert command("report", "one", "two").out == "report.html\n"
     assert command("report", "one", "two", "--out", "page.html", "--target", "auc=0.8").code == 0
@@ -166,6 +169,8 @@ def test_demo(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     for name in ("central", "fedsgd", "fedbcd", "tdcd"):
         assert name in first.out
         assert json.loads(Path("crosshatch-demo", name, "summary.json").read_text())["algorithm"] == name
+    Path("taken").write_text("")
+    assert "the output folder taken is a file" in command("demo", "--out", "taken").err
     refused = command("demo", "--out", "crosshatch-demo")
     assert refused.code == 2
     assert "exists and is not empty" in refused.err

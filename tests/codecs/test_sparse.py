@@ -106,9 +106,9 @@ def test_bad_k(k: int) -> None:
 
 
 def test_fraction_or_k() -> None:
-    with pytest.raises(ConfigError, match="give one"):
+    with pytest.raises(ConfigError, match="has neither: write"):
         TopK()
-    with pytest.raises(ConfigError, match="give one"):
+    with pytest.raises(ConfigError, match="has both: write"):
         TopK(0.1, k=3)
     with pytest.raises(ConfigError, match="say k="):
         TopK(100)

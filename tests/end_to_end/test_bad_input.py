@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -111,6 +112,8 @@ BY_SETTING = {
     "unknown block": (["model.block=linnear"], ("'linnear'", "linear, mlp")),
     "several clients where one is allowed": (["federation.clients=3"], ("one client a silo", "TDCD")),
     "unknown algorithm": (["algorithm.name=fedbdc"], ("'fedbdc'", "did you mean 'fedbcd'?")),
+    "endless time": (["network.t_comm=1e308"], ("network.t_comm = 1e+308", "at most 1e+12")),
+    "too strong a regulariser": (["model.l2=1e300"], ("l2 = 1e+300", "set model.l2 to at most 1e+30")),
     "negative step size": (["algorithm.step_size=-0.1"], ("algorithm.step_size", "positive")),
 }  # fmt: skip
 
@@ -188,6 +191,33 @@ def test_an_own_block_with_the_wrong_width(folder: Path, command: Command) -> No
     ended = command("train", folder / "good.toml", *settings)
     require_refusal(ended.code, ended.out, ended.err, ("the head does not take 6",))
     assert left_behind(Path.cwd()) == []
+
+
+@pytest.mark.parametrize(
+    ("separator", "words"),
+    [
+        (";", ("separated by semicolons", "save it with commas")),
+        ("\t", ("separated by tabs", "call it .tsv")),
+        ("|", ("separated by bars", "save it with commas")),
+    ],
+)
+def test_another_separator(folder: Path, command: Command, separator: str, words: tuple[str, ...]) -> None:  # noqa: F811
+    path = folder / "people.csv"
+    path.write_text(path.read_text().replace(",", separator))
+    ended = command("train", folder / "good.toml")
+    require_refusal(ended.code, ended.out, ended.err, (str(path), *words))
+    assert left_behind(Path.cwd()) == []
+
+
+def test_a_run_that_ends_far_worse_than_it_began(folder: Path, command: Command) -> None:  # noqa: F811
+    """Its losses are numbers, so it is no error: a line says what happened."""
+    ended = command("train", folder / "good.toml", "--set", "algorithm.step_size=200", "--set", "run.rounds=3")
+    assert ended.code == 0, ended.err
+    rows = [json.loads(line) for line in Path("runs/one/metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["train_loss"] > 2 * rows[0]["train_loss"]
+    assert ended.err.startswith(f"warning: the training loss ended at {rows[-1]['train_loss']:.4g} and began at ")
+    assert ended.err.count("\n") == 1
+    assert "lower algorithm.step_size" in ended.err
 
 
 def test_training_that_diverges(folder: Path, command: Command) -> None:  # noqa: F811

@@ -59,8 +59,12 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "P = 0": (("algorithm.global_steps=0",), ("algorithm.global_steps = 0", "for example 2")),
     "an interval no multiple of the next": (
         (*TIERED, "algorithm.tiers=H(5) V(2) H(2)"),
-        ("algorithm.tiers", "interval 5 is no multiple of 2", "choose 4"),
+        ("algorithm.tiers", "interval 5 is no multiple of 2", "write 'H(4) V(2) H(2)'"),
     ),
+    "several intervals that do not nest": (
+        (*TIERED, "algorithm.tiers=V(20) H(7) H(5)"), ("20 is no multiple of 7", "write 'V(20) H(5) H(5)'")),
+    "a tier without branches": (
+        (*TIERED, "algorithm.tiers=H(4) V(4) H(2) H(1)"), ("takes 1 tier of branches", "give 1 number above 1")),
     "fraction 0": (("algorithm.fraction=0",), ("algorithm.fraction = 0", "above 0 and at most 1")),
     "fraction above 1": (("algorithm.fraction=1.5",), ("algorithm.fraction = 1.5", "at most 1")),
     "fraction no number": (("algorithm.fraction=nan",), ("algorithm.fraction = nan", "at most 1")),
@@ -68,6 +72,7 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("algorithm.name=jfl", "algorithm.global_steps=", "algorithm.fraction=-1"),
         ("algorithm.fraction = -1", "above 0"),
     ),
+    "top-k of nothing": (("codecs.share=topk",), ("codecs.share", "has neither", "topk(0.01), or topk(k=100)")),
     "k = 0": (("codecs.share=topk(k=0)",), ("codecs.share", "k >= 1", "at least one")),
     "a share of 0": (("codecs.share=topk(0)",), ("codecs.share", "above 0 and at most 1")),
     "one level": (("codecs.share=quantise(1)",), ("codecs.share", "from 2 to")),
@@ -80,6 +85,8 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "holder without a head": (
         ("model.fusion=sum", "model.head_holder=hospital"), ("model.head_holder", "set model.fusion = 'head'")),
     "no groups": (("federation.groups=0",), ("federation.groups = 0", "at least 1")),
+    "an empty list of groups": (("federation.groups=[]",), ("federation.groups = []", "leave groups out")),
+    "branches of nothing": (("federation.branches=[0]",), ("federation.branches = [0]", "at least 1")),
     "more groups than samples": (("federation.groups=99",), ("federation.groups", "99", "at most 32")),
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from crosshatch.schedules import Constant
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import CrossEntropy, Loss, Squared
+from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from tests.simulator.small import small
 
@@ -41,6 +42,11 @@ def run(task: Task, algorithm: Algorithm | None = None, *, label_silo: str | Non
     simulator = Simulator(data, task, algorithm or FedBCD(2, Constant(0.1)), precision=torch.float64, threads=1)
     simulator.run_round()
     return simulator
+
+
+def more_rounds(simulator: Simulator, count: int) -> None:
+    for _ in range(count):
+        simulator.run_round()
 
 
 @pytest.mark.parametrize("algorithm", [FedBCD(), FedSGD()])
@@ -166,3 +172,10 @@ def test_an_infinite_test_score_is_divergence_too() -> None:
 def test_settings_for_a_party_that_is_not_there(name: str) -> None:
     with pytest.raises(ConfigError, match=f"network.slow has '{name}'"):
         small(clients=(2, 2)).prepare(TDCD(), network=ConstantNetwork(slow={name: 3.0}))
+
+
+def test_a_regulariser_that_alone_diverges_is_blamed() -> None:
+    task = replace(task_of(nn.Linear(2, 1), nn.Linear(2, 1)), regulariser=Regulariser(l2=1e20))
+    simulator = run(task)
+    with pytest.raises(TrainingError, match=r"lower algorithm.step_size \(now 0.1\) or model.l2 \(now 1e\+20\)$"):
+        more_rounds(simulator, 20)

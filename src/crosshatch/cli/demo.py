@@ -31,7 +31,9 @@ Handwritten digits; one silo has the left half of every image, one the right.
 def run_demo(out: Path | None) -> None:
     """Train all, print the comparison, write the report, name it."""
     folder = _fresh(Path("crosshatch-demo")) if out is None else out
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"the output folder {folder} is a file: choose another --out")
+    if folder.exists() and any(folder.iterdir()):
         raise RunError(f"the output folder {folder} exists and is not empty: choose another --out")
     console = Console()
     configs = {name: decode_config(tables) for name, tables in demo_configs().items()}

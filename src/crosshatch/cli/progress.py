@@ -50,7 +50,7 @@ class Lines:
         """Round, losses, traffic and the time left."""
         done, started = self._pace
         left = ""
-        if row["round"] > done:
+        if done < row["round"] < self._rounds:
             seconds = (time.monotonic() - started) / (row["round"] - done) * (self._rounds - row["round"])
             left = f"  left {human_seconds(round(seconds, 1))}"
         width = len(str(self._rounds))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crosshatch.runs.train import Outcome
 
 INTERRUPTED = 130
+FAR = 2  # times the first loss: beyond, a run ended far worse than it began
 
 
 def run_train(
@@ -44,6 +45,8 @@ def run_train(
         write_report(read_runs([out]), page)
     if not quiet:
         print(_ending(outcome))
+        if outcome.losses is not None:
+            _warn_if_worse(*outcome.losses)
     return 0
 
 
@@ -54,3 +57,12 @@ def _ending(outcome: Outcome) -> str:
     final = ", ".join(f"{name} {human_number(value)}" for name, value in summary["final"].items())
     cost = f"{human_bytes(summary['bytes'])} sent, {human_seconds(summary['sim_seconds'])} simulated"
     return f"finished after round {outcome.round}: {final}; {cost}; {outcome.path}"
+
+
+def _warn_if_worse(first: float, last: float) -> None:
+    if last > FAR * abs(first):
+        print(
+            f"warning: the training loss ended at {human_number(last)} and began at {human_number(first)}: "
+            "training diverged, lower algorithm.step_size or algorithm.local_steps",
+            file=sys.stderr,
+        )

@@ -34,7 +34,8 @@ class TopK(Stage):
 
     def __post_init__(self) -> None:
         if (self.fraction is None) == (self.k is None):
-            raise ConfigError(f"topk takes a fraction or k, got fraction {self.fraction!r} and k {self.k!r}: give one")
+            found = "has neither" if self.k is None else "has both"
+            raise ConfigError(f"topk takes a fraction or k and {found}: write topk(0.01), or topk(k=100)")
         if self.fraction is not None:
             _check_fraction("topk", self.fraction, "; for a number of entries say k=")
         elif isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:

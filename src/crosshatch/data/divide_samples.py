@@ -68,7 +68,9 @@ def _nested(key: str, given: int | tuple[int, ...]) -> tuple[int, ...]:
     """One number or several, outermost first."""
     shape = (given,) if isinstance(given, int) else given
     if not shape or min(shape) < 1:
-        raise PartitionError(f"federation.{key} = {given}: every number must be at least 1")
+        shown = given if isinstance(given, int) else list(given)
+        rule = "every number must be at least 1" if shape else f"give at least one number, or leave {key} out"
+        raise PartitionError(f"federation.{key} = {shown}: {rule}")
     return shape
 
 

@@ -45,6 +45,8 @@ def _read_text(path: Path) -> pl.DataFrame:
         for name, times in Counter(header).items():
             if times > 1:
                 raise DataError(f"{path}: {times} columns are called '{name}': give each a name of its own")
+        if len(header) == 1:
+            _require_separator(header[0], separator, path)
         try:
             return pl.read_csv(path, separator=separator, null_values=MISSING, infer_schema_length=None)
         except pl.exceptions.PolarsError:
@@ -55,6 +57,18 @@ def _read_text(path: Path) -> pl.DataFrame:
                         "columns: correct the line (a text with the separator in it needs quotes)"
                     ) from None
             raise
+
+
+def _require_separator(header: str, separator: str, path: Path) -> None:
+    """Refuse a header that is one name only because its columns are separated in another way."""
+    others = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+    for character, name in others.items():
+        if character != separator and header.count(character):
+            remedy = {"\t": "call it .tsv", ",": "call it .csv"}.get(character, f"save it with {others[separator]}")
+            raise DataError(
+                f"{path}: the columns seem to be separated by {name}, and {path.suffix} means {others[separator]}: "
+                f"{remedy}"
+            )
 
 
 def _require_moderate(column: pl.Series, path: Path) -> None:

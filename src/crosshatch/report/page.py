@@ -193,6 +193,8 @@ def _digest(text: str) -> str:
 def _write(path: Path | str, text: str) -> None:
     """Into a temporary neighbour first, so that a reader never sees half a page."""
     path = Path(path)
+    if path.is_dir():
+        raise RunError(f"{path} is a folder, the page is a file: name it, for example {path / 'report.html'}")
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

@@ -52,6 +52,8 @@ def human_seconds(seconds: float) -> str:
     """
     >>> human_seconds(0.0123), human_seconds(42), human_seconds(200), human_seconds(7500), human_seconds(100_000)
     ('12.3 ms', '42 s', '3 min 20 s', '2 h 05 min', '1 d 4 h')
+    >>> human_seconds(1e11), human_seconds(1e30)
+    ('3,169 years', '3.17e+22 years')
     """
     if not math.isfinite(seconds):
         return human_number(seconds)
@@ -68,7 +70,10 @@ def human_seconds(seconds: float) -> str:
     if minutes < 24 * 60:
         return f"{minutes // 60} h {minutes % 60:02d} min"
     hours = round(seconds / 3600)
-    return f"{hours // 24} d {hours % 24} h"
+    if hours < 10_000 * 24:
+        return f"{hours // 24} d {hours % 24} h"
+    years = seconds / (365.25 * 86_400)
+    return f"{years:.3g} years" if years >= 1e6 else f"{round(years):,} years"
 
 
 def human_count(count: float) -> str:

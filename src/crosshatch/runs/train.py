@@ -47,13 +47,17 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: `finished`, or stopped by a signal; `summary` is empty unless it finished."""
+    """How a run ended: `finished`, or stopped by a signal; `summary` is empty unless it finished.
+
+    `losses`: the training loss before the first round and after the last.
+    """
 
     path: Path
     finished: bool
     round: int
     summary: dict[str, Any] = field(default_factory=dict)
     was_finished: bool = False
+    losses: tuple[float, float] | None = None
 
 
 def train(
@@ -220,7 +224,8 @@ class _Loop:
         write_model(self.directory.model, self.simulator)
         summary = summarise(self.config, self.simulator, self.rows, self.strategy)
         self.directory.write_json(self.directory.summary, summary)
-        return Outcome(self.directory.path, finished=True, round=self.simulator.round, summary=summary)
+        losses = (float(self.rows[0]["train_loss"]), float(self.rows[-1]["train_loss"]))
+        return Outcome(self.directory.path, finished=True, round=self.simulator.round, summary=summary, losses=losses)
 
 
 def _settle(simulator: Simulator) -> None:

@@ -173,14 +173,14 @@ def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:
         )
     if groups > 1 and len(topology.above) != len(data.group_shape or (groups,)):
         raise ConfigError(
-            f"algorithm {name} has {len(topology.above)} tiers above the vertical one ({topology}), federation.groups "
-            f"nests {len(data.group_shape)}: give one number a tier, for example federation.groups = [2, 5]"
+            f"algorithm {name} has {_tiers(len(topology.above))} above the vertical one ({topology}), "
+            f"federation.groups nests {len(data.group_shape)}: give one number a tier, for example [2, 5]"
         )
     wanted = max(0, len(topology.below) - 1)
     if wanted != len(data.branches):
         remedy = "leave it out" if wanted == 0 else f"give {wanted} number{'s' * (wanted > 1)} above 1"
         raise ConfigError(
-            f"algorithm {name} on {topology} takes {wanted} tiers of branches, federation.branches has "
+            f"algorithm {name} on {topology} takes {_tiers(wanted)} of branches, federation.branches has "
             f"{len(data.branches)}: {remedy}, or change the tiers (algorithm 'tiered')"
         )
     for silo in data.silos:
@@ -198,3 +198,7 @@ def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:
                 )
     if topology.vertical is None and len(data.silos) > 1:
         raise ConfigError(f"algorithm {name} takes one silo, this federation has {len(data.silos)}: use TDCD")
+
+
+def _tiers(count: int) -> str:
+    return "1 tier" if count == 1 else f"{count} tiers"

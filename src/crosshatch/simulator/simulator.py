@@ -155,9 +155,12 @@ class Simulator:
             return f"before the first round {what} not finite: look at the features, and at what the blocks return"
         step = self.algorithm.step_size
         now = step if isinstance(step, str) else f"{rate(step, self.round - 1):g}"
+        l2 = self.task.regulariser.l2
+        # beyond 2 over l2 its gradient alone throws the weights further out at every step
+        too_strong = not isinstance(step, str) and l2 * rate(step, self.round - 1) > 2
         return (
             f"round {self.round}: {what} no longer finite, training diverged: lower algorithm.step_size "
-            f"(now {now}) or algorithm.local_steps"
+            f"(now {now}) or {f'model.l2 (now {l2:g})' if too_strong else 'algorithm.local_steps'}"
         )
 
     def scores(self, xs: Sequence[Tensor]) -> Tensor:

@@ -11,6 +11,8 @@ from crosshatch.errors import ModelError
 if TYPE_CHECKING:  # a config is checked without torch, which takes seconds to import
     from torch import Tensor
 
+LARGEST = 1e30  # beyond, penalties of ordinary weights overflow
+
 
 @final
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ class Regulariser:
             if not (math.isfinite(weight) and weight >= 0):
                 raise ModelError(
                     f"regulariser weight {name} = {weight!r} is not a finite number >= 0: change model.{name}"
+                )
+            if weight > LARGEST:
+                raise ModelError(
+                    f"regulariser weight {name} = {weight!r} is more than single precision holds: "
+                    f"set model.{name} to at most {LARGEST:g}"
                 )
 
     def penalty(self, flat: Tensor) -> Tensor:
