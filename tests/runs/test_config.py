@@ -110,7 +110,9 @@ rounds = 1
         ("algorithm.local_steps=0", "algorithm.local_steps = 0: Q must be at least 1"),
         ("algorithm.local_step=2", "unknown key algorithm.local_step: did you mean 'local_steps'?"),
         ("algorithm.step_size=-1", "algorithm.step_size: a step size must be positive"),
-        ("algorithm.step_size=fast", "algorithm.step_size: a step size is a number or a schedule table"),
+        ("algorithm.step_size=fast", "step_size = 'fast': expected a number, a schedule's table or \"auto\""),
+        ("algorithm.step_size=[1]", "algorithm.step_size: a step size is a number or a schedule table"),
+        ("algorithm.local_steps=x", 'local_steps = \'x\': expected a whole number, "auto" or "measure"'),
         ("network.kind=slow", "network.kind = 'slow' is unknown: "),
         ("network.links.x.up=3", "network.links has 'x'"),
         ("network.links.client-hub.upp=3", "unknown key network.links.client-hub.upp: did you mean 'up'?"),
@@ -180,6 +182,7 @@ def test_file_is_no_toml(tmp_path: Path) -> None:
 
 
 def test_file_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="cannot be read"):
-        read_config(tmp_path / "bad.toml")
+    for content in (b"\xff\xfe\x00", b"\x7fELF\x00\x01"):
+        (tmp_path / "bad.toml").write_bytes(content)
+        with pytest.raises(ConfigError, match=r"bad.toml is no text: a config is a TOML file"):
+            read_config(tmp_path / "bad.toml")

@@ -80,15 +80,20 @@ def read_config(path: Path, overrides: Sequence[str] = (), *, name: str | None =
     ('wine', 5, 20)
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        tables = tomllib.loads(text)
     except FileNotFoundError:
         raise ConfigError(f"no config file {path}: check the path, or copy one from examples/") from None
     except IsADirectoryError:
         raise ConfigError(f"{path} is a folder, not a config file: a run's config is {path / 'config.toml'}") from None
     except tomllib.TOMLDecodeError as error:
+        if "\0" in text:
+            raise ConfigError(f"{path} is no text: a config is a TOML file in UTF-8, see examples/") from None
         raise ConfigError(f"{path} is not TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read ({error}): check the file and its permissions") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no text: a config is a TOML file in UTF-8, see examples/") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}): check the file and its permissions") from None
     apply_overrides(tables, overrides)
     try:
         config = decode_config(tables)

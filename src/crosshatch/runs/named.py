@@ -79,6 +79,7 @@ def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[
     if "global_steps" in auto and "local_steps" not in auto:
         given["global_steps"] = table["local_steps"]  # P = Q, a multiple of Q
     table = {key: value for key, value in table.items() if key not in (*auto, *measured)}
+    _refuse_other_words(table)
     if "step_size" in table and kind is not DCPA and not (kind in (STCD, MTCD) and table["step_size"] == "auto"):
         given["step_size"] = schedules.parse_schedule(table["step_size"])
     brought = {"share": C_VFL} if compressed else {}
@@ -92,6 +93,16 @@ def _left_open(table: Mapping[str, Any], word: str, allowed: Mapping[str, tuple[
     if "global_steps" in keys and named & {"global_steps", "local_steps"}:
         named |= {key for key in ("global_steps", "local_steps") if key not in table}
     return tuple(key for key in keys if key in named)
+
+
+def _refuse_other_words(table: Mapping[str, Any]) -> None:
+    """Where some words are allowed, a wrong one is told them."""
+    name = str(table["name"])
+    for key in AUTO.get(name, ()):
+        if isinstance(table.get(key), str):
+            expected = "a number, a schedule's table" if key == "step_size" else "a whole number"
+            words = ', "auto" or "measure"' if key in MEASURED.get(name, ()) else ' or "auto"'
+            raise ConfigError(f"algorithm.{key} = {show(table[key])}: expected {expected}{words}")
 
 
 def _check_measured(table: Mapping[str, Any], auto: Sequence[str], measured: Sequence[str]) -> None:
