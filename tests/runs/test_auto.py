@@ -15,7 +15,7 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.errors import ConfigError
 from crosshatch.runs import auto
-from crosshatch.runs.auto import both, strategy_2
+from crosshatch.runs.auto import both, estimate_start, strategy_2
 from crosshatch.runs.config import decode_config, encode_config, read_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
@@ -92,6 +92,22 @@ def _root(gradient: float, steps: int) -> float:
     """The positive root of 3 a x^2 + 2 b x - c, by numpy."""
     a, b, c = 24 * steps**3 * 16 * 0.4, 3 * steps**2 * 4 * 0.4, steps / 4 * gradient
     return float(max(np.roots([3 * a, 2 * b, -c]).real))
+
+
+@pytest.mark.parametrize("step_size", [0.004, 0.3])
+def test_the_formula_where_the_theorem_allows_the_step_size_else_trials(
+    make_config: MakeConfig, step_size: float
+) -> None:
+    config = make_config(algorithm={"local_steps": "auto", "step_size": step_size})
+    found = prepare(config, folder=None).config.algorithm
+    assert isinstance(found, TDCD)
+    tried = make_config(algorithm={"local_steps": "measure", "step_size": step_size})
+    at_start = prepare(make_config(algorithm={"local_steps": 1, "step_size": step_size}), folder=None)
+    constants, _ = estimate_start(TDCD(1, batch_size=48), at_start.simulator.data, at_start.simulator.task, seed=0)
+    formula = strategy_2(constants, step_size=step_size, rounds=6)
+    allowed = step_size <= 1 / (8 * formula * constants.rho)
+    assert allowed == (step_size < 0.1)
+    assert found.local_steps == (formula if allowed else prepare(tried, folder=None).config.algorithm.local_steps)
 
 
 def test_the_config_a_run_writes_runs_again(make_config: MakeConfig, out: Path) -> None:

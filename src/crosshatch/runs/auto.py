@@ -1,7 +1,8 @@
 """Settings that are "auto": chosen from estimated constants before training by HSGD's adaptive strategies.
 
-Strategy 1: where one of P and Q is given, the other equals it. Strategy 2: where neither is, both are Q*. Strategy 3:
-the step size, which training then finds anew as it goes. Without groups P is Q: TDCD and FedBCD are the case of one.
+Strategy 1: where one of P and Q is given, the other equals it. Strategy 2: where neither is, both are Q*; at a step
+size which the theorem behind Q* does not allow, trials decide instead (`measured.py`). Strategy 3: the step size, which
+training then finds anew as it goes. Without groups P is Q: TDCD and FedBCD are the case of one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from crosshatch.algorithms.tiered import Tiered
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.runs.config import Config
+from crosshatch.runs.measured import Measurable, Simulate, best_of, with_interval
 from crosshatch.runs.named import AnyAlgorithm, algorithm_name
 from crosshatch.schedules import Adaptive, rate
 from crosshatch.simulator.adapt import without_dropout
@@ -34,13 +36,16 @@ MOST_STEPS = 1000
 """No run needs more local steps between exchanges; a formula that asks for more has found hardly any noise."""
 
 
-def choose(config: Config, data: FederatedData, task: Task) -> Config:
-    """The config with numbers in place of "auto"; the step size becomes an adaptive schedule with its constants."""
+def choose(config: Config, data: FederatedData, task: Task, simulate: Simulate) -> Config:
+    """The config with numbers in place of "auto"; the step size becomes an adaptive schedule with its constants.
+
+    `simulate` makes a simulation of an algorithm, for trials.
+    """
     if not config.auto:
         return config
     algorithm = planned(config.algorithm)
     constants, gradient = estimate_start(algorithm, *_as_trained(config, data, task), seed=config.run.seed)
-    return replace(config, algorithm=_choose(config, algorithm, constants, gradient), auto=())
+    return replace(config, algorithm=_choose(config, algorithm, constants, gradient, simulate), auto=())
 
 
 def estimate_start(algorithm: Planned, data: FederatedData, task: Task, *, seed: int) -> tuple[Constants, float]:
@@ -127,7 +132,17 @@ def both(constants: Constants, gradient: float, *, rounds: int, rule: Rule = "pa
     return steps, strategy_3(constants, gradient, global_steps=steps, local_steps=steps)
 
 
-def _choose(config: Config, algorithm: Planned, constants: Constants, gradient: float) -> Planned:
+def covers(constants: Constants, *, step_size: float, steps: int) -> bool:
+    """Whether HSGD's Theorem 1 allows the step size at P = Q = steps: at most 1 / (8 P rho).
+
+    >>> constants = Constants(24.0, 1.0, (1.0,), 1.0, (0.5,), (0.5,))
+    >>> covers(constants, step_size=0.05, steps=2), covers(constants, step_size=0.1, steps=2)
+    (True, False)
+    """
+    return step_size <= 1 / (8 * steps * constants.rho)
+
+
+def _choose(config: Config, algorithm: Planned, constants: Constants, gradient: float, simulate: Simulate) -> Planned:
     auto, rounds = config.auto, config.run.rounds
     if isinstance(algorithm, HSGD) and ("global_steps" in auto) != ("local_steps" in auto):
         steps = algorithm.local_steps if "global_steps" in auto else algorithm.global_steps
@@ -136,8 +151,11 @@ def _choose(config: Config, algorithm: Planned, constants: Constants, gradient: 
         if "step_size" in auto:
             steps, _ = both(constants, gradient, rounds=rounds)
         else:
-            steps = strategy_2(constants, step_size=rate(algorithm.step_size, 0), rounds=rounds)
-        algorithm = _with_interval(algorithm, steps)
+            step_size = rate(algorithm.step_size, 0)
+            steps = strategy_2(constants, step_size=step_size, rounds=rounds)
+            if not covers(constants, step_size=step_size, steps=steps):
+                steps = best_of(_measurable(algorithm), simulate)
+        algorithm = with_interval(_measurable(algorithm), steps)
     if "step_size" not in auto:
         return algorithm
     over, under = intervals(algorithm)
@@ -151,11 +169,9 @@ def _choose(config: Config, algorithm: Planned, constants: Constants, gradient: 
     return replace(algorithm, step_size=schedule)
 
 
-def _with_interval(algorithm: Planned, steps: int) -> Planned:
-    if isinstance(algorithm, HSGD):
-        return replace(algorithm, global_steps=steps, local_steps=steps)
-    assert isinstance(algorithm, TDCD | FedBCD)
-    return replace(algorithm, local_steps=steps)
+def _measurable(algorithm: Planned) -> Measurable:
+    assert isinstance(algorithm, Measurable)
+    return algorithm
 
 
 def _as_trained(config: Config, data: FederatedData, task: Task) -> tuple[FederatedData, Task]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import final
 
 from crosshatch.errors import ConfigError, TrainingError
-from crosshatch.runs.auto import Planned, both, estimate_start, intervals, planned, strategy_2, strategy_3
+from crosshatch.runs.auto import Planned, both, covers, estimate_start, intervals, planned, strategy_2, strategy_3
 from crosshatch.runs.config import Config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.theorems import Theorem, theorems
@@ -201,7 +201,9 @@ def _advise(config: Config, algorithm: Planned, constants: Constants, gradient: 
 
 def _auto_interval(constants: Constants, eta: float, rounds: int) -> Advice:
     steps = strategy_2(constants, step_size=eta, rounds=rounds)
-    return Advice("auto P, Q", steps, steps, eta, f'Q* for {rounds} rounds of Q* steps, as "auto" sets it')
+    allowed = covers(constants, step_size=eta, steps=steps)
+    use = 'as "auto" sets it' if allowed else '"auto" goes by trials: the step size is above the limit'
+    return Advice("auto P, Q", steps, steps, eta, f"Q* for {rounds} rounds of Q* steps; {use}")
 
 
 def _auto_all(constants: Constants, gradient: float, rounds: int) -> Advice:

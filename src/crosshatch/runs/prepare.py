@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -50,12 +51,12 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
     assert config.run.threads is not None
     torch.set_num_threads(config.run.threads)
     task = build_task(data, config.model, seed=config.run.seed)
-    config = choose(config, data, task)
     if config.measure_step:
         assert isinstance(config.network, BandwidthNetwork)
         measured = _measure_step(config, data, task) if step_seconds is None else step_seconds
         config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
-    config = measure(config, lambda algorithm: _simulator(config, algorithm, data, task))
+    simulate = partial(_simulator, config, data=data, task=task)
+    config = measure(choose(config, data, task, simulate), simulate)
     simulator = _simulator(config, config.algorithm, data, task)
     _check_codecs(config, simulator)
     batch_size = getattr(config.algorithm, "batch_size", None)
