@@ -16,11 +16,12 @@ from crosshatch.task.task import Task
 from crosshatch.trees import Layout
 
 _LOCAL = threading.local()
+_LAYOUTS: WeakKeyDictionary[nn.Module, tuple[Layout, tuple[bool, ...]]] = WeakKeyDictionary()
 
 
 def call(module: nn.Module, flat: Tensor, x: Tensor) -> Tensor:
     """The module's outputs for x, its parameters those of the flat vector (p,)."""
-    return call_with(module, Layout.of(module).views(flat), x)
+    return call_with(module, _layout(module)[0].views(flat), x)
 
 
 def call_with(module: nn.Module, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
@@ -31,8 +32,16 @@ def call_with(module: nn.Module, parameters: Mapping[str, Tensor], x: Tensor) ->
 
 def leaves(module: nn.Module, flat: Tensor) -> dict[str, Tensor]:
     """The parameters in a flat vector (p,) as leaves of their own, so that their gradients are not put together."""
-    views = Layout.of(module).views(flat.detach())
-    return {name: view.requires_grad_(module.get_parameter(name).requires_grad) for name, view in views.items()}
+    layout, trained = _layout(module)
+    views = layout.views(flat.detach()).items()
+    return {name: view.requires_grad_(mine) for (name, view), mine in zip(views, trained, strict=True)}
+
+
+def _layout(module: nn.Module) -> tuple[Layout, tuple[bool, ...]]:
+    """A module's layout, and which of its parameters are trained; looked up once, since templates do not change."""
+    if module not in _LAYOUTS:
+        _LAYOUTS[module] = Layout.of(module), tuple(parameter.requires_grad for parameter in module.parameters())
+    return _LAYOUTS[module]
 
 
 def _own(module: nn.Module) -> nn.Module:

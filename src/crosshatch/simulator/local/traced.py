@@ -25,11 +25,16 @@ def descend_by_graph(
     for i, problem in enumerate(problems):
         assert problem.passes is not None
         work += [(i, partial(_gradients, problem, rows, kept, per_row[i])) for rows, kept in problem.passes.pieces]
-    totals = [start.clone() for start in starts]
+    totals = [torch.empty_like(start) for start in starts]
+    now = list(starts)  # where each stands: what a first piece starts from is not copied
     for (i, _), gradients in zip(work, run_all([run for _, run in work], threads=threads), strict=True):
-        for target, gradient in zip(_parameters(problems[i], totals[i]), gradients, strict=True):
+        places = (_parameters(problems[i], flat) for flat in (totals[i], now[i]))
+        for target, before, gradient in zip(*places, gradients, strict=True):
             if gradient is not None:
-                target.sub_(gradient, alpha=problems[i].step_size)
+                torch.sub(before, gradient, alpha=problems[i].step_size, out=target)
+            elif now[i] is not totals[i]:
+                target.copy_(before)
+        now[i] = totals[i]
     return totals
 
 
