@@ -6,7 +6,7 @@ Every token has a model: a copy of each block, kept by the block's agent. All co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
@@ -18,10 +18,10 @@ from torch import Tensor
 
 from crosshatch.simulator.agent_links import AgentLinks, Ids, Seconds
 from crosshatch.simulator.agents import Agent
+from crosshatch.simulator.notes import Notes
 from crosshatch.simulator.walks import Walk
 
 _VIEWS = 20_000  # kept at most, about 10 MB
-_ENOUGH = 128  # notes of 64 hops
 
 
 @dataclass
@@ -58,7 +58,7 @@ class _Parts:
 
 
 @dataclass
-class SimulatedTokens:
+class SimulatedTokens(Notes):
     """The exchanges of tokens, answered for all agents at once."""
 
     agents: Sequence[Agent]
@@ -76,7 +76,6 @@ class SimulatedTokens:
         self._spans = [slice(high - len(weights), high) for high, weights in zip(ends, self.start, strict=True)]
         self._linear = all(agent.is_linear for agent in self.agents)
         self._parts: _Parts | None = None
-        self._noted: list[Callable[[], None]] = []
         self.links.meter.settle_first(self.settle)
         names = self.links.agents
         self.chosen = {name: agent.way for name, agent in zip(names, self.agents, strict=True)}
@@ -109,7 +108,7 @@ class SimulatedTokens:
                 agent.plain(theta, parts.flat[g], steps, step)
             else:
                 agent.visit(theta, parts.scores[g], steps=steps, step_size=step)
-        self._note(partial(self._time_visits, tokens, at, steps))
+        self.note(partial(self._time_visits, tokens, at, steps))
         return tokens
 
     def _time_visits(self, tokens: Tokens, at: list[int], steps: int) -> None:
@@ -120,25 +119,10 @@ class SimulatedTokens:
             seconds[g] = free[k] = max(seconds[g], free[k]) + steps * self.links.step_seconds(k)
             tokens.visits[k] += 1
 
-    def _note(self, what: Callable[[], None]) -> None:
-        """Something that counts messages or moves clocks, done before anybody reads these.
-
-        Between visits it would take three times as long as in a row with its like: their products sweep the caches.
-        """
-        self._noted.append(what)
-        if self.links.log or len(self._noted) >= _ENOUGH:
-            self.settle()
-
-    def settle(self) -> None:
-        """Do what was noted."""
-        noted, self._noted = self._noted, []
-        for what in noted:
-            what()
-
-    def __getstate__(self) -> dict[str, object]:
-        """What was noted is about these tokens and this meter: a copy gets its results."""
-        self.settle()
-        return vars(self).copy()
+    @property
+    def at_once(self) -> bool:
+        """Whether somebody listens to the messages."""
+        return self.links.log is not None
 
     def _cut(self, tokens: Tokens) -> _Parts:
         if self._parts is None or self._parts.of[0] is not tokens.models or self._parts.of[1] is not tokens.scores:
@@ -201,7 +185,7 @@ class SimulatedTokens:
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
         """A message for every token that moves."""
         after = self.walk.next(tokens.at, round, stay=stay)
-        self._note(partial(self._time_hops, tokens, tokens.at, after, round))
+        self.note(partial(self._time_hops, tokens, tokens.at, after, round))
         tokens.at = after
         return tokens
 

@@ -21,18 +21,18 @@ from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Direction, Network, Seconds
 from crosshatch.simulator.batch import Crowd
 from crosshatch.simulator.contents import Always, Call, Contents, Message, Specs
+from crosshatch.simulator.notes import Notes
 
 Ids = npt.NDArray[np.int64]
 _LONGER = (128, 256, 2**16, 2**32)
 """From these numbers on a header's integer takes more bytes."""
-_ENOUGH = 64  # notes of a dozen rounds
 _CLIENT_HUB = {direction: f"client-hub {direction}" for direction in ("up", "down")}
 _UNKNOWN = -(2**40)  # a size not yet looked up: more than the messages of an exchange together
 _ANYBODY = ""  # to the network: a party without settings of its own
 
 
 @dataclass
-class Traffic:
+class Traffic(Notes):
     """Links between the parties of a federation; `log`, if given, is called with every message (for tests)."""
 
     silos: Sequence[str]
@@ -45,31 +45,15 @@ class Traffic:
     log: Callable[[Message], None] | None = None
     _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)
     _known: dict[tuple[object, ...], int] = field(default_factory=dict, repr=False)  # sizes of messages
-    _noted: list[Callable[[], None]] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         """Who reads the meter reads everything that happened before."""
         self.meter.settle_first(self.settle)
 
-    def note(self, what: Callable[[], None]) -> None:
-        """Something that counts messages or moves clocks, done before anybody reads these.
-
-        Between the products of a round it would take twice as long as in a row with its like: they sweep the caches.
-        """
-        self._noted.append(what)
-        if self.log or len(self._noted) >= _ENOUGH:
-            self.settle()
-
-    def settle(self) -> None:
-        """Do what was noted."""
-        noted, self._noted = self._noted, []
-        for what in noted:
-            what()
-
-    def __getstate__(self) -> dict[str, object]:
-        """What was noted is about these clocks and this meter: a copy gets its results."""
-        self.settle()
-        return vars(self).copy()
+    @property
+    def at_once(self) -> bool:
+        """Whether somebody listens to the messages."""
+        return self.log is not None
 
     @property
     def clocks(self) -> Clocks:
