@@ -14,11 +14,15 @@ import pytest
 
 from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
 
-CONFIG = """
+PEOPLE = """
 [data]
 path = "people.csv"
 id = "id"
 label = "y"
+"""
+CONFIG = (
+    PEOPLE
+    + """
 [federation]
 silos = [{ name = "a", columns = ["x1", "x2"] }, { name = "b", columns = ["x3"] }]
 [algorithm]
@@ -31,6 +35,7 @@ name = "one"
 rounds = 4
 threads = 1
 """
+)
 
 # A file per silo instead of one for all.
 FILES = """

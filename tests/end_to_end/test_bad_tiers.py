@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command, command  # noqa: F401 - `command` is a fixture
-from tests.end_to_end.test_bad_input import left_behind, require_refusal, write_table
+from tests.end_to_end.test_bad_input import PEOPLE, left_behind, require_refusal, write_table
 
-CONFIG = """
-[data]
-path = "people.csv"
-id = "id"
-label = "y"
+CONFIG = (
+    PEOPLE
+    + """
 [federation]
 groups = 2
 clients = 4
@@ -32,6 +30,7 @@ name = "one"
 rounds = 2
 threads = 1
 """
+)
 
 
 @pytest.fixture

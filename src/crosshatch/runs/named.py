@@ -51,11 +51,7 @@ AUTO: dict[str, tuple[str, ...]] = {
     "tiered": ("step_size",),
 }
 # What may be "measure", chosen by trials before training.
-MEASURED: dict[str, tuple[str, ...]] = {
-    "fedbcd": ("local_steps",),
-    "hsgd": ("global_steps", "local_steps"),
-    "tdcd": ("local_steps",),
-}
+MEASURED = {name: tuple(key for key in keys if key != "step_size") for name, keys in AUTO.items()}
 COMPRESSED = ("c-tdcd", "c-hsgd")
 C_VFL = "topk(0.21875) | quantise(128)"  # the HSGD paper's setting: 128 levels, log2(128) / 32 of the entries
 NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
