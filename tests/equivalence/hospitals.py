@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -33,6 +34,16 @@ def hospitals(
         for name, (part, owners) in columns.items()
     )
     return FederatedData(silos, y, y, "regression", 1, labels, groups if len(sizes) > 1 else None, shape)
+
+
+def one_group(data: FederatedData, group: int) -> FederatedData:
+    """A group alone, its devices numbered anew."""
+    rows = np.flatnonzero(data.groups == group)
+    silos = []
+    for silo in data.silos:
+        present, owners = np.unique(silo.owners[rows], return_inverse=True)
+        silos.append(replace(silo, train=silo.train[rows], owners=owners, clients=len(present)))
+    return replace(data, silos=tuple(silos), y_train=data.y_train[rows], groups=None)
 
 
 def model(fusion: str = "head") -> Task:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -19,7 +17,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.network import ConstantNetwork
 from crosshatch.simulator.batch import GivenBatches
 from crosshatch.task.fusion import Head
-from tests.equivalence.hospitals import distance, hospitals, model, simulate
+from tests.equivalence.hospitals import distance, hospitals, model, one_group, simulate
 
 Parameters = dict[str, Tensor]
 
@@ -133,13 +131,8 @@ def test_one_device_a_group_by_hand() -> None:
     """One sample a group: no average inside a group, so P = Q steps of each group and their mean."""
     data = hospitals([1, 1])
     ours = torch.cat(simulate(data, HSGD(2, 2, 0.1), rounds=1).weights)
-    alone = [torch.cat(simulate(_only(data, g), TDCD(2, 0.1), rounds=1).weights) for g in (0, 1)]
+    alone = [torch.cat(simulate(one_group(data, g), TDCD(2, 0.1), rounds=1).weights) for g in (0, 1)]
     torch.testing.assert_close(ours, (alone[0] + alone[1]) / 2, rtol=0, atol=1e-12)
-
-
-def _only(data: FederatedData, group: int) -> FederatedData:
-    silos = tuple(replace(s, train=s.train[[group]], owners=np.zeros(1, dtype=np.int64), clients=1) for s in data.silos)
-    return replace(data, silos=silos, y_train=data.y_train[[group]], groups=None)
 
 
 def test_four_tiers_average_regions_before_the_server() -> None:

@@ -17,7 +17,7 @@ from crosshatch.exchanges import CODED, Algorithm
 from crosshatch.simulator.contents import Message
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.simulator import Simulator
-from tests.equivalence.hospitals import distance, hospitals, model, simulate
+from tests.equivalence.hospitals import distance, hospitals, model, one_group, simulate
 
 ONE = hospitals([24], per_device=3)
 HELD = hospitals([24], per_device=3, labels="hospital")
@@ -124,3 +124,13 @@ def test_random_positions_repeat() -> None:
     runs = [simulate(ONE, TDCD(2, 0.05, 10), codecs={"share": parse_codec("randomk(0.5)")}) for _ in range(2)]
     assert distance(*runs) == 0
     assert np.isfinite(runs[0].objective())
+
+
+def test_a_codec_on_the_average_works_in_every_group() -> None:
+    """No average over groups in four rounds: the model is the mean of what each group does alone."""
+    algorithm, codecs = HSGD(100, 2, 0.05), {"average": parse_codec("topk(0.3)")}
+    both = hospitals([8, 12])
+    ours = torch.cat(simulate(both, algorithm, codecs=codecs).weights)
+    alone = [torch.cat(simulate(one_group(both, g), TDCD(2, 0.05), codecs=codecs).weights) for g in (0, 1)]
+    torch.testing.assert_close(ours, (8 * alone[0] + 12 * alone[1]) / 20, rtol=0, atol=1e-13)
+    assert (ours - torch.cat(simulate(both, algorithm).weights)).abs().max() > 1e-3

@@ -79,7 +79,8 @@ def assemble(
     samples = np.array([len(group.data.y_train) for group in groups])
     shape = data.group_shape or (len(groups),)
     tiers = tuple(np.arange(len(groups)) // prod(shape[level:]) for level in range(len(shape)))
-    return GroupedFederation(tuple(groups), samples, tiers)
+    one_step = algorithm.local_steps == 1 and [tier.interval for tier in algorithm.topology.above] == [1]
+    return GroupedFederation(tuple(groups), samples, tiers, one_step)
 
 
 def _one(

@@ -175,12 +175,15 @@ class Batch:
     def gather(self, silos: Sequence[int], part: int, trains: Sequence[Tensor]) -> Tensor:
         """The samples (G, n, ...) of G silos whose samples have one shape, each in its own order."""
         first = trains[0]
-        ids = self.ids(part, first.device)
-        room = first.new_empty((len(silos), ids.shape[0], *first.shape[1:]))
+        room = first.new_empty((len(silos), len(self.parts[part]), *first.shape[1:]))
         for j, train, x in zip(silos, trains, room.unbind(0), strict=True):
-            torch.index_select(train, 0, self.shares[j][part].sort(ids), out=x)
-            self._features[j, part] = x
+            self.gather_into(x, j, part, train)
         return room
+
+    def gather_into(self, room: Tensor, silo: int, part: int, train: Tensor) -> None:
+        """This silo's samples of a part in its own order, written into a room (n, ...)."""
+        torch.index_select(train, 0, self.shares[silo][part].sort(self.ids(part, train.device)), out=room)
+        self._features[silo, part] = room
 
     def features(self, silo: int, part: int, train: Tensor) -> Tensor:
         """This silo's samples of a part in its own order, gathered once."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from crosshatch.exchanges import Algorithm
 from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.simulator.groups import GroupBlocks, GroupedFederation
 from crosshatch.simulator.values import Blocks
 from crosshatch.task.task import Task
 
@@ -71,7 +71,7 @@ class VerticalCourse:
     def __init__(self, federation: SimulatedFederation | GroupedFederation, algorithm: Algorithm, task: Task) -> None:
         self.federation, self.algorithm, self.task = federation, algorithm, task
         self.groups = federation.groups if isinstance(federation, GroupedFederation) else (federation,)
-        self.blocks = tuple(Blocks(tuple(task.initial())) for _ in self.groups)
+        self.blocks = (Blocks(tuple(task.initial())),) * len(self.groups)
 
     @property
     def seconds(self) -> float:
@@ -94,7 +94,8 @@ class VerticalCourse:
     def run_round(self, r: int) -> None:
         """The algorithm's round, in all groups."""
         if isinstance(self.federation, GroupedFederation):
-            self.blocks = self.algorithm.run_round(self.federation, self.blocks, r)
+            blocks: GroupBlocks = self.blocks
+            self.blocks = self.federation.now(self.algorithm.run_round(self.federation, blocks, r))
         else:
             self.blocks = (self.algorithm.run_round(self.federation, self.blocks[0], r),)
 
@@ -112,21 +113,25 @@ class VerticalCourse:
         """There is no graph."""
 
     def snapshot(self) -> dict[str, Tensor]:
-        """Blocks and clocks of all groups."""
+        """Blocks and clocks of all groups; blocks are left out where they are those of the first group."""
         tensors: dict[str, Tensor] = {}
         for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):
-            tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
+            if g == 0 or blocks is not self.blocks[0]:
+                tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
             tensors[f"hubs.{g}"] = torch.as_tensor(group.traffic.clocks.hubs.copy())
             tensors |= {f"codec.{g}.{name}": memory for name, memory in group.coding.snapshot().items()}
         return tensors
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Blocks and clocks of all groups."""
-        restored = []
+        restored: list[Blocks] = []
         for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):
-            base = tuple(tensors[f"block.{g}.{j}"].to(like).clone() for j, like in enumerate(blocks.base))
-            assert [b.shape for b in base] == [like.shape for like in blocks.base]
-            restored.append(Blocks(base))
+            if f"block.{g}.0" in tensors:
+                base = tuple(tensors[f"block.{g}.{j}"].to(like).clone() for j, like in enumerate(blocks.base))
+                assert [b.shape for b in base] == [like.shape for like in blocks.base]
+                restored.append(Blocks(base))
+            else:
+                restored.append(restored[0])
             group.traffic.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
             mine = f"codec.{g}."
             group.coding.restore({k.removeprefix(mine): t for k, t in tensors.items() if k.startswith(mine)})

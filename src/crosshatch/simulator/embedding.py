@@ -42,7 +42,7 @@ class Embedder:
             for j, outputs in zip(alike, self._silos(blocks, batch, alike, chain), strict=True):
                 values[j], passes[j] = outputs
         seen = {} if known is None else {j: rows for j, rows in known.seen.items() if j != only}
-        return Embeddings(tuple(values), tuple(passes), self._head(blocks), seen)
+        return Embeddings(tuple(values), tuple(passes), self.head(blocks), seen)
 
     @cached_property
     def _alike(self) -> list[tuple[Chain | None, list[int]]]:
@@ -79,7 +79,7 @@ class Embedder:
             outputs.append(share.unsort(rows))
         return tuple(outputs), kept
 
-    def _head(self, blocks: Blocks) -> Tensor | None:
+    def head(self, blocks: Blocks) -> Tensor | None:
         """The head as its holder's hub has it."""
         if not isinstance(self.task.fusion, Head):
             return None

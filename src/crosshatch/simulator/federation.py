@@ -86,7 +86,8 @@ class SimulatedFederation:
         return Sharing(self.data, self.task, self.coding, self.widths)
 
     @cached_property
-    def _embedder(self) -> Embedder:
+    def embedder(self) -> Embedder:
+        """Who computes the outputs."""
         return Embedder(self.data, self.task, self.coding.seed, self.threads, self.keep_passes)
 
     def _clients(self, silo: int) -> int:
@@ -178,7 +179,8 @@ class SimulatedFederation:
             sums = coded_sums(blocks, batch, shares, self.coding, [self._clients(j) for j in self.silos])
         else:
             sums = blocks.moved.sums(shares)
-        return self.finish_average(blocks, batch, shares, sums, within)
+        self.note_average(blocks, batch, within)
+        return self.finish_average(blocks, batch, shares, sums)
 
     def client_weights(self, batch: Batch, weights: ClientWeights) -> dict[int, Tensor]:
         """For each silo the weights of its clients at work in the average."""
@@ -187,18 +189,17 @@ class SimulatedFederation:
             for j, silo in enumerate(self.data.silos)
         }
 
+    def note_average(self, blocks: Blocks, batch: Batch, within: Within) -> None:
+        """The messages of an average."""
+        assert blocks.moved is not None
+        sizes = {j: blocks.base[j].shape[0] for j in blocks.moved.problems}
+        self.traffic.note(lambda: self.routes.blocks_up(batch, sizes, within))
+
     def finish_average(
-        self,
-        blocks: Blocks,
-        batch: Batch,
-        shares: dict[int, Tensor],
-        sums: dict[int, Tensor],
-        within: Within,
+        self, blocks: Blocks, batch: Batch, shares: dict[int, Tensor], sums: dict[int, Tensor]
     ) -> Blocks:
         """The hubs' blocks from the weighted sums over the clients at work."""
         base = list(blocks.base)
-        sizes = {j: base[j].shape[0] for j in sums}
-        self.traffic.note(lambda: self.routes.blocks_up(batch, sizes, within))
         for j, total in sums.items():
             everyone = len(batch.clients[j]) == self._clients(j)
             idle = 0.0 if everyone else 1.0 - float(shares[j].sum())
@@ -209,7 +210,7 @@ class SimulatedFederation:
         self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None
     ) -> Embeddings:
         """Outputs of the blocks, at the clients' own weights where they have moved."""
-        return self._embedder.embed(blocks, batch, only=only, known=known)
+        return self.embedder.embed(blocks, batch, only=only, known=known)
 
     def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
         """Every receiver gets the others' part for its own samples."""

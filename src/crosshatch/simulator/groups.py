@@ -19,13 +19,14 @@ from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.batch import Batch, Ids
 from crosshatch.simulator.contents import Call, Specs
 from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.simulator.joint import Averages, embed_jointly
 from crosshatch.simulator.local.chain import as_chain, draws_random_numbers
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.traffic import Traffic
 from crosshatch.simulator.values import Blocks, Embeddings, Frozen
 
 T = TypeVar("T")
-GroupBlocks = tuple[Blocks, ...]
+GroupBlocks = tuple[Blocks, ...] | Averages
 
 
 @dataclass
@@ -35,6 +36,7 @@ class GroupedFederation:
     groups: tuple[SimulatedFederation, ...]
     samples: Ids  # of each group
     tiers: tuple[Ids, ...]
+    one_step: bool = False  # a round is one step, and all groups are averaged after it
 
     @property
     def silos(self) -> Sequence[int]:
@@ -50,11 +52,23 @@ class GroupedFederation:
         return tuple(what(group, g) for g, group in enumerate(self.groups))
 
     @cached_property
+    def _random(self) -> bool:
+        """Whether a block draws random numbers, which are a group's own."""
+        one = self.groups[0]
+        pairs = zip(one.task.blocks, one.data.silos, strict=True)
+        return any(draws_random_numbers(block, silo.train[:1]) for block, silo in pairs)
+
+    @cached_property
     def _parallel(self) -> bool:
         """Whether threads may take a group's blocks each: torch spreads chains itself, and has one random generator."""
+        return not (self._random or any(as_chain(block) is not None for block in self.groups[0].task.blocks))
+
+    @cached_property
+    def _joint(self) -> bool:
+        """Whether one pass over all groups can stand for one in each; the proximal step is not linear."""
         one = self.groups[0]
-        pairs = [(block, silo.train[:1]) for block, silo in zip(one.task.blocks, one.data.silos, strict=True)]
-        return not any(as_chain(block) is not None or draws_random_numbers(block, x) for block, x in pairs)
+        plain = not (one.coding.codecs or one.branches or one.task.regulariser.l1)
+        return self.one_step and plain and not self._random
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> tuple[Batch, ...]:
         """`size` samples in every group."""
@@ -68,7 +82,8 @@ class GroupedFederation:
         self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, within: Within = "silo", depth: int = 0
     ) -> GroupBlocks:
         """Hub (or server, or branches) to clients in every group."""
-        return self._each(lambda group, g: group.broadcast(blocks[g], batch[g], within=within, depth=depth))
+        now = self.now(blocks)
+        return self._each(lambda group, g: group.broadcast(now[g], batch[g], within=within, depth=depth))
 
     def average(
         self,
@@ -80,38 +95,47 @@ class GroupedFederation:
         depth: int = 0,
     ) -> GroupBlocks:
         """Clients to hub in every group, the local steps of all groups computed in one go."""
-        if self.groups[0].branches is not None:
-            return self._each(lambda group, g: group.average(blocks[g], batch[g], weights=weights, depth=depth))
-        moved = [block.moved for block in blocks if block.moved is not None]
-        if len(moved) < len(blocks):
-            return blocks
-        shares = self._each(lambda group, g: group.client_weights(batch[g], weights))
-        keys = [(g, j) for g, one in enumerate(moved) for j in one.problems]
-        problems = [moved[g].problems[j] for g, j in keys]
-        solved = moved[0].solver(problems, [shares[g][j] for g, j in keys], False)
-        sums: list[dict[int, Tensor]] = [{} for _ in self.groups]
-        for (g, j), total in zip(keys, solved, strict=True):
-            sums[g][j] = total
-        averaged = self._each(lambda group, g: group.finish_average(blocks[g], batch[g], shares[g], sums[g], within))
+        now = self.now(blocks)
+        if any(one.moved is None for one in now):
+            return now
+        averaged: GroupBlocks
+        if self.groups[0].branches is not None or "average" in self.groups[0].coding.codecs:
+            averaged = self._each(
+                lambda group, g: group.average(now[g], batch[g], weights=weights, within=within, depth=depth)
+            )
+        else:
+            self._each(lambda group, g: group.note_average(now[g], batch[g], within))
+            averaged = Averages(self.groups, now, batch, weights)
+            if not averaged.joint:
+                averaged = averaged.each()
         if within == "silo":
             return averaged
         self._meet()
         at_work = np.array([max(len(clients) for clients in one.clients) for one in batch])
         return (self._mean(averaged, at_work),) * len(self.groups)
 
+    def now(self, blocks: GroupBlocks) -> tuple[Blocks, ...]:
+        """The groups' blocks, computed if they were not yet."""
+        return blocks.each() if isinstance(blocks, Averages) else blocks
+
     def average_groups(self, blocks: GroupBlocks, *, round: int, level: int = 0) -> GroupBlocks:
         """Every hub to the server of its member of the tier, the weighted average back."""
-        averaged = list(blocks)
+        members = np.unique(self.tiers[level])
+        if len(members) > 1:
+            blocks = self.now(blocks)
+        like = blocks.blocks[0] if isinstance(blocks, Averages) else blocks[0]
+        averaged: dict[int, Blocks] = {}
         call = Call("average_groups", round)
-        for member in np.unique(self.tiers[level]):
+        for member in members:
             mine = np.flatnonzero(self.tiers[level] == member)
-            self._each_hub(mine, blocks[0], lambda traffic, j, specs: traffic.hub_to_server(j, specs, 1, call))
+            self._each_hub(mine, like, lambda traffic, j, specs: traffic.hub_to_server(j, specs, 1, call))
             self._meet(mine)
-            self._each_hub(mine, blocks[0], lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
-            mean = self._mean([self._arrived(blocks[g], int(g), round) for g in mine], self.samples[mine])
-            for g in mine:
-                averaged[g] = mean
-        return tuple(averaged)
+            self._each_hub(mine, like, lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
+            arrived: GroupBlocks = blocks
+            if not isinstance(blocks, Averages):
+                arrived = tuple(self._arrived(blocks[g], int(g), round) for g in mine)
+            averaged |= dict.fromkeys(mine.tolist(), self._mean(arrived, self.samples[mine]))
+        return tuple(averaged[g] for g in range(len(self.groups)))
 
     def _each_hub(self, groups: Ids, blocks: Blocks, what: Callable[[Traffic, int, Specs], None]) -> None:
         for g in groups:
@@ -131,8 +155,10 @@ class GroupedFederation:
         for clock in clocks:
             clock.hubs[:] = last
 
-    def _mean(self, blocks: Sequence[Blocks], samples: Ids) -> Blocks:
+    def _mean(self, blocks: GroupBlocks, samples: Ids) -> Blocks:
         weights = (samples / samples.sum()).tolist()
+        if isinstance(blocks, Averages):
+            return blocks.mean(weights)
         means = []
         for pieces in zip(*(block.base for block in blocks), strict=True):
             mean = pieces[0] * weights[0]
@@ -143,7 +169,8 @@ class GroupedFederation:
 
     def model(self, blocks: GroupBlocks) -> tuple[Tensor, ...]:
         """The global model: the groups' blocks weighted by their samples."""
-        return blocks[0].base if _equal(blocks) else self._mean(blocks, self.samples).base
+        now = self.now(blocks)
+        return now[0].base if _equal(now) else self._mean(now, self.samples).base
 
     def embed(
         self,
@@ -154,11 +181,16 @@ class GroupedFederation:
         known: tuple[Embeddings, ...] | None = None,
     ) -> tuple[Embeddings, ...]:
         """Outputs in every group; threads take whole groups where that is safe."""
+        now = self.now(blocks)
+        at_hubs = all(one.moved is None for one in now)
+        same = at_hubs and all(one.base is now[0].base for one in now)
+        if self._joint and same and only is None and not any(one.whole or len(one.parts) > 1 for one in batch):
+            return embed_jointly(self.groups, now[0], batch)
         work = [
-            partial(group.embed, blocks[g], batch[g], only=only, known=None if known is None else known[g])
+            partial(group.embed, now[g], batch[g], only=only, known=None if known is None else known[g])
             for g, group in enumerate(self.groups)
         ]
-        if any(one.moved is not None for one in blocks) or not self._parallel:
+        if not (at_hubs and self._parallel):
             return tuple(run() for run in work)
         return tuple(run_all(work, threads=self.groups[0].threads))
 
@@ -198,13 +230,14 @@ class GroupedFederation:
         only: int | None = None,
     ) -> GroupBlocks:
         """Local steps in every group."""
+        now = self.now(blocks)
         return self._each(
             lambda group, g: group.descend(
-                blocks[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, pull=pull, only=only
+                now[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, pull=pull, only=only
             )
         )
 
 
-def _equal(blocks: GroupBlocks) -> bool:
+def _equal(blocks: Sequence[Blocks]) -> bool:
     """Whether the groups hold the same blocks, as after an average of all."""
     return all(one is blocks[0] or all(map(torch.equal, one.base, blocks[0].base)) for one in blocks[1:])

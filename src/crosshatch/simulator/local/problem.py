@@ -51,6 +51,10 @@ class Part:
         """Where each client's rows begin, and the end."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
+    def whose(self) -> npt.NDArray[np.int64]:
+        """Which client at work has each row."""
+        return np.repeat(np.arange(len(self.counts)), self.counts) if self.owners is None else self.owners
+
     def rows(self, low: int, high: int) -> Part:
         """One client's samples, which are these rows."""
         where = slice(low, high)
@@ -150,6 +154,22 @@ class Passes:
     pieces: tuple[tuple[slice, Tensor | None], ...] = ()
     pile: Pile | None = None  # with this silo's pass at `place`
     place: int = 0
+    joint: Joint | None = None  # the pass this one is a part of
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A forward pass over the samples x of several groups."""
+
+    passes: Passes
+    x: Tensor
+
+    def of(self, rows: slice) -> Passes:
+        """That of some rows: to go back from those alone, a chain has what it takes, other modules pass once more."""
+        whole = self.passes
+        pile = None if whole.pile is None else whole.pile.of(rows)
+        pieces = () if pile is not None else ((slice(0, rows.stop - rows.start), None),)
+        return Passes(whole.start, whole.leaves, pieces, pile, whole.place, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,3 +185,7 @@ class Pile:
         """The pass of one silo."""
         where = slice(place, place + 1)
         return Pile(self.chain, self.weights[where], self.x[where], tuple(out[where] for out in self.outputs))
+
+    def of(self, rows: slice) -> Pile:
+        """The passes of some of the rows."""
+        return Pile(self.chain, self.weights, self.x[:, rows], tuple(out[:, rows] for out in self.outputs))

@@ -1,0 +1,145 @@
+"""One pass over all groups stands for one in each: the same numbers, and only where the groups' average follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.jfl import JFL
+from crosshatch.algorithms.tiered import Tiered
+from crosshatch.data.federated import FederatedData
+from crosshatch.exchanges import Algorithm, Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.simulator import groups, joint, values
+from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.fusion import Head, Sum
+from crosshatch.task.losses import Squared
+from crosshatch.task.regulariser import Regulariser
+from crosshatch.task.task import Task
+from tests.equivalence.hospitals import hospitals, model
+from tests.equivalence.modules import make_block
+
+DATA = hospitals([9, 15, 8], per_device=2)
+HELD = hospitals([9, 15, 8], labels="hospital")
+
+
+def task(kind: str, fusion: str, *, l2: float = 0.0) -> Task:
+    """A network at the hospital, a block of any kind at the devices."""
+    torch.manual_seed(4)
+    width = 2 if fusion == "head" else 1
+    blocks = (make_block("mlp", 4, width), make_block(kind, 3, width))
+    fused = Head(nn.Linear(4, 1), 0) if fusion == "head" else Sum()
+    return Task(blocks, fused, Squared(), Regulariser(l2=l2), silos=("hospital", "devices"))
+
+
+def run(
+    data: FederatedData, task: Task, algorithm: Algorithm, *, together: bool, rounds: int = 4, threads: int = 1
+) -> Simulator:
+    simulator = Simulator(data, task, algorithm, seed=3, precision=torch.float64, threads=threads)
+    assert isinstance(simulator.federation, GroupedFederation)
+    if not together:
+        simulator.federation.one_step = False
+    for _ in range(rounds):
+        simulator.run_round()
+    return simulator
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The groups of every joint pass."""
+    seen: list[int] = []
+
+    def listen(members: Sequence[SimulatedFederation], *rest: Any) -> tuple[values.Embeddings, ...]:
+        seen.append(len(members))
+        return joint.embed_jointly(members, *rest)
+
+    monkeypatch.setattr(groups, "embed_jointly", listen)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        HSGD(1, 1, 0.1, 0.4),
+        JFL(1, 0.1, 0.4),
+        Tiered("H(1) V(1) H(1)", 0.1, 5),
+        Tiered("H(1) V(1) H(1)", 0.1, 5, weights="samples"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["mlp", "convolution", "gated"])
+@pytest.mark.parametrize("fusion", ["head", "sum"])
+@pytest.mark.parametrize(("held", "l2"), [(False, 0.0), (True, 0.3)])
+def test_one_pass_for_all_groups_is_one_in_each(
+    algorithm: Algorithm, kind: str, fusion: str, held: bool, l2: float, passes: list[int]
+) -> None:
+    model, data = task(kind, fusion, l2=l2), HELD if held and isinstance(algorithm, Tiered) else DATA
+    together, apart = (run(data, model, algorithm, together=which) for which in (True, False))
+    assert passes == [3] * 4
+    torch.testing.assert_close(torch.cat(together.weights), torch.cat(apart.weights), rtol=0, atol=1e-13)
+    assert together.meter.snapshot() == apart.meter.snapshot()
+    assert together.seconds == apart.seconds
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "l1"),
+    [(HSGD(2, 1, 0.1, 0.4), 0.0), (HSGD(2, 2, 0.1, 0.4), 0.0), (HSGD(1, 1, 0.1, 0.4), 0.01), (HSGD(1, 1, 0.1), 0.0)],
+)
+def test_no_joint_pass_where_it_would_not_serve(algorithm: Algorithm, l1: float, passes: list[int]) -> None:
+    one = task("convolution", "head")
+    run(DATA, replace(one, regulariser=Regulariser(l1=l1)), algorithm, together=True)
+    assert passes == []
+
+
+def test_masks_are_a_groups_own(passes: list[int]) -> None:
+    one = task("mlp", "head")
+    dropping = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5), nn.Linear(3, 2))
+    run(DATA, replace(one, blocks=(one.blocks[0], dropping)), HSGD(1, 1, 0.1, 0.4), together=True)
+    assert passes == []
+
+
+@dataclass(frozen=True)
+class Forgetful(HSGD):
+    """Says it averages the groups after every step, and does so after every second."""
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        batch = fed.select(self.fraction, round=r)
+        blocks = fed.broadcast(blocks, batch)
+        frozen = fed.share(fed.embed(blocks, batch), batch)
+        blocks = fed.descend(blocks, batch, frozen, steps=1, step_size=0.1)
+        blocks = fed.average(blocks, batch, weights="at_work")
+        return fed.average_groups(blocks, round=r) if r % 2 else blocks
+
+
+@pytest.mark.parametrize("kind", ["mlp", "convolution"])
+def test_groups_that_are_not_averaged_keep_their_own(kind: str, passes: list[int]) -> None:
+    one = task(kind, "head")
+    together, apart = (run(DATA, one, Forgetful(1, 1, 0.1, 0.4), together=which, rounds=3) for which in (True, False))
+    assert passes == [3, 3]  # at the start and after the average
+    torch.testing.assert_close(torch.cat(together.weights), torch.cat(apart.weights), rtol=0, atol=1e-13)
+
+
+def test_a_checkpoint_holds_equal_blocks_once() -> None:
+    algorithm = HSGD(1, 1, 0.1, 0.4)
+    straight = run(DATA, model(), algorithm, together=True, rounds=5)
+    first = run(DATA, model(), algorithm, together=True, rounds=2)
+    tensors, plain = first.snapshot()
+    assert sorted(name for name in tensors if name.startswith("block")) == ["block.0.0", "block.0.1"]
+    second = run(DATA, model(), algorithm, together=True, rounds=0)
+    second.restore(tensors, plain)
+    for _ in range(3):
+        second.run_round()
+    assert all(map(torch.equal, straight.weights, second.weights))
+
+
+def test_threads_share_a_joint_pass(passes: list[int]) -> None:
+    one = task("convolution", "head")
+    single, double = (run(DATA, one, HSGD(1, 1, 0.1, 0.4), together=True, threads=threads) for threads in (1, 2))
+    assert passes == [3] * 8
+    torch.testing.assert_close(torch.cat(single.weights), torch.cat(double.weights), rtol=0, atol=1e-13)
