@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from crosshatch.simulator.local.problem import Known, Part, Problem
+from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
@@ -50,6 +51,7 @@ def block(kind: str, outputs: int) -> nn.Module:
         ),
         "gated": Gated(outputs),
         "lstm": LSTM((2, 2), outputs, hidden=3),
+        "cnn": CNN((2, 5, 6), outputs, channels=3, dense=4),
     }
     return modules[kind].double()
 
@@ -88,7 +90,7 @@ def draw_problem(
     made = []
     for count in counts:
         n = int(count.sum())
-        x = torch.randn(n, FEATURES, dtype=torch.float64)
+        x = torch.randn(n, *((2, 5, 6) if kind == "cnn" else (FEATURES,)), dtype=torch.float64)
         if derivative:
             known = Known(derivative=torch.randn(n, own, dtype=torch.float64))
         else:

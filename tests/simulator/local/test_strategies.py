@@ -18,7 +18,7 @@ from crosshatch.task.regulariser import Regulariser
 from tests.simulator.local.problems import draw_problem, naive_blocks, shuffled
 
 CHAINS = ("linear", "no bias", "mlp", "deep")
-KINDS = (*CHAINS, "lstm", "gated")
+KINDS = (*CHAINS, "lstm", "cnn", "gated")
 LOSSES: list[Loss] = [Squared(), Logistic(), CrossEntropy()]
 
 
@@ -69,13 +69,13 @@ def test_loop(problem: Problem, threads: int) -> None:
 
 
 @settings(max_examples=80)
-@given(problem=problems((*CHAINS, "lstm")), threads=st.sampled_from([1, 2]))
+@given(problem=problems((*CHAINS, "lstm", "cnn")), threads=st.sampled_from([1, 2]))
 def test_stacked(problem: Problem, threads: int) -> None:
     assert_naive([problem], "stacked", threads)
 
 
 @settings(max_examples=60)
-@given(problem=problems(CHAINS, parts=1, l1=False))
+@given(problem=problems((*CHAINS, "cnn"), parts=1, l1=False))
 def test_gram(problem: Problem) -> None:
     assert_naive([problem], "gram")
 

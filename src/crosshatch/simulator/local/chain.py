@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -45,6 +46,15 @@ def as_chain(module: nn.Module) -> Chain | None:
 
 
 def _read_chain(module: nn.Module) -> Chain | None:
+    chain = chain_of(plain_layers(module) or ())
+    # A layer that stands in the chain twice has its numbers once.
+    whole = chain is not None and sum(layer.size for layer in chain) == Layout.of(module).size
+    trained = all(parameter.requires_grad for parameter in module.parameters())
+    return chain if whole and trained else None
+
+
+def plain_layers(module: nn.Module) -> tuple[nn.Module, ...] | None:
+    """The modules whose outputs are each other's inputs, without anything that hooks into the forward pass."""
     if any(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in module.modules()):
         return None
     inner = getattr(module, "layers", module)
@@ -52,8 +62,13 @@ def _read_chain(module: nn.Module) -> Chain | None:
         return None
     if not isinstance(inner, nn.Module) or type(inner) not in (nn.Linear, nn.Sequential):
         return None
+    return tuple(inner) if isinstance(inner, nn.Sequential) else (inner,)
+
+
+def chain_of(modules: Sequence[nn.Module]) -> Chain | None:
+    """Linear layers with activations between them, behind a Flatten or not."""
     layers: list[Layer] = []
-    for step in inner if isinstance(inner, nn.Sequential) else (inner,):
+    for step in modules:
         if type(step) is nn.Linear:
             layers.append(Layer(step.in_features, step.out_features, step.bias is not None, "none"))
         elif type(step) in _ACTIVATIONS and layers and layers[-1].activation == "none":
@@ -61,10 +76,7 @@ def _read_chain(module: nn.Module) -> Chain | None:
             layers[-1] = Layer(last.inputs, last.outputs, last.bias, _ACTIVATIONS[type(step)])
         elif not (type(step) is nn.Flatten and not layers and step.start_dim == 1):
             return None
-    # A layer that stands in the chain twice has its numbers once.
-    whole = sum(layer.size for layer in layers) == Layout.of(module).size
-    trained = all(parameter.requires_grad for parameter in module.parameters())
-    return tuple(layers) if layers and whole and trained else None
+    return tuple(layers) or None
 
 
 def _forwards_to_layers(module: nn.Module) -> bool:

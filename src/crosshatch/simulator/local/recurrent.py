@@ -31,6 +31,10 @@ class Cell:
         """Numbers in the layer: both matrices, then both biases."""
         return 4 * self.hidden * (self.inputs + self.hidden + 2)
 
+    def memory(self, rows: int) -> int:
+        """Bytes a client with so many rows takes, about."""
+        return 32 * self.hidden * self.steps * rows
+
 
 def as_recurrent(module: nn.Module) -> tuple[Cell, Chain] | None:
     """The layer and the chain behind its last state, for our own block as it was built; None for any other module."""
@@ -58,6 +62,10 @@ class Recurrent:
         self.twice[2 * cell.hidden : 3 * cell.hidden] = 2
         self.seen: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []  # s, c, tanh c, h of every point in time
         self.x, self.u = flat, flat
+
+    def flat(self) -> list[Tensor]:
+        """All that is trained as flat vectors have it, (K, ...) one behind another."""
+        return [tensor.flatten(1) for tensor in self.tensors]
 
     def outputs_for(self, x: Tensor) -> Tensor:
         """The last states (K, m, hidden) for samples x (t, K, m, inputs); everything before is kept for `step`."""

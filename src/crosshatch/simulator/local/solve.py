@@ -16,12 +16,14 @@ from crosshatch.errors import ConfigError
 from crosshatch.simulator.local.chain import Chain
 from crosshatch.simulator.local.loop import solve_loop
 from crosshatch.simulator.local.problem import Problem
+from crosshatch.simulator.local.recurrent import Cell
 from crosshatch.simulator.local.shared import can_share, solve_shared
 from crosshatch.simulator.local.stacked import shapes_of, solve_stacked
 
 Strategy = Literal["auto", "loop", "stacked", "gram"]
 
 _HIDDEN, _ROWS = 32, 256  # units and rows a client up to which the library's LSTM kernel is mostly calls
+_IMAGES = 4  # a client up to which its own convolutions are slower than all clients' together
 _NARROWEST = 4  # a product with fewer outputs waits for memory, and takes as long as one with so many
 
 
@@ -30,10 +32,23 @@ def choose(problem: Problem) -> Literal["loop", "stacked", "gram"]:
     shapes = shapes_of(problem)
     if shapes is None:
         return "loop"
-    if shapes.cell is not None:
+    if isinstance(shapes.front, Cell):
         rows, at_work = problem.parts[0].counts.sum(), np.count_nonzero(problem.parts[0].counts)
-        return "stacked" if shapes.cell.hidden <= _HIDDEN and rows <= _ROWS * at_work else "loop"
+        return "stacked" if shapes.front.hidden <= _HIDDEN and rows <= _ROWS * at_work else "loop"
+    if shapes.front is not None:
+        return "gram" if _growing_pays(problem, shapes.block) else "loop"
     return "gram" if _gram_pays(problem, shapes.block) else "stacked"
+
+
+def _growing_pays(problem: Problem, block: Chain) -> bool:
+    """With a few images a client a library's convolutions are mostly calls, and its dense layer is mostly copied.
+
+    That layer stays implicit as long as the rows it is made of are fewer numbers than itself.
+    """
+    if len(problem.parts) > 1 or problem.task.regulariser.l1:
+        return False
+    rows, layer = int(problem.parts[0].counts.max(initial=0)), block[0]
+    return rows <= _IMAGES and rows * problem.steps * (layer.inputs + layer.outputs) < layer.inputs * layer.outputs
 
 
 def _gram_pays(problem: Problem, block: Chain) -> bool:
@@ -86,7 +101,7 @@ def _shape(problem: Problem, kind: str) -> tuple[object, ...]:
             f"run.strategy = {kind!r}: the block of silo '{silo}' is neither a chain of linear layers nor an LSTM: "
             "use 'auto' or 'loop'"
         )
-    if kind == "gram" and shapes.cell is not None:
+    if kind == "gram" and isinstance(shapes.front, Cell):
         raise ConfigError(f"run.strategy = 'gram': silo '{problem.task.names[problem.silo]}' has an LSTM: use 'auto'")
     if kind == "gram" and (len(problem.parts) > 1 or problem.task.regulariser.l1):
         raise ConfigError("run.strategy = 'gram' takes one batch a round and no l1: use 'auto' or 'stacked'")

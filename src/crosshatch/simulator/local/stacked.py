@@ -1,20 +1,23 @@
 """Chains of linear layers, all clients at once: their copies are an axis, padded to the longest of a bucket.
 
 A padded row has weight zero in the loss. Silos with blocks of the same shape are stacked together with their clients.
-With `gram` the first layer of every copy stays implicit, see `gram.py`.
+In front of the chain there may be a recurrent layer or convolutions. With `gram` the chain's first layer stays implicit
+in every copy, see `gram.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from crosshatch.simulator.local.chain import Chain, as_chain
-from crosshatch.simulator.local.gram import Gram
+from crosshatch.simulator.local.convolved import Convolved, Images, as_convolved
+from crosshatch.simulator.local.gram import Gram, Growing
 from crosshatch.simulator.local.layers import backward, copies, forward, size
 from crosshatch.simulator.local.layers import step as descend
 from crosshatch.simulator.local.pool import run_all
@@ -24,13 +27,14 @@ from crosshatch.simulator.local.stack import Jobs, Rows, Stack, buckets
 from crosshatch.task.fusion import Head, Sum
 
 _MEMORY = 2**28  # bytes a bucket of recurrent layers may take
+_CACHE = 2**25  # bytes a bucket of convolutions should take
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """What a problem's copies are made of: a recurrent layer, if there is one, the block's and the head's chain."""
+    """What a problem's copies are made of: layers in front of the block's chain, if there are any, and the head's."""
 
-    cell: Cell | None
+    front: Cell | Images | None
     block: Chain
     head: Chain  # empty for a sum
 
@@ -38,11 +42,12 @@ class Shapes:
 def shapes_of(problem: Problem) -> Shapes | None:
     """The layers to stack, or None where stacking by hand is impossible."""
     module, fusion = problem.task.blocks[problem.silo], problem.task.fusion
-    cell, block = as_recurrent(module) or (None, as_chain(module))
+    sample = tuple(problem.parts[0].x.shape[1:])
+    front, block = as_recurrent(module) or as_convolved(module, sample) or (None, as_chain(module))
     if block is None:
         return None
     head = () if isinstance(fusion, Sum) or problem.parts[0].known.derivative is not None else as_chain(fusion.module)
-    return None if head is None else Shapes(cell, block, head)
+    return None if head is None else Shapes(front, block, head)
 
 
 def solve_stacked(
@@ -55,10 +60,9 @@ def solve_stacked(
     shares = torch.cat(list(weights)).to(problems[0].start)  # one for each job
     totals = [_idle(stack, i, shares, keep=keep) for i in range(len(problems))]
     groups = buckets(stack.most_rows)
-    if shapes.cell is not None:
-        groups, alone = _pieces(groups, stack.most_rows, shapes.cell, threads), threads
-    else:
-        alone = 1  # small products: torch's own threads do
+    alone = 1  # small products: torch's own threads do
+    if shapes.front is not None:
+        groups, alone = _pieces(groups, stack.most_rows, shapes.front, threads), threads
     done = run_all([partial(_run, stack, shapes, jobs, gram) for jobs in groups], threads=alone)
     for bucket, jobs in zip(done, groups, strict=True):
         own = shares.index_select(0, torch.as_tensor(jobs, device=shares.device))
@@ -72,13 +76,14 @@ def solve_stacked(
     return totals
 
 
-def _pieces(groups: Sequence[Jobs], rows: Jobs, cell: Cell, threads: int) -> list[Jobs]:
+def _pieces(groups: Sequence[Jobs], rows: Jobs, front: Cell | Images, threads: int) -> list[Jobs]:
     """Buckets cut so that every thread has some of each, and none takes too much memory."""
     pieces = []
+    room = _MEMORY if isinstance(front, Cell) else _CACHE
     for jobs in groups:
-        memory = 32 * cell.hidden * cell.steps * len(jobs) * int(rows[jobs].max())
-        count = threads * -(-memory // (_MEMORY * threads))
-        pieces += [jobs[i::count] for i in range(min(count, len(jobs)))]
+        memory = len(jobs) * front.memory(int(rows[jobs].max()))
+        count = min(threads * -(-memory // (room * threads)), len(jobs))
+        pieces += np.array_split(jobs, count)
     return pieces
 
 
@@ -108,13 +113,22 @@ class Bucket:
         self.stack, self.jobs = stack, jobs
         self.problem, block = stack.problems[0], shapes.block
         self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
-        self.gram = Gram(stack, jobs, block[0], self.parts[0]) if gram else None
+        ahead = 0 if shapes.front is None else shapes.front.size
+        self.front: Recurrent | Convolved | None = None
+        if isinstance(shapes.front, Cell):
+            self.front = Recurrent(shapes.front, stack.start(jobs, slice(ahead)))
+            self.parts = [rows.by_time(shapes.front.steps) for rows in self.parts]
+        elif shapes.front is not None:
+            self.front = Convolved(shapes.front, stack.start(jobs, slice(ahead)))
+        self.implicit: Gram | Growing | None = None
+        if gram and self.front is None:
+            self.implicit = Gram(stack, jobs, block[0], self.parts[0])
+        elif gram:
+            self.implicit = Growing(stack, jobs, block[0], ahead, self.parts[0], self.problem.steps)
+        if isinstance(shapes.front, Images):
+            self.parts = [replace(rows, x=shapes.front.windows(rows.x)) for rows in self.parts]
         self.chain = block[1:] if gram else block  # what is stacked
-        start = stack.start(jobs, slice(block[0].size if gram else 0, None))
-        self.recurrent: Recurrent | None = None
-        if shapes.cell is not None:
-            self.recurrent, start = Recurrent(shapes.cell, start), start[:, shapes.cell.size :]
-            self.parts = [rows.by_time(shapes.cell.steps) for rows in self.parts]
+        start = stack.start(jobs, slice(ahead + (block[0].size if gram else 0), None))
         self.layers = copies(start, self.chain)
         self.first_outputs = [] if gram else self.parts[0].outputs
         received = stack.received_head(jobs) if shapes.head else None
@@ -122,8 +136,8 @@ class Bucket:
         head_start = start[:, size(self.chain) :] if received is None else received
         self.head_layers = copies(head_start, self.head)
         trained = [*self.layers, *self.head_layers] if self.trains_head else self.layers
-        self.trained = [] if self.recurrent is None else list(self.recurrent.tensors)
-        self.trained += [tensor for layer in trained for tensor in layer.tensors()]
+        self.behind = [tensor for layer in trained for tensor in layer.tensors()]
+        self.trained = [*([] if self.front is None else self.front.tensors), *self.behind]
         self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.pull else []
 
     def run(self) -> None:
@@ -142,16 +156,18 @@ class Bucket:
         """One gradient step of all jobs, in place."""
         eta, regulariser, pull = self.problem.step_size, self.problem.task.regulariser, self.problem.pull
         decay = 1 - eta * (regulariser.l2 + pull)
-        first = self.gram or self.recurrent  # a layer which is not part of the chain
-        below = rows.x if first is None else first.outputs_for(rows.x)
+        below = rows.x if self.front is None else self.front.outputs_for(rows.x)
+        below = below if self.implicit is None else self.implicit.outputs_for(below)
         outputs = self.first_outputs or forward(self.layers, self.chain, below)
         self.first_outputs = []
         gradient = self._at_embedding(outputs[-1] if outputs else below, rows, eta, decay)
-        need_input = first is not None
+        need_input = self.front is not None or self.implicit is not None
         gradients, gradient = backward(self.chain, self.layers, outputs, gradient, need_input=need_input)
         descend(self.layers, [below, *outputs][: len(self.layers)], gradients, eta, decay)
-        if first is not None:
-            first.step(gradient, eta, decay)
+        if self.implicit is not None:
+            gradient = self.implicit.step(gradient, eta, decay)
+        if self.front is not None:
+            self.front.step(gradient, eta, decay)
         for tensor, anchor in zip(self.trained, self.anchor, strict=False):
             tensor.add_(anchor, alpha=eta * pull)
         if regulariser.l1:
@@ -176,18 +192,22 @@ class Bucket:
         low, high = self.problem.columns
         return gradient[..., low:high].contiguous()
 
-    def _results(self) -> list[Tensor]:
-        return [tensor.flatten(1) for tensor in self.trained]
-
     def blocks(self) -> Tensor:
         """All blocks (K, p) in the end."""
-        first = [] if self.gram is None else [tensor.flatten(1) for tensor in self.gram.weights().tensors()]
-        return torch.cat([*first, *self._results()], dim=1)
+        ahead = [] if self.front is None else self.front.flat()
+        middle = [] if self.implicit is None else [tensor.flatten(1) for tensor in self.implicit.weights().tensors()]
+        return torch.cat([*ahead, *middle, *(tensor.flatten(1) for tensor in self.behind)], dim=1)
 
     def weighted_sums(self, shares: Tensor) -> Tensor:
         """Each problem's sum (problems, p) of its blocks under weights `shares` (K,)."""
         problem = torch.as_tensor(self.stack.problem_of[self.jobs], device=shares.device)
-        first = [] if self.gram is None else [self.gram.weighted_sums(shares)]
-        rest = torch.cat(self._results(), dim=1) if self.trained else shares.new_zeros(len(shares), 0)
-        sums = rest.new_zeros(len(self.stack.problems), rest.shape[1])
-        return torch.cat([*first, sums.index_add_(0, problem, rest.mul_(shares.unsqueeze(1)))], dim=1)
+
+        def add_up(tensors: Sequence[Tensor]) -> list[Tensor]:
+            if not tensors:
+                return []
+            numbers = torch.cat([tensor.flatten(1) for tensor in tensors], dim=1).mul_(shares.unsqueeze(1))
+            return [numbers.new_zeros(len(self.stack.problems), numbers.shape[1]).index_add_(0, problem, numbers)]
+
+        ahead = [] if self.front is None else add_up(self.front.flat())
+        middle = [] if self.implicit is None else [self.implicit.weighted_sums(shares)]
+        return torch.cat([*ahead, *middle, *add_up(self.behind)], dim=1)
