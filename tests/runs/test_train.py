@@ -335,7 +335,7 @@ def test_divergence_later_keeps_what_was_measured(make_config: MakeConfig, out: 
 def test_a_strategy_that_does_not_fit_leaves_nothing(make_config: MakeConfig, out: Path, tmp_path: Path) -> None:
     config = make_config(
         data={"name": "digits", "limit": 60}, federation={"silos": [{"name": "l"}, {"name": "r"}], "split": "halves"},
-        model={"block": "cnn", "channels": 2, "dense": 4}, algorithm={"batch_size": 20},
+        model={"block": "cnn", "channels": 2, "dense": 4, "l1": 0.1}, algorithm={"batch_size": 20},
         evaluate={"targets": []}, run={"strategy": "gram"},
     )  # fmt: skip
     with pytest.raises(ConfigError, match=r"run.strategy = 'gram'"):

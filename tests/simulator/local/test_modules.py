@@ -151,7 +151,7 @@ def test_gram_needs_one_batch() -> None:
 
 @pytest.mark.parametrize("strategy", ["stacked", "gram"])
 def test_a_strategy_that_does_not_fit_is_refused(strategy: Strategy) -> None:
-    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo0' is neither"):
+    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo0' is no chain"):
         solve([problem_of(Gated(1))], [torch.ones(3)], keep=False, strategy=strategy, threads=1)
 
 

@@ -152,11 +152,12 @@ class Convolved:
         """All that is trained, with the clients first."""
         return [tensor for taps, bias in zip(self.taps, self.biases, strict=True) for tensor in (*taps, bias)]
 
-    def flat(self) -> list[Tensor]:
-        """The same numbers as flat vectors have them, (K, ...) one behind another."""
-        pieces = []
-        for one, taps, bias in zip(self.images.filters, self.taps, self.biases, strict=True):
-            last = taps[0].view(-1, one.inputs, _TAPS, one.outputs) if len(taps) == 1 else torch.stack(taps, dim=2)
+    def flat(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Tensors like `tensors`, or sums of them, in the order of flat vectors."""
+        pieces, rest = [], list(tensors)
+        for one, taps in zip(self.images.filters, self.taps, strict=True):
+            mine, bias, rest = rest[: len(taps)], rest[len(taps)], rest[len(taps) + 1 :]
+            last = mine[0].view(-1, one.inputs, _TAPS, one.outputs) if len(mine) == 1 else torch.stack(mine, dim=2)
             pieces += [last.permute(0, 3, 2, 1).flatten(1), bias.flatten(1)]
         return pieces
 

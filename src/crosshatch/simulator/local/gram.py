@@ -125,14 +125,14 @@ class Growing(Implicit):
     """A layer behind others, for `steps` steps: every step its inputs are further rows."""
 
     def __init__(self, stack: Stack, jobs: Jobs, layer: Layer, offset: int, rows: Rows, steps: int) -> None:
-        count = rows.x.shape[1]
-        super().__init__(stack, jobs, layer, offset, rows.x.new_zeros(len(jobs), steps * count, layer.inputs))
+        room = rows.scale.new_zeros(len(jobs), steps * rows.scale.shape[1], layer.inputs)
+        super().__init__(stack, jobs, layer, offset, room)
         self.seen = 0  # rows
         self.activated = self.x
 
     def outputs_for(self, x: Tensor) -> Tensor:
         """The layer's outputs for inputs x (K, m, d), behind its activation."""
-        outputs = self.at_start(x).mul_(self.factor)
+        outputs = self._faded(self.at_start(x))
         if self.seen:
             products = torch.bmm(x, self.x[:, : self.seen].mT)
             if self.layer.bias:
@@ -152,12 +152,15 @@ class Growing(Implicit):
         self.seen = rows.stop
         return back
 
+    def _faded(self, from_start: Tensor) -> Tensor:
+        return from_start if self.factor == 1 else from_start.mul_(self.factor)
+
     def _at_inputs(self, gradient: Tensor) -> Tensor:
         back = gradient.new_empty(*gradient.shape[:2], self.layer.inputs)
         for where, start in self.starts():
             (weights,) = split(start, (self.layer,))
             back[where] = torch.matmul(_together(gradient[where], start), weights.weight).view_as(back[where])
-        back.mul_(self.factor)
+        back = self._faded(back)
         if self.seen:
             products = torch.bmm(gradient, self.accumulated[:, : self.seen].mT)
             back.baddbmm_(products, self.x[:, : self.seen], alpha=-1)

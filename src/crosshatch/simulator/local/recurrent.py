@@ -9,6 +9,7 @@ all four gates are one sigmoid: with s the gates, c the cells and h the states,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -63,9 +64,9 @@ class Recurrent:
         self.seen: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []  # s, c, tanh c, h of every point in time
         self.x, self.u = flat, flat
 
-    def flat(self) -> list[Tensor]:
-        """All that is trained as flat vectors have it, (K, ...) one behind another."""
-        return [tensor.flatten(1) for tensor in self.tensors]
+    def flat(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Tensors like `tensors`, or sums of them, in the order of flat vectors."""
+        return [tensor.flatten(1) for tensor in tensors]
 
     def outputs_for(self, x: Tensor) -> Tensor:
         """The last states (K, m, hidden) for samples x (t, K, m, inputs); everything before is kept for `step`."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.errors import ConfigError
-from crosshatch.simulator.local.chain import Chain
+from crosshatch.simulator.local.chain import Layer
 from crosshatch.simulator.local.loop import solve_loop
 from crosshatch.simulator.local.problem import Problem
 from crosshatch.simulator.local.recurrent import Cell
@@ -23,45 +23,42 @@ from crosshatch.simulator.local.stacked import shapes_of, solve_stacked
 Strategy = Literal["auto", "loop", "stacked", "gram"]
 
 _HIDDEN, _ROWS = 32, 256  # units and rows a client up to which the library's LSTM kernel is mostly calls
-_IMAGES = 4  # a client up to which its own convolutions are slower than all clients' together
+_IMAGES = 20  # a client up to which its own convolutions are mostly calls
 _NARROWEST = 4  # a product with fewer outputs waits for memory, and takes as long as one with so many
 
 
 def choose(problem: Problem) -> Literal["loop", "stacked", "gram"]:
-    """The strategy for a silo: stacking for chains and small LSTMs, in Gram form where that is less; else the loop."""
+    """The strategy for a silo: stacked chains, LSTMs and few images, in Gram form where that is less, or the loop."""
     shapes = shapes_of(problem)
     if shapes is None:
         return "loop"
     if isinstance(shapes.front, Cell):
         rows, at_work = problem.parts[0].counts.sum(), np.count_nonzero(problem.parts[0].counts)
         return "stacked" if shapes.front.hidden <= _HIDDEN and rows <= _ROWS * at_work else "loop"
-    if shapes.front is not None:
-        return "gram" if _growing_pays(problem, shapes.block) else "loop"
-    return "gram" if _gram_pays(problem, shapes.block) else "stacked"
+    rows = int(problem.parts[0].counts.max(initial=0))
+    if shapes.front is not None and rows > _IMAGES:
+        return "loop"
+    pays = _gram_pays if shapes.front is None else _growing_pays
+    return "gram" if _takes_gram(problem) and pays(rows, problem.steps, shapes.block[0]) else "stacked"
 
 
-def _growing_pays(problem: Problem, block: Chain) -> bool:
-    """With a few images a client a library's convolutions are mostly calls, and its dense layer is mostly copied.
-
-    That layer stays implicit as long as the rows it is made of are fewer numbers than itself.
-    """
-    if len(problem.parts) > 1 or problem.task.regulariser.l1:
-        return False
-    rows, layer = int(problem.parts[0].counts.max(initial=0)), block[0]
-    return rows <= _IMAGES and rows * problem.steps * (layer.inputs + layer.outputs) < layer.inputs * layer.outputs
+def _takes_gram(problem: Problem) -> bool:
+    return len(problem.parts) == 1 and not problem.task.regulariser.l1
 
 
-def _gram_pays(problem: Problem, block: Chain) -> bool:
+def _gram_pays(rows: int, steps: int, layer: Layer) -> bool:
     """Compare a client's multiplications in the first layer: m rows, d inputs, o outputs, Q steps.
 
     Gram form: m^2 d for the products of its rows, m^2 o a step, and twice m d o; otherwise 2 m d o a step.
     """
-    if len(problem.parts) > 1 or problem.task.regulariser.l1:
-        return False
-    rows, inputs = int(problem.parts[0].counts.max(initial=0)), block[0].inputs
-    outputs = max(block[0].outputs, _NARROWEST)
-    gram = rows * inputs + problem.steps * rows * outputs + 2 * inputs * outputs
-    return gram < 2 * problem.steps * inputs * outputs
+    inputs, outputs = layer.inputs, max(layer.outputs, _NARROWEST)
+    gram = rows * inputs + steps * rows * outputs + 2 * inputs * outputs
+    return gram < 2 * steps * inputs * outputs
+
+
+def _growing_pays(rows: int, steps: int, layer: Layer) -> bool:
+    """Behind convolutions: whether all rows a client's layer is made of are fewer numbers than the layer."""
+    return rows * steps * (layer.inputs + layer.outputs) < layer.inputs * layer.outputs
 
 
 def solve(
@@ -98,12 +95,12 @@ def _shape(problem: Problem, kind: str) -> tuple[object, ...]:
     if shapes is None:
         silo = problem.task.names[problem.silo]
         raise ConfigError(
-            f"run.strategy = {kind!r}: the block of silo '{silo}' is neither a chain of linear layers nor an LSTM: "
+            f"run.strategy = {kind!r}: the block of silo '{silo}' is no chain of linear layers, LSTM or CNN: "
             "use 'auto' or 'loop'"
         )
     if kind == "gram" and isinstance(shapes.front, Cell):
         raise ConfigError(f"run.strategy = 'gram': silo '{problem.task.names[problem.silo]}' has an LSTM: use 'auto'")
-    if kind == "gram" and (len(problem.parts) > 1 or problem.task.regulariser.l1):
+    if kind == "gram" and not _takes_gram(problem):
         raise ConfigError("run.strategy = 'gram' takes one batch a round and no l1: use 'auto' or 'stacked'")
     known = problem.parts[0].known
     holds = problem.task.holds_head(problem.silo)

@@ -27,7 +27,7 @@ from crosshatch.simulator.local.stack import Jobs, Rows, Stack, buckets
 from crosshatch.task.fusion import Head, Sum
 
 _MEMORY = 2**28  # bytes a bucket of recurrent layers may take
-_CACHE = 2**25  # bytes a bucket of convolutions should take
+_CACHE = 2**26  # bytes a bucket of convolutions should take
 
 
 @dataclass(frozen=True)
@@ -120,13 +120,12 @@ class Bucket:
             self.parts = [rows.by_time(shapes.front.steps) for rows in self.parts]
         elif shapes.front is not None:
             self.front = Convolved(shapes.front, stack.start(jobs, slice(ahead)))
+            self.parts = [replace(rows, x=shapes.front.windows(rows.x)) for rows in self.parts]
         self.implicit: Gram | Growing | None = None
         if gram and self.front is None:
             self.implicit = Gram(stack, jobs, block[0], self.parts[0])
         elif gram:
             self.implicit = Growing(stack, jobs, block[0], ahead, self.parts[0], self.problem.steps)
-        if isinstance(shapes.front, Images):
-            self.parts = [replace(rows, x=shapes.front.windows(rows.x)) for rows in self.parts]
         self.chain = block[1:] if gram else block  # what is stacked
         start = stack.start(jobs, slice(ahead + (block[0].size if gram else 0), None))
         self.layers = copies(start, self.chain)
@@ -194,7 +193,7 @@ class Bucket:
 
     def blocks(self) -> Tensor:
         """All blocks (K, p) in the end."""
-        ahead = [] if self.front is None else self.front.flat()
+        ahead = [] if self.front is None else self.front.flat(self.front.tensors)
         middle = [] if self.implicit is None else [tensor.flatten(1) for tensor in self.implicit.weights().tensors()]
         return torch.cat([*ahead, *middle, *(tensor.flatten(1) for tensor in self.behind)], dim=1)
 
@@ -202,12 +201,10 @@ class Bucket:
         """Each problem's sum (problems, p) of its blocks under weights `shares` (K,)."""
         problem = torch.as_tensor(self.stack.problem_of[self.jobs], device=shares.device)
 
-        def add_up(tensors: Sequence[Tensor]) -> list[Tensor]:
-            if not tensors:
-                return []
-            numbers = torch.cat([tensor.flatten(1) for tensor in tensors], dim=1).mul_(shares.unsqueeze(1))
-            return [numbers.new_zeros(len(self.stack.problems), numbers.shape[1]).index_add_(0, problem, numbers)]
+        def add_up(tensor: Tensor) -> Tensor:
+            sums = tensor.new_zeros(len(self.stack.problems), *tensor.shape[1:])
+            return sums.index_add_(0, problem, tensor * shares.view(-1, 1, 1))
 
-        ahead = [] if self.front is None else add_up(self.front.flat())
+        ahead = [] if self.front is None else self.front.flat([add_up(tensor) for tensor in self.front.tensors])
         middle = [] if self.implicit is None else [self.implicit.weighted_sums(shares)]
-        return torch.cat([*ahead, *middle, *add_up(self.behind)], dim=1)
+        return torch.cat([*ahead, *middle, *(add_up(tensor).flatten(1) for tensor in self.behind)], dim=1)
