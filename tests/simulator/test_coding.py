@@ -10,6 +10,7 @@ from crosshatch import wire
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import AnyCodec, ErrorFeedback, Half, Identity, parse_codec
 from crosshatch.data.federated import FederatedData, merge_clients
 from crosshatch.errors import ConfigError
@@ -134,3 +135,20 @@ def test_a_codec_on_the_average_works_in_every_group() -> None:
     alone = [torch.cat(simulate(one_group(both, g), TDCD(2, 0.05), codecs=codecs).weights) for g in (0, 1)]
     torch.testing.assert_close(ours, (8 * alone[0] + 12 * alone[1]) / 20, rtol=0, atol=1e-13)
     assert (ours - torch.cat(simulate(both, algorithm).weights)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(("tiers", "shape"), [("H(2) V(2) H(2)", ()), ("H(4) H(2) V(2) H(2)", (2, 2))])
+def test_the_average_of_the_groups_is_encoded_both_ways(tiers: str, shape: tuple[int, ...]) -> None:
+    """What hubs hold after it are numbers of half precision, and a resumed run goes on with both ways' memories."""
+    data = hospitals([6, 8, 4, 6], shape=shape)
+    for codec in (Half(), parse_codec("ef(half)"), parse_codec("ef(topk(0.5))")):
+        simulator = simulate(data, Tiered(tiers, 0.05), codecs={"average_groups": codec})
+        if isinstance(codec, Half):
+            weights = torch.cat(simulator.weights)
+            assert torch.equal(weights, weights.half().double())
+        again = simulate(data, Tiered(tiers, 0.05), codecs={"average_groups": codec}, rounds=0)
+        again.restore(*simulator.snapshot())
+        for one in (simulator, again):
+            for _ in range(4):
+                one.run_round()
+        assert distance(simulator, again) == 0

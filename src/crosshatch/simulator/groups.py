@@ -133,8 +133,9 @@ class GroupedFederation:
             self._each_hub(mine, like, lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
             arrived: GroupBlocks = blocks
             if not isinstance(blocks, Averages):
-                arrived = tuple(self._arrived(blocks[g], int(g), round) for g in mine)
-            averaged |= dict.fromkeys(mine.tolist(), self._mean(arrived, self.samples[mine]))
+                arrived = tuple(self._arrived(blocks[g], g, f"up {level}", round) for g in mine)
+            mean = self._arrived(self._mean(arrived, self.samples[mine]), int(mine[0]), f"down {level}", round)
+            averaged |= dict.fromkeys(mine.tolist(), mean)
         return tuple(averaged[g] for g in range(len(self.groups)))
 
     def _each_hub(self, groups: Ids, blocks: Blocks, what: Callable[[Traffic, int, Specs], None]) -> None:
@@ -143,10 +144,11 @@ class GroupedFederation:
             for j, weights in enumerate(blocks.base):
                 traffic.note(partial(what, traffic, j, routes.block("average_groups", weights.shape[0])))
 
-    def _arrived(self, blocks: Blocks, group: int, round: int) -> Blocks:
-        """What the server gets of a group's blocks."""
-        coding = self.groups[group].coding
-        return Blocks(tuple(coding.vector("average_groups", str(j), w, round=round) for j, w in enumerate(blocks.base)))
+    def _arrived(self, blocks: Blocks, group: int, way: str, round: int) -> Blocks:
+        """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
+        code = self.groups[group].coding.vector
+        base = enumerate(blocks.base)
+        return Blocks(tuple(code("average_groups", f"{j} {way}", weights, round=round) for j, weights in base))
 
     def _meet(self, groups: Ids | None = None) -> None:
         """The server waits for the last hub; nobody goes on before."""

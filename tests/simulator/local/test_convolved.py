@@ -117,8 +117,9 @@ def test_frozen_hooked_and_repeated_layers_are_left_to_the_loop() -> None:
         assert as_convolved(module, (1, 4, 4)) is None
 
 
-def test_images_are_cut_to_fit_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosshatch.simulator.local.stacked._CACHE", 20_000)
+@pytest.mark.parametrize(("name", "room"), [("_CACHE", 20_000), ("_MEMORY", 1_000)])
+def test_images_are_cut_to_fit_memory(monkeypatch: pytest.MonkeyPatch, name: str, room: int) -> None:
+    monkeypatch.setattr(f"crosshatch.simulator.local.stacked.{name}", room)
     several = [draw_problem(seed, kind="cnn", clients=9) for seed in (5, 6)]
     weights = [torch.rand(9, dtype=torch.float64) for _ in several]
     for strategy in BOTH:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from crosshatch.simulator.local.recurrent import Cell, Recurrent, as_recurrent
 from crosshatch.simulator.local.stack import Jobs, Rows, Stack, buckets
 from crosshatch.task.fusion import Head, Sum
 
-_MEMORY = 2**28  # bytes a bucket of recurrent layers may take
+_MEMORY = 2**28  # bytes a bucket of recurrent layers, or of blocks behind convolutions, may take
 _CACHE = 2**26  # bytes a bucket of convolutions should take
 
 
@@ -62,7 +63,7 @@ def solve_stacked(
     groups = buckets(stack.most_rows)
     alone = 1  # small products: torch's own threads do
     if shapes.front is not None:
-        groups, alone = _pieces(groups, stack.most_rows, shapes.front, threads), threads
+        groups, alone = _pieces(stack, groups, shapes.front, threads), threads
     done = run_all([partial(_run, stack, shapes, jobs, gram) for jobs in groups], threads=alone)
     for bucket, jobs in zip(done, groups, strict=True):
         own = shares.index_select(0, torch.as_tensor(jobs, device=shares.device))
@@ -76,14 +77,14 @@ def solve_stacked(
     return totals
 
 
-def _pieces(groups: Sequence[Jobs], rows: Jobs, front: Cell | Images, threads: int) -> list[Jobs]:
+def _pieces(stack: Stack, groups: Sequence[Jobs], front: Cell | Images, threads: int) -> list[Jobs]:
     """Buckets cut so that every thread has some of each, and none takes too much memory."""
     pieces = []
-    room = _MEMORY if isinstance(front, Cell) else _CACHE
+    blocks = 4 * stack.problems[0].start.shape[-1] / _MEMORY
     for jobs in groups:
-        memory = len(jobs) * front.memory(int(rows[jobs].max()))
-        count = min(threads * -(-memory // (room * threads)), len(jobs))
-        pieces += np.array_split(jobs, count)
+        values = front.memory(int(stack.most_rows[jobs].max())) / (_MEMORY if isinstance(front, Cell) else _CACHE)
+        count = threads * ceil(len(jobs) * max(values, blocks) / threads)
+        pieces += np.array_split(jobs, min(count, len(jobs)))
     return pieces
 
 
