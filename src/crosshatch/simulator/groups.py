@@ -133,7 +133,7 @@ class GroupedFederation:
             self._each_hub(mine, like, lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
             arrived: GroupBlocks = blocks
             if not isinstance(blocks, Averages):
-                arrived = tuple(self._arrived(blocks[g], g, f"up {level}", round) for g in mine)
+                arrived = tuple(self._arrived(blocks[g], g, f"up {level}", round) for g in mine.tolist())
             mean = self._arrived(self._mean(arrived, self.samples[mine]), int(mine[0]), f"down {level}", round)
             averaged |= dict.fromkeys(mine.tolist(), mean)
         return tuple(averaged[g] for g in range(len(self.groups)))
