@@ -1,8 +1,8 @@
 """The image setting of the HSGD paper: 10 groups of a hospital and 3,458 devices, 1% of them at work, a CNN each.
 
 A device holds one image part, and the two CNNs meet in a trained head at the hospital. Central training takes the same
-number of samples, 10 x 35, in one batch or in pieces. The paper's own setting is P = Q = 1; with more local steps
-every device goes its own way with a single image, which no batched kernel serves well, and the table shows that too.
+number of samples, 10 x 35, in one batch or in pieces. The paper's own setting is P = Q = 1, one step from a common
+start; with more steps every device goes its own way with a single image, the harder case, and the table shows that too.
 """
 
 from __future__ import annotations
