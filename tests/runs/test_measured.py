@@ -86,3 +86,19 @@ def test_a_resumed_run_does_not_measure_again(
 def test_refused(algorithm: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         make(hsgd(**algorithm))
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"codecs": {"average_groups": "half"}}, "codecs.average_groups: this run has no such exchange"),
+        ({"algorithm": {"batch_size": 10**6}}, "batch_size = 1000000: more than the"),
+    ],
+)
+def test_what_is_refused_is_refused_before_the_trials(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, tables: dict[str, dict[str, Any]], said: str
+) -> None:
+    monkeypatch.setattr(measured, "best_of", None)
+    algorithm = {"local_steps": "measure"} | tables.get("algorithm", {})
+    with pytest.raises(ConfigError, match=said):
+        prepare(make_config(**(tables | {"algorithm": algorithm})), folder=None)

@@ -56,13 +56,13 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
         measured = _measure_step(config, data, task) if step_seconds is None else step_seconds
         config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
     simulate = partial(_simulator, config, data=data, task=task)
-    config = measure(choose(config, data, task, simulate), simulate)
-    simulator = _simulator(config, config.algorithm, data, task)
+    simulator = simulate(config.algorithm)
     _check_codecs(config, simulator)
     batch_size = getattr(config.algorithm, "batch_size", None)
     if batch_size is not None and isinstance(simulator.course, VerticalCourse):
         simulator.course.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
-    return Prepared(config, simulator)
+    chosen = measure(choose(config, data, task, simulate), simulate)  # may take a while
+    return Prepared(chosen, simulator if chosen is config else simulate(chosen.algorithm))
 
 
 def _simulator(config: Config, algorithm: AnyAlgorithm, data: FederatedData, task: Task) -> Simulator:
