@@ -247,6 +247,7 @@ def test_federations_that_cannot_be(federation: dict[str, Any], message: str) ->
         ({"split": "patches", "patches": (9, 1)}, "a patch would have no pixels"),
         ({"split": "patches", "patches": (0, 2)}, "at least one silo"),
         ({"silos": 9}, "a patch would have no pixels"),
+        ({"patches": (2, 3)}, r"federation.patches = \[2, 3\], but split = 'columns'"),
     ],
 )
 def test_images_that_cannot_be_divided_so(federation: dict[str, Any], message: str) -> None:

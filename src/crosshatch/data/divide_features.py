@@ -28,6 +28,11 @@ def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
         raise PartitionError(
             f"federation.labels = '{federation.labels}' is no silo: use 'shared' or one of {', '.join(names)}"
         )
+    if federation.split != "patches" and federation.patches != FederationSettings.patches:
+        raise PartitionError(
+            f"federation.patches = {list(federation.patches)}, but split = '{federation.split}': set split = 'patches', "
+            "or leave it out"
+        )
     return silos
 
 
