@@ -30,8 +30,8 @@ def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
         )
     if federation.split != "patches" and federation.patches != FederationSettings.patches:
         raise PartitionError(
-            f"federation.patches = {list(federation.patches)}, but split = '{federation.split}': set split = 'patches', "
-            "or leave it out"
+            f"federation.patches = {list(federation.patches)}, but split = '{federation.split}': "
+            "set split = 'patches', or leave it out"
         )
     return silos
 
