@@ -117,6 +117,28 @@ class Forgetful(HSGD):
         return fed.average_groups(blocks, round=r) if r % 2 else blocks
 
 
+@dataclass(frozen=True)
+class Hasty(HSGD):
+    """Says it takes one step, and takes as many as asked for, some of them from where it has got to."""
+
+    steps: tuple[int, ...] = (1,)
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        batch = fed.select(self.fraction, round=r)
+        frozen = fed.share(fed.embed(blocks, batch), batch)
+        for steps in self.steps:
+            blocks = fed.descend(blocks, batch, frozen, steps=steps, step_size=0.1)
+        return fed.average_groups(fed.average(blocks, batch, weights="at_work"), round=r)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "convolution"])
+@pytest.mark.parametrize("steps", [(3,), (1, 1), (2, 1)])
+def test_more_than_the_one_step(kind: str, steps: tuple[int, ...]) -> None:
+    one, algorithm = task(kind, "head"), Hasty(1, 1, 0.1, 0.4, steps)
+    together, apart = (run(DATA, one, algorithm, together=which) for which in (True, False))
+    torch.testing.assert_close(torch.cat(together.weights), torch.cat(apart.weights), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["mlp", "convolution"])
 def test_groups_that_are_not_averaged_keep_their_own(kind: str, passes: list[int]) -> None:
     one = task(kind, "head")

@@ -56,9 +56,11 @@ class Averages:
     @property
     def joint(self) -> bool:
         """Whether all groups go back from the same passes."""
-        joints = [[p.passes and p.passes.joint for p in moved.problems.values()] for moved in self._moved]
-        return all(one is not None for one in joints[0]) and all(
-            theirs is ours for one in joints for theirs, ours in zip(one, joints[0], strict=True)
+        firsts = [problem.passes and problem.passes.joint for problem in self._moved[0].problems.values()]
+        return None not in firsts and all(
+            problem.starts_from_passes and problem.passes is not None and problem.passes.joint is first
+            for moved in self._moved
+            for problem, first in zip(moved.problems.values(), firsts, strict=True)
         )
 
     def each(self) -> tuple[Blocks, ...]:
