@@ -102,6 +102,23 @@ def test_hsgd_follows_the_paper(p: int, q: int, per_device: int, everybody: bool
     torch.testing.assert_close(torch.cat(ours.weights), wanted, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (2, 2), (4, 2)])
+def test_a_group_with_a_single_device(p: int, q: int) -> None:
+    data = hospitals([1, 8, 5])
+    chosen = [data.silos[1].owners] * 4
+    ours = simulate(data, HSGD(p, q, 0.05), rounds=4)
+    wanted = naive_hsgd(data, p, q, 0.05, 4 * q, chosen)
+    torch.testing.assert_close(torch.cat(ours.weights), wanted, rtol=0, atol=1e-10)
+    assert ours.meter.exchanges["average"][1] == 4 * (8 + 5)  # who is alone has nobody to send to
+
+
+def test_pairs_alone_in_their_groups_meet_at_the_server() -> None:
+    data = hospitals([1, 1, 1])
+    ours = simulate(data, JFL(1, 0.1))
+    assert distance(ours, simulate(data, Central(1, 0.1))) < 1e-14
+    assert ours.meter.exchanges["average"][1] == 4 * 2 * 3
+
+
 def test_one_group_and_equal_intervals_is_tdcd_with_a_head() -> None:
     data = hospitals([20])
     assert distance(simulate(data, HSGD(3, 3, 0.1)), simulate(data, TDCD(3, 0.1))) == 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from crosshatch import wire
+from crosshatch.algorithms.central import Central
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
@@ -132,7 +135,7 @@ def test_a_codec_on_the_average_works_in_every_group() -> None:
     algorithm, codecs = HSGD(100, 2, 0.05), {"average": parse_codec("topk(0.3)")}
     both = hospitals([8, 12])
     ours = torch.cat(simulate(both, algorithm, codecs=codecs).weights)
-    alone = [torch.cat(simulate(one_group(both, g), TDCD(2, 0.05), codecs=codecs).weights) for g in (0, 1)]
+    alone = [torch.cat(simulate(one_group(both, g), algorithm, codecs=codecs).weights) for g in (0, 1)]
     torch.testing.assert_close(ours, (8 * alone[0] + 12 * alone[1]) / 20, rtol=0, atol=1e-13)
     assert (ours - torch.cat(simulate(both, algorithm).weights)).abs().max() > 1e-3
 
@@ -152,3 +155,24 @@ def test_the_average_of_the_groups_is_encoded_both_ways(tiers: str, shape: tuple
             for _ in range(4):
                 one.run_round()
         assert distance(simulator, again) == 0
+
+
+@pytest.mark.parametrize("branches", [(), (2,)])
+def test_what_does_not_travel_is_not_encoded(branches: tuple[int, ...]) -> None:
+    """A hospital is one party: its block stays where it is. The devices' blocks travel."""
+    data = replace(hospitals([8, 12]), branches=branches)
+    tiers = "H(2) V(2) H(2) H(1)" if branches else "H(2) V(2) H(2)"
+    plain, coded = (
+        simulate(data, Tiered(tiers, 0.05), rounds=1, codecs=codecs) for codecs in ({}, {"average": Half()})
+    )
+    assert torch.equal(plain.weights[0], coded.weights[0])
+    assert not torch.equal(plain.weights[1], coded.weights[1])
+    still = simulate(data, Tiered(tiers, 1e-12), rounds=1, codecs={"broadcast": Half()})
+    hospital, devices = model().to("cpu", torch.float64).initial()
+    torch.testing.assert_close(still.weights[0], hospital, rtol=0, atol=1e-9)
+    torch.testing.assert_close(still.weights[1], devices.half().double(), rtol=0, atol=1e-9)
+
+
+def test_central_training_sends_nothing_to_encode() -> None:
+    plain, coded = (simulate(ONE, Central(1, 0.1), codecs=codecs) for codecs in ({}, everywhere(Half())))
+    assert distance(plain, coded) == 0

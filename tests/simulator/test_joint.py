@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -131,6 +132,33 @@ class Hasty(HSGD):
         return fed.average_groups(fed.average(blocks, batch, weights="at_work"), round=r)
 
 
+@dataclass(frozen=True)
+class Piecemeal(HSGD):
+    """Averages the clients between its steps, and takes all silos at once or one after the other."""
+
+    at_once: bool = True
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        batch = fed.select(self.fraction, round=r)
+        embeddings = fed.embed(blocks, batch)
+        for silo in (0, 1):
+            to = None if self.at_once else silo
+            frozen = fed.share(embeddings, batch, to=to)
+            blocks = fed.descend(blocks, batch, frozen, steps=1, step_size=0.1, only=to)
+            blocks = fed.average(blocks, batch, weights="at_work")
+            if to == 0:
+                embeddings = fed.embed(blocks, batch, only=0, known=embeddings)
+        return fed.average_groups(blocks, round=r)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "convolution"])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_averages_in_between(kind: str, at_once: bool) -> None:
+    one, algorithm = task(kind, "head"), Piecemeal(1, 1, 0.1, 0.4, at_once)
+    together, apart = (run(DATA, one, algorithm, together=which) for which in (True, False))
+    torch.testing.assert_close(torch.cat(together.weights), torch.cat(apart.weights), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["mlp", "convolution"])
 @pytest.mark.parametrize("steps", [(3,), (1, 1), (2, 1)])
 def test_more_than_the_one_step(kind: str, steps: tuple[int, ...]) -> None:
@@ -165,3 +193,18 @@ def test_threads_share_a_joint_pass(passes: list[int]) -> None:
     single, double = (run(DATA, one, HSGD(1, 1, 0.1, 0.4), together=True, threads=threads) for threads in (1, 2))
     assert passes == [3] * 8
     torch.testing.assert_close(torch.cat(single.weights), torch.cat(double.weights), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("after", range(5))
+def test_regions_go_on_from_a_checkpoint_to_the_same_bits(after: int) -> None:
+    data = hospitals([6, 8, 4, 6], per_device=2, shape=(2, 2))
+    algorithm = Tiered("H(8) H(4) V(2) H(2)", 0.1, fraction=0.6, weights="at_work")
+    make = partial(Simulator, data, model(), algorithm, seed=3, strategy="gram", threads=1)
+    straight, first, second = make(), make(), make()
+    for simulator, rounds in ((straight, 6), (first, after)):
+        for _ in range(rounds):
+            simulator.run_round()
+    second.restore(*first.snapshot())
+    for _ in range(6 - after):
+        second.run_round()
+    assert all(map(torch.equal, straight.weights, second.weights))

@@ -114,7 +114,7 @@ def _one(
         traffic,
         source,
         widths,
-        Coding(engine.codecs, seed, len(data.y_train)),
+        Coding({} if central else engine.codecs, seed, len(data.y_train), frozenset() if pairs else single),
         strategy=engine.strategy,
         threads=engine.threads,
         keep_passes=algorithm.local_steps == 1 or central,

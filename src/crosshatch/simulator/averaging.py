@@ -50,6 +50,9 @@ def coded_sums(
     assert blocks.moved is not None
     sums = {}
     for j, rows in blocks.moved.rows().items():
+        if not coding.travels("average", j):
+            sums[j] = shares[j].to(rows) @ rows
+            continue
         base = blocks.base[j]
         arrived = coding.vectors("average", str(j), rows - base, batch.clients[j], clients[j], round=batch.round)
         sums[j] = shares[j].to(rows) @ (arrived + base)

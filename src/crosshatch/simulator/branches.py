@@ -79,7 +79,7 @@ class Branches:
             own = torch.as_tensor(self.of(j, clients, self.deepest))
             before = blocks.branches[j] if blocks.branches else blocks.base[j].expand(self.count(self.deepest), -1)
             start = before.index_select(0, own)
-            if "average" in coding.codecs:
+            if coding.travels("average", j):
                 moves = coding.vectors("average", str(j), rows - start, clients, self.clients[j], round=batch.round)
                 rows = start + moves
             everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
@@ -104,19 +104,19 @@ class Branches:
     def broadcast(self, blocks: Blocks, batch: Batch, coding: Coding, depth: int) -> Blocks:
         """What arrives of the blocks at the nodes of a depth, which send them to everybody below."""
         if depth == 0:
-            return Blocks(self._coded(blocks.base, coding, batch.round))
+            return Blocks(coding.broadcast(blocks.base, batch.round))
         ids = np.arange(self.count(depth))
         first = np.searchsorted(self.above(depth), ids)  # all branches under a node have its block
         sent = []
         for j, rows in enumerate(blocks.branches):
+            if not coding.travels("broadcast", j):
+                sent.append(rows)
+                continue
             at_nodes = rows.index_select(0, torch.as_tensor(first))
             name = f"{j} at depth {depth}"
             arrived = coding.vectors("broadcast", name, at_nodes, ids, len(ids), round=batch.round)
             sent.append(arrived.index_select(0, torch.as_tensor(self.above(depth))))
         return Blocks(blocks.base, branches=tuple(sent))
-
-    def _coded(self, base: Sequence[Tensor], coding: Coding, round: int) -> tuple[Tensor, ...]:
-        return tuple(coding.vector("broadcast", str(j), weights, round=round) for j, weights in enumerate(base))
 
 
 @dataclass(frozen=True)

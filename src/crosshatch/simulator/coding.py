@@ -27,6 +27,7 @@ class Coding:
     codecs: Mapping[str, AnyCodec]
     seed: int
     samples: int
+    one_party: frozenset[int] = frozenset()  # silos without links inside: their blocks stay where they are
     _channels: dict[str, Channel] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -34,6 +35,10 @@ class Coding:
         for exchange in self.codecs:
             if exchange not in CODED:
                 raise ConfigError(f"codecs has {exchange!r}: the exchanges are {', '.join(CODED)}")
+
+    def travels(self, exchange: str, silo: int) -> bool:
+        """Whether a silo's block goes through a codec in `broadcast` or `average`."""
+        return exchange in self.codecs and silo not in self.one_party
 
     def embeddings(
         self, exchange: str, name: str, rows: Sequence[Tensor], batch: Batch, sender: int, *, step: int = 0
@@ -61,6 +66,13 @@ class Coding:
     def vector(self, exchange: str, name: str, row: Tensor, *, round: int) -> Tensor:
         """What arrives of one vector (p,) from a party with a channel of its own."""
         return self.vectors(exchange, name, row.unsqueeze(0), np.zeros(1, dtype=np.int64), 1, round=round).squeeze(0)
+
+    def broadcast(self, base: Sequence[Tensor], round: int) -> tuple[Tensor, ...]:
+        """What clients get of the hubs' blocks."""
+        return tuple(
+            self.vector("broadcast", str(j), weights, round=round) if self.travels("broadcast", j) else weights
+            for j, weights in enumerate(base)
+        )
 
     def vectors(self, exchange: str, name: str, rows: Tensor, ids: Ids, senders: int, *, round: int) -> Tensor:
         """What arrives of vectors (n, p), one message each, sent by parties numbered `ids` of `senders`."""

@@ -113,10 +113,12 @@ class VerticalCourse:
         """There is no graph."""
 
     def snapshot(self) -> dict[str, Tensor]:
-        """Blocks and clocks of all groups; blocks are left out where they are those of the first group."""
-        tensors: dict[str, Tensor] = {}
+        """Blocks and clocks of all groups; blocks that groups have in common once, `holders` says which."""
+        ids = [id(blocks) for blocks in self.blocks]
+        holders = [ids.index(one) for one in ids]
+        tensors: dict[str, Tensor] = {"holders": torch.tensor(holders)}
         for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):
-            if g == 0 or blocks is not self.blocks[0]:
+            if holders[g] == g:
                 tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
             tensors[f"hubs.{g}"] = torch.as_tensor(group.traffic.clocks.hubs.copy())
             tensors |= {f"codec.{g}.{name}": memory for name, memory in group.coding.snapshot().items()}
@@ -125,13 +127,14 @@ class VerticalCourse:
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Blocks and clocks of all groups."""
         restored: list[Blocks] = []
+        holders = tensors["holders"].tolist() if "holders" in tensors else list(range(len(self.groups)))
         for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):
-            if f"block.{g}.0" in tensors:
+            if holders[g] == g:
                 base = tuple(tensors[f"block.{g}.{j}"].to(like).clone() for j, like in enumerate(blocks.base))
                 assert [b.shape for b in base] == [like.shape for like in blocks.base]
                 restored.append(Blocks(base))
             else:
-                restored.append(restored[0])
+                restored.append(restored[holders[g]])
             group.traffic.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
             mine = f"codec.{g}."
             group.coding.restore({k.removeprefix(mine): t for k, t in tensors.items() if k.startswith(mine)})

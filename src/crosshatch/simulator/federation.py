@@ -150,10 +150,7 @@ class SimulatedFederation:
         self.traffic.note(lambda: self.routes.blocks_down(batch, sizes, within))
         if "broadcast" not in self.coding.codecs:
             return Blocks(blocks.base)
-        code = self.coding.vector
-        return Blocks(
-            tuple(code("broadcast", str(j), weights, round=batch.round) for j, weights in enumerate(blocks.base))
-        )
+        return Blocks(self.coding.broadcast(blocks.base, batch.round))
 
     def average(
         self,
@@ -279,9 +276,14 @@ class SimulatedFederation:
             return blocks.base[silo]
         return self.branches.starts(blocks, silo, batch.clients[silo])
 
+    @cached_property
+    def settles(self) -> bool:
+        """Whether nobody is averaged with in here; pairs of a device and its hospital are, by the server."""
+        return len(self.traffic.single) == len(self.silos) and not self.traffic.together
+
     def _settle(self, blocks: Blocks) -> Blocks:
         """Where every silo is one party there is nobody to average with: the client's block is the hub's."""
-        if blocks.moved is None or len(self.traffic.single) < len(self.silos):
+        if blocks.moved is None or not self.settles:
             return blocks
         sums = blocks.moved.sums({j: torch.ones(1, dtype=torch.float64) for j in blocks.moved.problems})
         return Blocks(tuple(sums.get(j, weights) for j, weights in enumerate(blocks.base)))

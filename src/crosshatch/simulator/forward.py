@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from math import ceil
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,10 +18,9 @@ from crosshatch.simulator.local.layers import forward as forward_chain
 from crosshatch.simulator.local.layers import split
 from crosshatch.simulator.local.modules import call_with, evaluating, leaves
 from crosshatch.simulator.local.pool import run_all
-from crosshatch.simulator.local.problem import Passes, Pile
+from crosshatch.simulator.local.problem import Passes, Pile, in_pieces
 from crosshatch.task.task import Task
 
-_PIECE = 512  # rows of a piece for modules other than chains: memory stays bounded, and threads have work
 _KEPT = 2**30  # bytes of activations kept for a backward pass, a silo; beyond, the forward pass is repeated
 
 _SMALL = 2**24  # bytes
@@ -85,8 +83,7 @@ def _in_pieces(
 ) -> tuple[Tensor, Passes | None]:
     block = task.blocks[silo]
     parameters = leaves(block, task.split(silo, weights)[0])
-    size = max(1, ceil(len(x) / max(1, round(len(x) / _PIECE))))
-    slices = [slice(low, min(low + size, len(x))) for low in range(0, len(x), size)]
+    slices = in_pieces(len(x))
 
     def run(rows: slice, kept: bool) -> Tensor:
         with torch.set_grad_enabled(kept):

@@ -68,7 +68,7 @@ class GroupedFederation:
         """Whether one pass over all groups can stand for one in each; the proximal step is not linear."""
         one = self.groups[0]
         plain = not (one.coding.codecs or one.branches or one.task.regulariser.l1)
-        return self.one_step and plain and not self._random
+        return self.one_step and plain and not self._random and not any(group.settles for group in self.groups)
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> tuple[Batch, ...]:
         """`size` samples in every group."""
@@ -96,23 +96,33 @@ class GroupedFederation:
     ) -> GroupBlocks:
         """Clients to hub in every group, the local steps of all groups computed in one go."""
         now = self.now(blocks)
-        if any(one.moved is None for one in now):
-            return now
         averaged: GroupBlocks
         if self.groups[0].branches is not None or "average" in self.groups[0].coding.codecs:
             averaged = self._each(
                 lambda group, g: group.average(now[g], batch[g], weights=weights, within=within, depth=depth)
             )
         else:
-            self._each(lambda group, g: group.note_average(now[g], batch[g], within))
-            averaged = Averages(self.groups, now, batch, weights)
-            if not averaged.joint:
-                averaged = averaged.each()
+            averaged = self._average(now, batch, weights, within)
         if within == "silo":
             return averaged
         self._meet()
         at_work = np.array([max(len(clients) for clients in one.clients) for one in batch])
         return (self._mean(averaged, at_work),) * len(self.groups)
+
+    def _average(
+        self, blocks: tuple[Blocks, ...], batch: tuple[Batch, ...], weights: ClientWeights, within: Within
+    ) -> GroupBlocks:
+        """Of the groups with somebody to average with; the others are as they should be."""
+        busy = [g for g, one in enumerate(blocks) if one.moved is not None]
+        for g in busy:
+            self.groups[g].note_average(blocks[g], batch[g], within)
+        averages = Averages(
+            [self.groups[g] for g in busy], [blocks[g] for g in busy], [batch[g] for g in busy], weights
+        )
+        if len(busy) == len(blocks) and averages.joint:
+            return averages
+        done = dict(zip(busy, averages.each(), strict=True)) if busy else {}
+        return tuple(done.get(g, one) for g, one in enumerate(blocks))
 
     def now(self, blocks: GroupBlocks) -> tuple[Blocks, ...]:
         """The groups' blocks, computed if they were not yet."""

@@ -57,10 +57,14 @@ class Averages:
     def joint(self) -> bool:
         """Whether all groups go back from the same passes."""
         firsts = [problem.passes and problem.passes.joint for problem in self._moved[0].problems.values()]
-        return None not in firsts and all(
-            problem.starts_from_passes and problem.passes is not None and problem.passes.joint is first
-            for moved in self._moved
-            for problem, first in zip(moved.problems.values(), firsts, strict=True)
+        return (
+            None not in firsts
+            and all(one.base is self.blocks[0].base for one in self.blocks)
+            and all(
+                problem.starts_from_passes and problem.passes is not None and problem.passes.joint is first
+                for moved in self._moved
+                for problem, first in zip(moved.problems.values(), firsts, strict=True)
+            )
         )
 
     def each(self) -> tuple[Blocks, ...]:

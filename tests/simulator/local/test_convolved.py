@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from crosshatch.simulator.local.convolved import as_convolved
 from crosshatch.simulator.local.problem import Known, Part, Problem
 from crosshatch.simulator.local.solve import Strategy, choose, solve
+from crosshatch.simulator.local.stacked import Bucket
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
@@ -80,6 +82,8 @@ def test_the_rule_goes_by_images_a_client_and_steps() -> None:
     few = problem(module, torch.randn(21, 1, 8, 8), [1] * 21, steps=2)
     assert choose(few) == "gram"
     assert choose(replace(few, steps=1000)) == "stacked"
+    large = problem(CNN((1, 8, 8), 1, channels=64, dense=1000), torch.randn(3, 1, 8, 8), [1] * 3, steps=1000)
+    assert choose(large) == "loop"
     assert choose(problem(module, torch.randn(21, 1, 8, 8), [21])) == "loop"
 
 
@@ -127,3 +131,22 @@ def test_images_are_cut_to_fit_memory(monkeypatch: pytest.MonkeyPatch, name: str
             sums = solve(several, weights, keep=False, strategy=strategy, threads=threads)
             for found, one, shares in zip(sums, several, weights, strict=True):
                 torch.testing.assert_close(found, shares @ naive_blocks(one), rtol=1e-10, atol=1e-10)
+
+
+def test_buckets_do_not_outlive_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosshatch.simulator.local.stacked._CACHE", 20_000)
+    alive: WeakSet[Bucket] = WeakSet()
+    most = []
+    run = Bucket.run
+
+    def watched(self: Bucket) -> None:
+        alive.add(self)
+        most.append(len(alive))
+        run(self)
+
+    monkeypatch.setattr(Bucket, "run", watched)
+    one = draw_problem(5, kind="cnn", clients=20)
+    for strategy in BOTH:
+        solve([one], [torch.ones(20)], keep=False, strategy=strategy, threads=1)
+    assert len(most) > 4
+    assert max(most) == 1

@@ -216,7 +216,7 @@ def test_evaluation_leaves_every_mode_as_it_was() -> None:
 
 def test_passes_too_large_to_keep_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosshatch.simulator.forward._KEPT", 1)
-    monkeypatch.setattr("crosshatch.simulator.forward._PIECE", 2)
+    monkeypatch.setattr("crosshatch.simulator.local.problem._PIECE", 2)
     problem = problem_of(Gated(1).double(), steps=1)
     _, passes = forward(problem.task, 0, problem.start, problem.parts[0].x, keep=True, threads=2, seed=(0,))
     assert passes is not None

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from weakref import WeakKeyDictionary
 
 import torch
@@ -64,10 +65,10 @@ class Images:
             found.append(one.pooled(*found[-1]))
         return found
 
-    def memory(self, rows: int) -> int:
-        """Bytes a client with so many rows takes, about."""
+    def numbers(self, rows: int) -> int:
+        """Numbers at work for a client with so many rows, about."""
         values = sum(3 * h * w * one.outputs for one, (h, w) in zip(self.filters, self.pixels, strict=False))
-        return 4 * (rows * values + 2 * self.size)
+        return rows * (values + _TAPS * prod(self.shape)) + 2 * self.size
 
     def windows(self, x: Tensor) -> Tensor:
         """Samples (K, m, ...) as what the first convolution sees of them: (K, m height width, 9 channels)."""

@@ -69,13 +69,13 @@ class Implicit:
         return weights
 
     def weighted_sums(self, shares: Tensor) -> Tensor:
-        """Each problem's sum (problems, size) of the layers under weights `shares` (K,)."""
-        sums = shares.new_zeros(len(self.stack.problems), self.layer.size)
+        """The sum of the layers under weights `shares` (K,), of each problem that has jobs here: (problems, size)."""
+        sums = []
         for mine in self.stack.by_problem(self.jobs):
             start = self.stack.problems[mine.problem].start
             own_start = start if start.dim() == 1 else start.index_select(0, mine.clients)
-            sums[mine.problem] = self._weighted_sum(shares[mine.where], mine.where, own_start[..., self.where])
-        return sums
+            sums.append(self._weighted_sum(shares[mine.where], mine.where, own_start[..., self.where]))
+        return torch.stack(sums)
 
     def _weighted_sum(self, shares: Tensor, where: slice, start: Tensor) -> Tensor:
         """Of one problem's jobs: a product over all their rows; `start` (size,) or (K, size)."""

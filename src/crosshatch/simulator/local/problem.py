@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from torch import Tensor
 
 from crosshatch.simulator.local.chain import Chain
 from crosshatch.task.task import Task
+
+_PIECE = 512  # rows
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,12 @@ class Problem:
         return values.mean() if weights is None else values @ weights
 
 
+def in_pieces(rows: int) -> list[slice]:
+    """Rows cut for modules other than chains: memory stays bounded, and threads have work."""
+    size = max(1, ceil(rows / max(1, round(rows / _PIECE))))
+    return [slice(low, min(low + size, rows)) for low in range(0, rows, size)]
+
+
 @dataclass(frozen=True)
 class Passes:
     """A forward pass kept for its backward, under the weights `start`.
@@ -168,7 +177,7 @@ class Joint:
         """That of some rows: to go back from those alone, a chain has what it takes, other modules pass once more."""
         whole = self.passes
         pile = None if whole.pile is None else whole.pile.of(rows)
-        pieces = () if pile is not None else ((slice(0, rows.stop - rows.start), None),)
+        pieces = () if pile is not None else tuple((piece, None) for piece in in_pieces(rows.stop - rows.start))
         return Passes(whole.start, whole.leaves, pieces, pile, whole.place, self)
 
 

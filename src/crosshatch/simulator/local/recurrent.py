@@ -32,9 +32,9 @@ class Cell:
         """Numbers in the layer: both matrices, then both biases."""
         return 4 * self.hidden * (self.inputs + self.hidden + 2)
 
-    def memory(self, rows: int) -> int:
-        """Bytes a client with so many rows takes, about."""
-        return 32 * self.hidden * self.steps * rows
+    def numbers(self, rows: int) -> int:
+        """Numbers at work for a client with so many rows, about."""
+        return 8 * self.hidden * self.steps * rows
 
 
 def as_recurrent(module: nn.Module) -> tuple[Cell, Chain] | None:

@@ -24,6 +24,7 @@ Strategy = Literal["auto", "loop", "stacked", "gram"]
 
 _HIDDEN, _ROWS = 32, 256  # units and rows a client up to which the library's LSTM kernel is mostly calls
 _IMAGES = 20  # a client up to which its own convolutions are mostly calls
+_COPIED = 2**17  # numbers behind convolutions beyond which copies of them for all clients cost more than calls
 _NARROWEST = 4  # a product with fewer outputs waits for memory, and takes as long as one with so many
 
 
@@ -39,7 +40,9 @@ def choose(problem: Problem) -> Literal["loop", "stacked", "gram"]:
     if shapes.front is not None and rows > _IMAGES:
         return "loop"
     pays = _gram_pays if shapes.front is None else _growing_pays
-    return "gram" if _takes_gram(problem) and pays(rows, problem.steps, shapes.block[0]) else "stacked"
+    if _takes_gram(problem) and pays(rows, problem.steps, shapes.block[0]):
+        return "gram"
+    return "loop" if shapes.front is not None and problem.start.shape[-1] > _COPIED else "stacked"
 
 
 def _takes_gram(problem: Problem) -> bool:

@@ -24,7 +24,7 @@ from crosshatch.simulator.local.layers import step as descend
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Problem
 from crosshatch.simulator.local.recurrent import Cell, Recurrent, as_recurrent
-from crosshatch.simulator.local.stack import Jobs, Rows, Stack, buckets
+from crosshatch.simulator.local.stack import Jobs, Mine, Rows, Stack, buckets
 from crosshatch.task.fusion import Head, Sum
 
 _MEMORY = 2**28  # bytes a bucket of recurrent layers, or of blocks behind convolutions, may take
@@ -63,35 +63,49 @@ def solve_stacked(
     groups = buckets(stack.most_rows)
     alone = 1  # small products: torch's own threads do
     if shapes.front is not None:
-        groups, alone = _pieces(stack, groups, shapes.front, threads), threads
-    done = run_all([partial(_run, stack, shapes, jobs, gram) for jobs in groups], threads=alone)
-    for bucket, jobs in zip(done, groups, strict=True):
-        own = shares.index_select(0, torch.as_tensor(jobs, device=shares.device))
-        if keep:
-            blocks = bucket.blocks()
-            for mine in stack.by_problem(jobs):
-                totals[mine.problem][mine.clients] = blocks[mine.where]
-        else:
-            for total, change in zip(totals, bucket.weighted_sums(own), strict=True):
-                total += change
+        groups, alone = _pieces(stack, groups, shapes, gram, threads), threads
+    done = run_all(
+        [partial(_run, stack, shapes, jobs, gram, None if keep else shares) for jobs in groups], threads=alone
+    )
+    for found in done:
+        for mine, result in found:
+            if keep:
+                totals[mine.problem][mine.clients] = result
+            else:
+                totals[mine.problem] += result
     return totals
 
 
-def _pieces(stack: Stack, groups: Sequence[Jobs], front: Cell | Images, threads: int) -> list[Jobs]:
+def _pieces(stack: Stack, groups: Sequence[Jobs], shapes: Shapes, gram: bool, threads: int) -> list[Jobs]:
     """Buckets cut so that every thread has some of each, and none takes too much memory."""
     pieces = []
-    blocks = 4 * stack.problems[0].start.shape[-1] / _MEMORY
+    front, problem, width = shapes.front, stack.problems[0], stack.problems[0].start.element_size()
+    assert front is not None
+    room = _MEMORY if isinstance(front, Cell) else _CACHE
     for jobs in groups:
-        values = front.memory(int(stack.most_rows[jobs].max())) / (_MEMORY if isinstance(front, Cell) else _CACHE)
-        count = threads * ceil(len(jobs) * max(values, blocks) / threads)
+        rows = int(stack.most_rows[jobs].max())
+        block = problem.start.shape[-1]
+        if gram:  # a layer made of its rows instead of its own numbers
+            layer = shapes.block[0]
+            block += rows * problem.steps * (layer.inputs + layer.outputs) - layer.size
+        count = threads * ceil(len(jobs) * width * max(front.numbers(rows) / room, block / _MEMORY) / threads)
         pieces += np.array_split(jobs, min(count, len(jobs)))
     return pieces
 
 
-def _run(stack: Stack, shapes: Shapes, jobs: Jobs, gram: bool) -> Bucket:
+def _run(stack: Stack, shapes: Shapes, jobs: Jobs, gram: bool, shares: Tensor | None) -> list[tuple[Mine, Tensor]]:
+    """For each problem in a bucket its jobs' blocks (jobs, p), or their sum (p,) under shares (all jobs,).
+
+    The bucket itself goes: only so many of them are in memory as there are threads.
+    """
     bucket = Bucket(stack, shapes, jobs, gram=gram)
     bucket.run()
-    return bucket
+    present = stack.by_problem(jobs)
+    if shares is None:
+        blocks = bucket.blocks()
+        return [(mine, blocks[mine.where]) for mine in present]
+    own = shares.index_select(0, torch.as_tensor(jobs, device=shares.device))
+    return list(zip(present, bucket.weighted_sums(own), strict=True))
 
 
 def _idle(stack: Stack, i: int, shares: Tensor, *, keep: bool) -> Tensor:
@@ -199,11 +213,12 @@ class Bucket:
         return torch.cat([*ahead, *middle, *(tensor.flatten(1) for tensor in self.behind)], dim=1)
 
     def weighted_sums(self, shares: Tensor) -> Tensor:
-        """Each problem's sum (problems, p) of its blocks under weights `shares` (K,)."""
-        problem = torch.as_tensor(self.stack.problem_of[self.jobs], device=shares.device)
+        """The sum of blocks under weights `shares` (K,), of each problem that has jobs here: (problems, p)."""
+        present, which = np.unique(self.stack.problem_of[self.jobs], return_inverse=True)
+        problem = torch.as_tensor(which, device=shares.device)
 
         def add_up(tensor: Tensor) -> Tensor:
-            sums = tensor.new_zeros(len(self.stack.problems), *tensor.shape[1:])
+            sums = tensor.new_zeros(len(present), *tensor.shape[1:])
             return sums.index_add_(0, problem, tensor * shares.view(-1, 1, 1))
 
         ahead = [] if self.front is None else self.front.flat([add_up(tensor) for tensor in self.front.tensors])
