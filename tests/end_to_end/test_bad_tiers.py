@@ -78,7 +78,8 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown codec": (("codecs.share=topp(0.1)",), ("codecs.share", "unknown codec 'topp'", "did you mean 'topk'?")),
     "no codec at all": (("codecs.share=3",), ("codecs.share", "a text such as")),
     "unknown exchange": (("codecs.shar=half",), ("codecs.shar is unknown", "did you mean 'share'?")),
-    "an exchange this run has not": (("codecs.derivatives=half",), ("codecs.derivatives", "it has share, broadcast")),
+    "an exchange this run has not": (
+        ("federation.labels=shared", "codecs.derivatives=half"), ("codecs.derivatives", "it has share, broadcast")),
     "head without a holder": (
         ("model.head_holder=nobody",), ("model.head_holder is 'nobody'", "the silos are hospital, devices")),
     "holder without a head": (

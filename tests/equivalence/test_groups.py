@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from crosshatch.algorithms.jfl import JFL
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError
 from crosshatch.network import ConstantNetwork
 from crosshatch.simulator.batch import GivenBatches
 from crosshatch.task.fusion import Head
@@ -130,9 +133,18 @@ def test_every_step_with_all_devices_is_central(algorithm: HSGD | JFL) -> None:
     assert distance(simulate(data, algorithm), simulate(data, Central(1, 0.1))) < 1e-14
 
 
+@pytest.mark.parametrize("algorithm", [HSGD(1, 1, 0.1), JFL(1, 0.1)])
+def test_so_it_is_where_the_hospital_alone_has_the_labels(algorithm: HSGD | JFL) -> None:
+    data = hospitals([10, 10, 10], labels="hospital")
+    ours = simulate(data, algorithm)
+    assert distance(ours, simulate(data, Central(1, 0.1))) < 1e-14
+    assert ours.meter.exchanges["derivatives"][1] > 0
+
+
 @pytest.mark.parametrize("fraction", [1.0, 0.3])
-def test_hsgd_is_a_setting_of_tiered(fraction: float) -> None:
-    data = hospitals([10, 15])
+@pytest.mark.parametrize("labels", [None, "hospital"])
+def test_hsgd_is_a_setting_of_tiered(fraction: float, labels: str | None) -> None:
+    data = hospitals([10, 15], labels=labels)
     tiers = Tiered("H(4) V(2) H(2)", 0.1, fraction=fraction, weights="at_work")
     assert distance(simulate(data, HSGD(4, 2, 0.1, fraction)), simulate(data, tiers)) == 0
 
@@ -176,3 +188,13 @@ def test_a_round_takes_as_long_as_the_paper_says() -> None:
     ours = simulate(data, HSGD(p, q, 0.1), rounds=p // q, network=ConstantNetwork(t_comm=2.0, t_comp=1.0))
     local, exchange, server = 2.0, 2.0, 2.0
     assert ours.seconds == server + (p // q) * (local + exchange) + p * 1.0
+
+
+def test_clients_are_counted_in_their_group() -> None:
+    """A hospital a group, two or three devices: as many branches are needed in every group."""
+    data = hospitals([2, 3])
+    with pytest.raises(ConfigError, match="'devices' has 2 clients in group 0: every branch needs one"):
+        simulate(replace(data, branches=(3,)), Tiered("H(2) V(2) H(2) H(1)", 0.1))
+    simulate(replace(data, branches=(2,)), Tiered("H(2) V(2) H(2) H(1)", 0.1))
+    with pytest.raises(ConfigError, match=r"'devices' has 2 in group 0: .* 'H\(4\) V\(2\) H\(2\)'"):
+        simulate(data, Tiered("H(4) V(2)", 0.1))

@@ -54,7 +54,8 @@ class HSGD:
         batch = fed.select(self.fraction, round=r)  # line 13: the devices A_m and their samples
         blocks = fed.broadcast(blocks, batch)  # line 15: the edge's block to the devices
         embeddings = fed.embed(blocks, batch)  # line 17
-        frozen = fed.share(embeddings, batch)  # lines 17-21: embeddings both ways, the head to the devices
+        # lines 17-21: embeddings both ways, the head to the devices; derivatives where the hospital alone has labels
+        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
         blocks = fed.descend(  # lines 22-26
             blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r)
         )

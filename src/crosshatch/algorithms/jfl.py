@@ -45,6 +45,6 @@ class JFL:
         batch = fed.select(self.fraction, round=r)
         blocks = fed.broadcast(blocks, batch, within="federation")
         embeddings = fed.embed(blocks, batch)
-        frozen = fed.share(embeddings, batch)
+        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
         blocks = fed.descend(blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r))
         return fed.average(blocks, batch, weights="at_work", within="federation")

@@ -11,7 +11,6 @@ from statistics import median
 
 import torch
 
-from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.jfl import JFL
 from crosshatch.data.build import build
 from crosshatch.data.federated import FederatedData
@@ -130,7 +129,7 @@ def used_exchanges(simulator: Simulator) -> tuple[str, ...]:
     algorithm, course = simulator.algorithm, simulator.course
     if not isinstance(course, VerticalCourse) or getattr(algorithm, "central", False):
         return ()
-    held = simulator.data.label_silo is not None and not isinstance(algorithm, HSGD | JFL)  # there the head's holder
+    held = simulator.data.label_silo is not None
     used = {
         "share": algorithm.topology.vertical is not None,
         "derivatives": algorithm.topology.vertical is not None and held,

@@ -66,6 +66,8 @@ def assemble(
     _check_parties(data, engine.network)
     if not central:
         _check_topology(data, algorithm)
+    if data.groups is None and not central:
+        _check_clients(data, algorithm, "")
     if data.groups is None or central:
         source = batches if batches is not None and not isinstance(batches, tuple) else SeededBatches(seed)
         return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
@@ -74,6 +76,7 @@ def assemble(
     for g in names:
         source = batches[g] if isinstance(batches, tuple) else SeededBatches(torch_seed(seed, "group", int(g)))
         part = _restrict(data, np.flatnonzero(data.groups == g))
+        _check_clients(part, algorithm, f" in group {g}")
         own = torch_seed(seed, "codecs", int(g))
         groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}", seed=own))
     samples = np.array([len(group.data.y_train) for group in groups])
@@ -184,21 +187,26 @@ def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:
             f"algorithm {name} on {topology} takes {_tiers(wanted)} of branches, federation.branches has "
             f"{len(data.branches)}: {remedy}, or change the tiers (algorithm 'tiered')"
         )
+    if topology.vertical is None and len(data.silos) > 1:
+        raise ConfigError(f"algorithm {name} takes one silo, this federation has {len(data.silos)}: use TDCD")
+
+
+def _check_clients(data: FederatedData, algorithm: Algorithm, where: str) -> None:
+    """Of one federation, or of a group."""
+    topology, pairs = algorithm.topology, bool(getattr(algorithm, "pairs", False))
     for silo in data.silos:
         if 1 < silo.clients < prod(data.branches):
             raise ConfigError(
                 f"federation.branches makes {prod(data.branches)} branches a silo, '{silo.name}' has {silo.clients} "
-                "clients: every branch needs one"
+                f"clients{where}: every branch needs one"
             )
-    if not (topology.below or topology.above):
-        for silo in data.silos:
-            if silo.clients > 1:
-                raise ConfigError(
-                    f"algorithm {name} takes one client a silo, '{silo.name}' has {silo.clients}: "
-                    "set clients = 1, or use TDCD"
-                )
-    if topology.vertical is None and len(data.silos) > 1:
-        raise ConfigError(f"algorithm {name} takes one silo, this federation has {len(data.silos)}: use TDCD")
+        if silo.clients > 1 and not topology.below and not pairs:
+            name, finest = type(algorithm).__name__, topology.tiers[-1].interval
+            other = f"a tier below, '{topology} H({finest})'" if topology.above else "TDCD"
+            raise ConfigError(
+                f"algorithm {name} takes one client a silo, '{silo.name}' has {silo.clients}{where}: "
+                f"set clients = 1, or use {other}"
+            )
 
 
 def _tiers(count: int) -> str:
