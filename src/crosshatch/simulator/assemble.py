@@ -66,8 +66,6 @@ def assemble(
     _check_parties(data, engine.network)
     if not central:
         _check_topology(data, algorithm)
-    if data.groups is None and not central:
-        _check_clients(data, algorithm, "")
     if data.groups is None or central:
         source = batches if batches is not None and not isinstance(batches, tuple) else SeededBatches(seed)
         return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
@@ -76,7 +74,6 @@ def assemble(
     for g in names:
         source = batches[g] if isinstance(batches, tuple) else SeededBatches(torch_seed(seed, "group", int(g)))
         part = _restrict(data, np.flatnonzero(data.groups == g))
-        _check_clients(part, algorithm, f" in group {g}")
         own = torch_seed(seed, "codecs", int(g))
         groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}", seed=own))
     samples = np.array([len(group.data.y_train) for group in groups])
@@ -98,6 +95,8 @@ def _one(
     seed: int,
 ) -> SimulatedFederation:
     central = bool(getattr(algorithm, "central", False))
+    if not central:
+        _check_clients(data, algorithm, suffix.replace("@", " in group "))
     names = [silo.name + suffix for silo in data.silos]
     if not (algorithm.topology.below or algorithm.topology.above):
         single = frozenset(range(len(names)))

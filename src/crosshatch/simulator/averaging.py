@@ -43,6 +43,11 @@ def everyones_weights(owners: Ids, total: int, at_work: Ids, weights: ClientWeig
     return share
 
 
+def with_idle(total: Tensor, start: Tensor, idle: float) -> Tensor:
+    """A weighted sum (p,), and the clients not at work with the block they would have started from; in place."""
+    return total.add_(start, alpha=idle) if idle > 1e-9 else total  # what is left of 1 may be rounding
+
+
 def coded_sums(
     blocks: Blocks, batch: Batch, shares: Mapping[int, Tensor], coding: Coding, clients: Sequence[int]
 ) -> dict[int, Tensor]:

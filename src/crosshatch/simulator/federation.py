@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
-from crosshatch.simulator.averaging import client_weights, coded_sums
+from crosshatch.simulator.averaging import client_weights, coded_sums, with_idle
 from crosshatch.simulator.batch import Batch, BatchSource, Ids, Owners, SeededBatches, draw, share_out
 from crosshatch.simulator.branches import Branches, BranchRoutes
 from crosshatch.simulator.coding import Coding
@@ -200,7 +200,7 @@ class SimulatedFederation:
         for j, total in sums.items():
             everyone = len(batch.clients[j]) == self._clients(j)
             idle = 0.0 if everyone else 1.0 - float(shares[j].sum())
-            base[j] = total.add_(base[j], alpha=idle) if idle > 1e-9 else total
+            base[j] = with_idle(total, base[j], idle)
         return Blocks(tuple(base))
 
     def embed(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.exchanges import ClientWeights
+from crosshatch.simulator.averaging import with_idle
 from crosshatch.simulator.batch import Batch
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.forward import forward
@@ -77,8 +78,10 @@ class Averages:
         for (g, j), total in zip(keys, solved, strict=True):
             sums[g][j] = total
         return tuple(
-            group.finish_average(*rest)
-            for group, rest in zip(self.groups, zip(self.blocks, self.batches, shares, sums, strict=True), strict=True)
+            group.finish_average(before, batch, share, total)
+            for group, before, batch, share, total in zip(
+                self.groups, self.blocks, self.batches, shares, sums, strict=True
+            )
         )
 
     def mean(self, weights: Sequence[float]) -> Blocks:
@@ -88,8 +91,7 @@ class Averages:
         shares = [torch.cat([mine[j] * w for mine, w in zip(self._shares, weights, strict=True)]) for j in silos]
         base = list(self.blocks[0].base)
         for j, share, total in zip(silos, shares, self._moved[0].solver(problems, shares, False), strict=True):
-            idle = 1.0 - float(share.sum())
-            base[j] = total.add_(base[j], alpha=idle) if idle > 1e-9 else total
+            base[j] = with_idle(total, base[j], 1.0 - float(share.sum()))
         return Blocks(tuple(base))
 
     @property

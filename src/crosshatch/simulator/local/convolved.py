@@ -2,7 +2,7 @@
 
 A library's kernel takes one set of filters for a whole batch; a client with a single image leaves it mostly idle. Here
 the clients are the axis of batched products. Channels stand last, so a tap of a 3x3 filter is a matrix (in, out). With
-one pixel of zeros after every row of an image, and one row of zeros above it, the pixel a tap looks at is a fixed
+one pixel of zeros before every row of an image, and one row of zeros above it, the pixel a tap looks at is a fixed
 distance away in memory: a convolution is nine products with the same pixels, shifted, and so is its way back. The
 first convolution's windows do not change from step to step; they are laid out once, and it is a single product.
 """
