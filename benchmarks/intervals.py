@@ -79,7 +79,8 @@ def measured(step_size: float, folder: Path | None, seeds: int, rounds: int) -> 
 
 def _simulate(data: FederatedData, seed: int, algorithm: Measurable) -> Simulator:
     task = build_task(data, PHYSIONET.model, seed=seed)
-    return Simulator(data, task, algorithm, seed=seed, network=network(PHYSIONET, CONTESTANTS[0]), threads=1)
+    lines = network(PHYSIONET, CONTESTANTS[0], len(data.y_train))
+    return Simulator(data, task, algorithm, seed=seed, network=lines, threads=1)
 
 
 def losses(folder: Path | None, seeds: int) -> Iterator[str]:

@@ -20,8 +20,8 @@ from crosshatch.topology import Topology
 
 ClientWeights = Literal["equal", "samples", "at_work"]
 Within = Literal["silo", "federation"]
-CODED = ("share", "derivatives", "broadcast", "average", "average_groups")
-"""The exchanges that may have a codec, by their names in a config."""
+CODED = ("share", "head", "derivatives", "broadcast", "average", "average_groups")
+"""What may have a codec, by the names in a config: the exchanges, and the head that `share` sends along."""
 Blocks = TypeVar("Blocks")
 Batch = TypeVar("Batch")
 Embeddings = TypeVar("Embeddings")

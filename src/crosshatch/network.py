@@ -3,7 +3,8 @@
 A network model answers two questions: how long a message takes on a link, and how long a party takes for a local step.
 `Clocks` holds the time of every party; whoever receives waits for its slowest sender.
 
-Links: `client-hub`, `branch-hub`, `hub-hub`, `group-server`, `agent-agent`, `agent-server`. Directions: `up`
+Links: `client-hub`, `client-server` (on the client's line too, unless it is given one of its own), `branch-hub`,
+`hub-hub`, `group-server`, `agent-agent`, `agent-server`. Directions: `up`
 towards the hub, the label's holder or the server, `down` back, `across` for a mutual exchange.
 """
 
@@ -22,7 +23,7 @@ from crosshatch.errors import ConfigError
 Direction = Literal["up", "down", "across"]
 Seconds = npt.NDArray[np.float64]
 _LARGEST = 1e12
-LINKS = ("client-hub", "branch-hub", "hub-hub", "group-server", "agent-agent", "agent-server")
+LINKS = ("client-hub", "client-server", "branch-hub", "hub-hub", "group-server", "agent-agent", "agent-server")
 
 
 class Network(Protocol):
@@ -138,6 +139,8 @@ class BandwidthNetwork:
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
     ) -> Seconds:
         """Latency plus bits over bandwidth."""
+        if link == "client-server" and link not in self.links:
+            link = "client-hub"
         base = self.links.get(link, Link())
         seconds = _link_seconds(base, direction, sizes)
         for index, name in _named(self.parties, silo, clients):

@@ -31,7 +31,10 @@ class TensorInfo(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Header(msgspec.Struct, array_like=True, frozen=True):
-    """What a message is: with its sender, enough to make a retry harmless."""
+    """What a message is: with its sender, enough to make a retry harmless.
+
+    `step` counts the uses of the exchange in the round before this one (of tokens, it is the token's number).
+    """
 
     run: str
     round: int

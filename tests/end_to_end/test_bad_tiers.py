@@ -79,7 +79,9 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "no codec at all": (("codecs.share=3",), ("codecs.share", "a text such as")),
     "unknown exchange": (("codecs.shar=half",), ("codecs.shar is unknown", "did you mean 'share'?")),
     "an exchange this run has not": (
-        ("federation.labels=shared", "codecs.derivatives=half"), ("codecs.derivatives", "it has share, broadcast")),
+        ("federation.labels=shared", "codecs.derivatives=half"),
+        ("codecs.derivatives", "it has share, head, broadcast"),
+    ),
     "head without a holder": (
         ("model.head_holder=nobody",), ("model.head_holder is 'nobody'", "the silos are hospital, devices")),
     "holder without a head": (

@@ -36,10 +36,20 @@ def test_codecs_reach_the_simulator_and_the_resolved_config(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["c-tdcd", "c-hsgd"])
-def test_compressed_algorithms_keep_the_largest_on_128_levels(name: str) -> None:
+def test_compressed_algorithms_keep_the_largest_of_embeddings_and_head(name: str) -> None:
+    """The HSGD paper: log2(128) / 32 of the numbers, in 32 bits each; a head that is not sent has no codec."""
     read = decode_config(config(algorithm={"name": name}))
     assert type(read.algorithm).__name__.lower() == name.removeprefix("c-")
-    assert str(read.codecs["share"]) == "topk(0.21875) | quantise(128)"
+    assert {key: str(codec) for key, codec in read.codecs.items()} == {"share": "topk(0.21875)"}
+    head = {"model": {"fusion": "head", "outputs": 2}}
+    with_head = decode_config(config(algorithm={"name": name}, **head))
+    assert {key: str(codec) for key, codec in with_head.codecs.items()} == dict.fromkeys(
+        ("share", "head"), "topk(0.21875)"
+    )
+    held = decode_config(config(algorithm={"name": name}, federation={"silos": 2, "labels": "silo1"}, **head))
+    assert set(held.codecs) == {"share"}
+    own = decode_config(config(algorithm={"name": name}, codecs={"head": "half"}, **head))
+    assert {key: str(codec) for key, codec in own.codecs.items()} == {"share": "topk(0.21875)", "head": "half"}
     assert 'name = "c-' not in config_text(read)  # resolved: the algorithm and its codecs
 
 
@@ -82,7 +92,21 @@ def test_the_exchanges_of_a_run_are_those_that_send(name: str) -> None:
     simulator = prepare(decode_config(config(**{"model": model} | RUNS[name])), folder=None).simulator
     for _ in range(2):
         simulator.run_round()
-    assert set(used_exchanges(simulator)) == set(simulator.meter.exchanges)
+    sends_head = "labels" not in RUNS[name].get("federation", {}) and name.startswith(("hsgd", "jfl"))
+    assert set(used_exchanges(simulator)) == set(simulator.meter.exchanges) | ({"head"} if sends_head else set())
+
+
+def test_only_its_own_codec_changes_the_head() -> None:
+    """A codec on `share` leaves the head as it is; one on `head` leaves the embeddings as they are."""
+    model = {"fusion": "head", "outputs": 2}
+    sizes = {}
+    for name, codecs in {"plain": {}, "share": {"share": "half"}, "head": {"head": "half"}}.items():
+        prepared = prepare(decode_config(config(model=model, codecs=codecs)), folder=None)
+        prepared.simulator.run_round()
+        sizes[name] = prepared.simulator.meter.exchanges["share"][0]
+    assert sizes["share"] < sizes["head"] < sizes["plain"]
+    head = 4 * 3 + 3  # three classes of four numbers, in two bytes instead of four; to one hub and its two clients
+    assert sizes["plain"] - sizes["head"] == pytest.approx(3 * head * 2, abs=9)  # the frame names bytes otherwise
 
 
 def test_a_codec_on_an_exchange_that_the_run_does_not_have() -> None:

@@ -120,7 +120,7 @@ def test_error_feedback_finds_the_optimum_that_plain_sparsity_misses() -> None:
 
 
 def test_a_codec_on_an_exchange_that_does_not_exist() -> None:
-    with pytest.raises(ConfigError, match="codecs has 'shares': the exchanges are share, derivatives"):
+    with pytest.raises(ConfigError, match="codecs has 'shares': the exchanges are share, head, derivatives"):
         simulate(ONE, TDCD(), codecs={"shares": Half()})
 
 

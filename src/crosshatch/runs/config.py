@@ -117,10 +117,14 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
             raise ConfigError(f"section [{section}] is missing: every config needs [data], [algorithm] and [run]")
     network, measure_step = decode_network(tables.get("network", {}))
     algorithm, brought, open_keys = decode_algorithm(tables["algorithm"])
+    federation = decode(tables.get("federation", {}), FederationSettings, "federation")
+    model = decode(tables.get("model", {}), ModelSettings, "model")
+    if model.fusion != "head" or federation.labels != "shared":  # then no head is sent
+        brought.pop("head", None)
     return Config(
         data=decode(tables["data"], DataSettings, "data"),
-        federation=decode(tables.get("federation", {}), FederationSettings, "federation"),
-        model=decode(tables.get("model", {}), ModelSettings, "model"),
+        federation=federation,
+        model=model,
         algorithm=algorithm,
         network=network,
         evaluate=decode(tables.get("evaluate", {}), EvaluateSettings, "evaluate"),

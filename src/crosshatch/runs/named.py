@@ -53,7 +53,7 @@ AUTO: dict[str, tuple[str, ...]] = {
 # What may be "measure", chosen by trials before training.
 MEASURED = {name: tuple(key for key in keys if key != "step_size") for name, keys in AUTO.items()}
 COMPRESSED = ("c-tdcd", "c-hsgd")
-C_VFL = "topk(0.21875) | quantise(128)"  # the HSGD paper's setting: 128 levels, log2(128) / 32 of the entries
+C_VFL = "topk(0.21875)"  # the HSGD paper's setting: log2(128) / 32 of the entries, as C-VFL's own code reads it
 NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
 
 
@@ -78,7 +78,7 @@ def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[
     _refuse_other_words(table)
     if "step_size" in table and kind is not DCPA and not (kind in (STCD, MTCD) and table["step_size"] == "auto"):
         given["step_size"] = schedules.parse_schedule(table["step_size"])
-    brought = {"share": C_VFL} if compressed else {}
+    brought = dict.fromkeys(("share", "head"), C_VFL) if compressed else {}
     return decode(table, kind, "algorithm", given), brought, {"auto": auto, "measure": measured}
 
 

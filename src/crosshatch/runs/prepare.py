@@ -23,6 +23,7 @@ from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import build_task, resolve_model
+from crosshatch.task.fusion import Head
 from crosshatch.task.metrics import default_metrics, require_fitting
 from crosshatch.task.task import Task
 
@@ -125,13 +126,14 @@ def _check_names(data: FederatedData) -> None:
 
 
 def used_exchanges(simulator: Simulator) -> tuple[str, ...]:
-    """The exchanges that send something in this run and may have a codec."""
+    """What is sent in this run and may have a codec."""
     algorithm, course = simulator.algorithm, simulator.course
     if not isinstance(course, VerticalCourse) or getattr(algorithm, "central", False):
         return ()
     held = simulator.data.label_silo is not None
     used = {
         "share": algorithm.topology.vertical is not None,
+        "head": isinstance(simulator.task.fusion, Head) and not held,
         "derivatives": algorithm.topology.vertical is not None and held,
         "broadcast": bool(algorithm.topology.below) or isinstance(algorithm, JFL),
         "average": bool(algorithm.topology.below) or isinstance(algorithm, JFL),

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 import torch
 
-from crosshatch.codecs import AnyCodec
+from crosshatch.codecs import AnyCodec, ErrorFeedback
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.exchanges import Algorithm
@@ -66,6 +66,7 @@ def assemble(
     _check_parties(data, engine.network)
     if not central:
         _check_topology(data, algorithm)
+        _check_codecs(data, engine.codecs)
     if data.groups is None or central:
         source = batches if batches is not None and not isinstance(batches, tuple) else SeededBatches(seed)
         return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
@@ -164,6 +165,15 @@ def _check_parties(data: FederatedData, network: Network) -> None:
             raise ConfigError(f"{place} has '{name}', no silo '{silo}': {hint}The silos are {', '.join(clients)}")
         if int(client) >= held:
             raise ConfigError(f"{place} has '{name}': clients of '{silo}' are {silo}/0 to {silo}/{held - 1}")
+
+
+def _check_codecs(data: FederatedData, codecs: Mapping[str, AnyCodec]) -> None:
+    codec = codecs.get("broadcast")
+    if data.branches and isinstance(codec, ErrorFeedback):
+        raise ConfigError(
+            f"codecs.broadcast = '{codec}': error feedback would need a memory in every branch (federation.branches): "
+            f"use '{codec.codec}', or leave the branches out"
+        )
 
 
 def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:

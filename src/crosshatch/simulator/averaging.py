@@ -51,14 +51,15 @@ def with_idle(total: Tensor, start: Tensor, idle: float) -> Tensor:
 def coded_sums(
     blocks: Blocks, batch: Batch, shares: Mapping[int, Tensor], coding: Coding, clients: Sequence[int]
 ) -> dict[int, Tensor]:
-    """Weighted sums of what arrives of the clients' blocks: each sends how far it moved from its silo's block."""
+    """Weighted sums of what arrives of the clients' blocks: each sends how far it moved from the block it got."""
     assert blocks.moved is not None
     sums = {}
     for j, rows in blocks.moved.rows().items():
         if not coding.travels("average", j):
             sums[j] = shares[j].to(rows) @ rows
             continue
-        base = blocks.base[j]
-        arrived = coding.vectors("average", str(j), rows - base, batch.clients[j], clients[j], round=batch.round)
-        sums[j] = shares[j].to(rows) @ (arrived + base)
+        start, ids = blocks.at_clients(j), batch.clients[j]
+        where = blocks.moved.problems[j].task.trained[j]
+        moves = coding.vectors("average", str(j), rows - start, ids, clients[j], round=batch.round, where=where)
+        sums[j] = shares[j].to(rows) @ (moves + start)
     return sums

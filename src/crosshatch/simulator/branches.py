@@ -53,12 +53,6 @@ class Branches:
         """For each innermost branch the node at a depth above it."""
         return np.arange(self.count(self.deepest)) * self.count(depth) // self.count(self.deepest)
 
-    def starts(self, blocks: Blocks, silo: int, clients: Ids) -> Tensor:
-        """What these clients start from: (K, p), or (p,) where it is the hub's block for all."""
-        if not blocks.branches:
-            return blocks.base[silo]
-        return blocks.branches[silo].index_select(0, torch.as_tensor(self.of(silo, clients, self.deepest)))
-
     def average(
         self,
         blocks: Blocks,
@@ -78,15 +72,19 @@ class Branches:
             clients = batch.clients[j]
             own = torch.as_tensor(self.of(j, clients, self.deepest))
             before = blocks.branches[j] if blocks.branches else blocks.base[j].expand(self.count(self.deepest), -1)
-            start = before.index_select(0, own)
             if coding.travels("average", j):
-                moves = coding.vectors("average", str(j), rows - start, clients, self.clients[j], round=batch.round)
-                rows = start + moves
+                problem = blocks.moved.problems[j]
+                start, where = problem.start, problem.task.trained[j]
+                rows = start + coding.vectors(
+                    "average", str(j), rows - start, clients, self.clients[j], round=batch.round, where=where
+                )
             everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
             branch = self.of(j, np.arange(self.clients[j]), self.deepest)
             total = torch.as_tensor(np.bincount(branch, everyone, minlength=len(before))).to(rows)
             each = torch.as_tensor(everyone[clients]).to(rows)
-            moved = torch.zeros_like(before).index_add_(0, own, each.unsqueeze(1) * (rows - start))
+            moved = torch.zeros_like(before).index_add_(
+                0, own, each.unsqueeze(1) * (rows - before.index_select(0, own))
+            )
             averages.append(self._gather(before * total.unsqueeze(1) + moved, total, before, depth))
         if depth == 0:
             return Blocks(tuple(rows[0] for rows in averages))
@@ -101,22 +99,32 @@ class Branches:
         mean = (summed / weight.clamp(min=torch.finfo(weight.dtype).tiny).unsqueeze(1)).index_select(0, node)
         return torch.where((weight > 0).index_select(0, node).unsqueeze(1), mean, before)
 
-    def broadcast(self, blocks: Blocks, batch: Batch, coding: Coding, depth: int) -> Blocks:
-        """What arrives of the blocks at the nodes of a depth, which send them to everybody below."""
-        if depth == 0:
-            return Blocks(coding.broadcast(blocks.base, batch.round))
-        ids = np.arange(self.count(depth))
-        first = np.searchsorted(self.above(depth), ids)  # all branches under a node have its block
-        sent = []
-        for j, rows in enumerate(blocks.branches):
+    def broadcast(
+        self, blocks: Blocks, batch: Batch, coding: Coding, trained: Sequence[Tensor | None], depth: int
+    ) -> Blocks:
+        """What arrives of the blocks that the nodes of a depth send to everybody at work below them.
+
+        A branch above others or above clients at work holds what it got; one without keeps what its node had.
+        """
+        if not any(coding.travels("broadcast", j) for j in range(len(blocks.base))):
+            return Blocks(blocks.base, branches=blocks.branches if depth else ())
+        ids, node = np.arange(self.count(depth)), torch.as_tensor(self.above(depth))
+        first = torch.as_tensor(np.searchsorted(self.above(depth), ids))  # all branches under a node have its block
+        branches, received = [], []
+        for j, base in enumerate(blocks.base):
+            held = blocks.branches[j] if depth else base.expand(self.count(self.deepest), -1)
+            branches.append(held)
+            received.append(held if depth else base)
             if not coding.travels("broadcast", j):
-                sent.append(rows)
                 continue
-            at_nodes = rows.index_select(0, torch.as_tensor(first))
-            name = f"{j} at depth {depth}"
-            arrived = coding.vectors("broadcast", name, at_nodes, ids, len(ids), round=batch.round)
-            sent.append(arrived.index_select(0, torch.as_tensor(self.above(depth))))
-        return Blocks(blocks.base, branches=tuple(sent))
+            name, sent = f"{j} at depth {depth}" if depth else str(j), held.index_select(0, first)
+            arrived = coding.vectors("broadcast", name, sent, ids, len(ids), round=batch.round, where=trained[j])
+            received[j] = arrived.index_select(0, node) if depth else arrived[0]
+            if depth < self.deepest:
+                below = np.unique(self.of(j, batch.clients[j], depth + 1))
+                got = torch.as_tensor(np.isin(self.above(depth + 1), below)).unsqueeze(1)
+                branches[j] = torch.where(got, arrived.index_select(0, node), held)
+        return Blocks(blocks.base, branches=tuple(branches), received=tuple(received))
 
 
 @dataclass(frozen=True)
@@ -126,9 +134,9 @@ class BranchRoutes:
     branches: Branches
     routes: Routes
 
-    def down(self, batch: Batch, sizes: Sequence[int], depth: int) -> None:
+    def down(self, batch: Batch, sizes: Sequence[int], depth: int, call: Call) -> None:
         """Nodes of a depth to everybody at work below them."""
-        traffic, call = self.routes.traffic, Call("broadcast", batch.round)
+        traffic = self.routes.traffic
         for j, size in enumerate(sizes):
             if traffic.free or j in traffic.single:
                 continue
@@ -140,9 +148,9 @@ class BranchRoutes:
             own = self.branches.of(j, batch.clients[j], self.branches.deepest)
             traffic.nodes_to_clients(batch.crowd([j]), [Always(block)], call, when[own])
 
-    def up(self, batch: Batch, silo: int, size: int, depth: int) -> None:
+    def up(self, batch: Batch, silo: int, size: int, depth: int, call: Call) -> None:
         """Clients at work to their branch, and on to the nodes of a depth."""
-        traffic, call = self.routes.traffic, Call("average", batch.round)
+        traffic = self.routes.traffic
         if traffic.free or silo in traffic.single:
             return
         clients, deepest = batch.clients[silo], self.branches.deepest

@@ -71,7 +71,8 @@ class VerticalCourse:
     def __init__(self, federation: SimulatedFederation | GroupedFederation, algorithm: Algorithm, task: Task) -> None:
         self.federation, self.algorithm, self.task = federation, algorithm, task
         self.groups = federation.groups if isinstance(federation, GroupedFederation) else (federation,)
-        self.blocks = (Blocks(tuple(task.initial())),) * len(self.groups)
+        self._first = tuple(task.initial())
+        self.blocks = (Blocks(self._first),) * len(self.groups)
 
     @property
     def seconds(self) -> float:
@@ -93,11 +94,23 @@ class VerticalCourse:
 
     def run_round(self, r: int) -> None:
         """The algorithm's round, in all groups."""
+        for group in self.groups:
+            group.traffic.begin_round()
         if isinstance(self.federation, GroupedFederation):
             blocks: GroupBlocks = self.blocks
             self.blocks = self.federation.now(self.algorithm.run_round(self.federation, blocks, r))
         else:
             self.blocks = (self.algorithm.run_round(self.federation, self.blocks[0], r),)
+        if any(trained is not None for trained in self.task.trained):
+            self.blocks = tuple(self._with_untrained(blocks) for blocks in self.blocks)
+
+    def _with_untrained(self, blocks: Blocks) -> Blocks:
+        """What is not trained is never sent: it stays just as it was, without the rounding of averages."""
+        base = (
+            weights if trained is None else self._first[j].index_copy(0, trained, weights.index_select(0, trained))
+            for j, (weights, trained) in enumerate(zip(blocks.base, self.task.trained, strict=True))
+        )
+        return Blocks(tuple(base))
 
     def broken(self) -> str | None:
         """The first block with a NaN or an infinity."""

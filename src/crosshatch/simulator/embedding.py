@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,6 +30,7 @@ class Embedder:
     seed: int
     threads: int
     keep_passes: bool  # the next local work is a single step
+    starts: Callable[[Blocks, Batch, int], Tensor]  # what a silo's clients at work start from
 
     def embed(self, blocks: Blocks, batch: Batch, *, only: int | None, known: Embeddings | None) -> Embeddings:
         """Outputs of the blocks (of silo `only`, the rest from `known`), at the clients' weights where they moved."""
@@ -42,7 +43,7 @@ class Embedder:
             for j, outputs in zip(alike, self._silos(blocks, batch, alike, chain), strict=True):
                 values[j], passes[j] = outputs
         seen = {} if known is None else {j: rows for j, rows in known.seen.items() if j != only}
-        return Embeddings(tuple(values), tuple(passes), self.head(blocks), seen)
+        return Embeddings(tuple(values), tuple(passes), self.head(blocks), self._clients_head(blocks, batch), seen)
 
     @cached_property
     def _alike(self) -> list[tuple[Chain | None, list[int]]]:
@@ -58,8 +59,11 @@ class Embedder:
         """Of silos alike; together for a batch in one part, at the hubs' weights."""
         if chain is None or len(silos) == 1 or len(batch.parts) > 1 or batch.whole or blocks.moved is not None:
             return [self._silo(blocks, batch, j) for j in silos]
+        weights = [self.starts(blocks, batch, j) for j in silos]
+        if weights[0].dim() == 2:
+            return [self._silo(blocks, batch, j) for j in silos]
         x = batch.gather(silos, 0, [self.data.silos[j].train for j in silos])
-        done = forward_alike(chain, [blocks.base[j] for j in silos], x, keep=self.keep_passes)
+        done = forward_alike(chain, weights, x, keep=self.keep_passes)
         return [((batch.shares[j][0].unsort(rows),), passes) for j, (rows, passes) in zip(silos, done, strict=True)]
 
     def _silo(self, blocks: Blocks, batch: Batch, silo: int) -> Outputs:
@@ -68,19 +72,34 @@ class Embedder:
         for s, share in enumerate(batch.shares[silo]):
             x = batch.features(silo, s, self.data.silos[silo].train)
             seed = (self.seed, batch.round, s)
-            if blocks.moved is not None and silo in blocks.moved.problems:
-                moved = blocks.moved.rows()[silo]
-                rows = forward_rows(self.task, silo, moved, x, share.counts, share.owners, seed=seed)
+            weights = self._weights(blocks, batch, silo)
+            if weights.dim() == 2:
+                rows = forward_rows(self.task, silo, weights, x, share.counts, share.owners, seed=seed)
             else:
                 keep = self.keep_passes and s == 0
-                weights = blocks.base[silo]
                 rows, passes = forward(self.task, silo, weights, x, keep=keep, threads=self.threads, seed=seed)
                 kept = passes if s == 0 else kept
             outputs.append(share.unsort(rows))
         return tuple(outputs), kept
 
+    def _weights(self, blocks: Blocks, batch: Batch, silo: int) -> Tensor:
+        """Under which a silo's clients at work compute: (p,) where it is the same for all, or (clients, p)."""
+        if blocks.moved is not None and silo in blocks.moved.problems:
+            return blocks.moved.rows()[silo]
+        return self.starts(blocks, batch, silo)
+
     def head(self, blocks: Blocks) -> Tensor | None:
         """The head as its holder's hub has it."""
+        return self._head_in(blocks.base)
+
+    def _clients_head(self, blocks: Blocks, batch: Batch) -> Tensor | None:
+        """The head as its holder's clients got it."""
+        if not (blocks.received or blocks.branches):
+            return self.head(blocks)
+        starts = [self.starts(blocks, batch, j) for j in range(len(blocks.base))]
+        return self._head_in([start if start.dim() == 1 else start[0] for start in starts])
+
+    def _head_in(self, blocks: Sequence[Tensor]) -> Tensor | None:
         if not isinstance(self.task.fusion, Head):
             return None
-        return self.task.split(self.task.fusion.holder, blocks.base[self.task.fusion.holder])[1]
+        return self.task.split(self.task.fusion.holder, blocks[self.task.fusion.holder])[1]

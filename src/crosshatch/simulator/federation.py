@@ -13,23 +13,20 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.averaging import client_weights, coded_sums, with_idle
-from crosshatch.simulator.batch import Batch, BatchSource, Ids, Owners, SeededBatches, draw, share_out
+from crosshatch.simulator.batch import Batch, BatchSource, Ids
 from crosshatch.simulator.branches import Branches, BranchRoutes
-from crosshatch.simulator.coding import Coding
+from crosshatch.simulator.coding import Coding, head_channel
+from crosshatch.simulator.contents import About
+from crosshatch.simulator.draws import Draws
 from crosshatch.simulator.embedding import Embedder
 from crosshatch.simulator.local.problem import Part, Problem
 from crosshatch.simulator.local.solve import Strategy, choose, solve
-from crosshatch.simulator.messages import Routes
+from crosshatch.simulator.messages import Behind, Routes
 from crosshatch.simulator.sharing import Sharing
 from crosshatch.simulator.traffic import Traffic
 from crosshatch.simulator.values import Blocks, Embeddings, Frozen, Moved
 from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
-
-Asked = tuple[int, int, int]
-"""Size, parts and first part of a batch."""
-
-_AHEAD, _SMALL = 8, 2**15  # rounds whose batches are drawn in a row, and samples up to which that is cheap
 
 
 @dataclass
@@ -48,10 +45,7 @@ class SimulatedFederation:
     one_client: bool = False  # every silo's samples form one client
     branches: Branches | None = None  # between hubs and clients, where there are any
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
-    _whole: Batch | None = None
     _current: Batch | None = None
-    _ahead: dict[tuple[int, Asked], Batch] = field(default_factory=dict)
-    _asked: Asked | None = None
 
     @cached_property
     def silos(self) -> Sequence[int]:
@@ -68,17 +62,9 @@ class SimulatedFederation:
         return [silo.name for silo in self.data.silos].index(str(self.data.label_silo))
 
     @cached_property
-    def _owners(self) -> tuple[Ids | None, ...]:
-        return tuple(None if self._clients(j) == 1 else silo.owners for j, silo in enumerate(self.data.silos))
-
-    @cached_property
-    def _holders(self) -> Owners:
-        return Owners.of(self._owners)
-
-    @cached_property
     def routes(self) -> Routes:
-        fusion, layout = self.task.fusion, self.task.head_layout
-        head = (layout.size, fusion.holder) if isinstance(fusion, Head) and layout is not None else None
+        fusion = self.task.fusion
+        head = (self.task.sent_head, fusion.holder) if isinstance(fusion, Head) else None
         return Routes(self.traffic, self.data.silos[0].train.dtype, self.widths, head, self.coding.codecs)
 
     @cached_property
@@ -88,45 +74,28 @@ class SimulatedFederation:
     @cached_property
     def embedder(self) -> Embedder:
         """Who computes the outputs."""
-        return Embedder(self.data, self.task, self.coding.seed, self.threads, self.keep_passes)
+        return Embedder(self.data, self.task, self.coding.seed, self.threads, self.keep_passes, self._start)
 
     def _clients(self, silo: int) -> int:
         return 1 if self.one_client else self.data.silos[silo].clients
 
+    @cached_property
+    def _draws(self) -> Draws:
+        return Draws(
+            self.source,
+            tuple(silo.owners for silo in self.data.silos),
+            tuple(self._clients(j) for j in self.silos),
+            ordered=not self.keep_passes or bool(self.coding.codecs),
+            device=self.data.y_train.device,
+        )
+
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
         """The round's samples from the shared seed; all of them are gathered once for the whole run."""
-        if size is None:
-            if self._whole is None:
-                everybody: Ids = np.arange(len(self.data.y_train), dtype=np.int64)
-                self._whole = self._share_out((everybody,), round, whole=True)
-            return self._begin(replace(self._whole, round=round))
-        asked = (size, parts, first)
-        if (round, asked) not in self._ahead:
-            # In a row they take half the time; whoever asks for the second time will ask for the next.
-            again = asked == self._asked and isinstance(self.source, SeededBatches) and size * parts <= _SMALL
-            self._asked = asked
-            self._ahead = {(r, asked): self._draw(r, *asked) for r in range(round, round + (_AHEAD if again else 1))}
-        return self._begin(self._ahead[round, asked])
-
-    def _draw(self, round: int, size: int, parts: int, first: int) -> Batch:
-        ids = draw(self.source, samples=len(self.data.y_train), size=size, round=round, parts=parts, first=first)
-        return self._share_out(ids, round, whole=False)
+        return self._begin(self._draws.draw(size, round=round, parts=parts, first=first))
 
     def select(self, fraction: float, *, round: int) -> Batch:
         """The samples held by some clients of the silo with the most."""
-        most = max(self.silos, key=self._clients)
-        owners = self._owners[most]
-        if owners is None or fraction >= 1:
-            return self.draw_batch(None, round=round)
-        chosen = np.zeros(self._clients(most), dtype=bool)
-        chosen[self.source.clients(round, fraction, self._clients(most))] = True
-        return self._begin(self._share_out((np.flatnonzero(chosen[owners]),), round, whole=False))
-
-    def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
-        return share_out(
-            ids, self._holders, silos=len(self.silos), round=round, whole=whole, device=self.data.y_train.device,
-            ordered=not self.keep_passes or bool(self.coding.codecs),
-        )  # fmt: skip
+        return self._begin(self._draws.select(fraction, round=round))
 
     def _begin(self, batch: Batch) -> Batch:
         """Work on a batch begins; what was gathered for the last one goes."""
@@ -142,15 +111,23 @@ class SimulatedFederation:
 
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
         """Hub (or server, or branches) to clients at work."""
-        sizes = [weights.shape[0] for weights in blocks.base]
+        call = self.traffic.call("broadcast", batch.round)
         if self.branches is not None:
             tree = BranchRoutes(self.branches, self.routes)
-            self.traffic.note(lambda: tree.down(batch, sizes, depth))
-            return self.branches.broadcast(blocks, batch, self.coding, depth)
-        self.traffic.note(lambda: self.routes.blocks_down(batch, sizes, within))
-        if "broadcast" not in self.coding.codecs:
-            return Blocks(blocks.base)
-        return Blocks(self.coding.broadcast(blocks.base, batch.round))
+            self.traffic.note(lambda: tree.down(batch, self.task.sent, depth, call))
+            return self.branches.broadcast(blocks, batch, self.coding, self.task.trained, depth)
+        behind = self._behind("broadcast", self.silos, batch)
+        self.traffic.note(lambda: self.routes.blocks_down(batch, self.task.sent, within, call, behind))
+        return Blocks(blocks.base, received=self.coding.broadcast(blocks.base, self.task.trained, batch.round))
+
+    def _behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Behind:
+        """By silo which of its clients at work missed an earlier message that this one builds on."""
+        late = {
+            j: self.coding.behind(exchange, f"{j}{to}", batch.clients[j], self._clients(j))
+            for j in silos
+            if j not in self.traffic.single
+        }
+        return {j: missed for j, missed in late.items() if missed is not None}
 
     def average(
         self,
@@ -163,11 +140,11 @@ class SimulatedFederation:
     ) -> Blocks:
         """Clients at work to hub; the others' share of the average is the block they would have started from."""
         if blocks.moved is None:
-            return blocks
+            return replace(blocks, received=())
         if self.branches is not None:
-            tree = BranchRoutes(self.branches, self.routes)
+            tree, call = BranchRoutes(self.branches, self.routes), self.traffic.call("average", batch.round)
             for j in blocks.moved.problems:
-                self.traffic.note(partial(tree.up, batch, j, len(blocks.base[j]), depth))
+                self.traffic.note(partial(tree.up, batch, j, self.task.sent[j], depth, call))
             return self.branches.average(
                 blocks, batch, weights, [silo.owners for silo in self.data.silos], self.coding, depth
             )
@@ -189,8 +166,9 @@ class SimulatedFederation:
     def note_average(self, blocks: Blocks, batch: Batch, within: Within) -> None:
         """The messages of an average."""
         assert blocks.moved is not None
-        sizes = {j: blocks.base[j].shape[0] for j in blocks.moved.problems}
-        self.traffic.note(lambda: self.routes.blocks_up(batch, sizes, within))
+        sizes = {j: self.task.sent[j] for j in blocks.moved.problems}
+        call = self.traffic.call("average", batch.round)
+        self.traffic.note(lambda: self.routes.blocks_up(batch, sizes, within, call))
 
     def finish_average(
         self, blocks: Blocks, batch: Batch, shares: dict[int, Tensor], sums: dict[int, Tensor]
@@ -212,9 +190,12 @@ class SimulatedFederation:
     def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
         """Every receiver gets the others' part for its own samples."""
         receivers = list(self.silos) if to is None else [to]
+        call = self.traffic.call("share", batch.round)
         if len(self.silos) > 1:
-            self.traffic.note(lambda: self.routes.share(batch, receivers))
-        return self._sharing.share(embeddings, batch, receivers, to=to, one_step=self.keep_passes)
+            others = [j for j in receivers if embeddings.head is not None and not self.task.holds_head(j)]
+            behind = self._behind("head", others, batch, f" {head_channel(to)}")
+            self.traffic.note(lambda: self.routes.share(batch, receivers, call, behind))
+        return self._sharing.share(embeddings, batch, to=to, use=call.use)
 
     def share_derivatives(
         self,
@@ -229,11 +210,13 @@ class SimulatedFederation:
         """Embeddings to the label's holder, derivatives back."""
         holder = self._label_holder
         receivers = list(self.silos) if to is None else [to]
-        sending, inner = self.silos if senders is None else senders, around is not None
-        self.traffic.note(lambda: self.routes.derivatives(batch, holder, sending, receivers, step=step, inner=inner))
+        sending = self.silos if senders is None else senders
+        about = About.of(len(batch.parts), step, inner=around is not None, head=embeddings.head is not None)
+        up, down = (self.traffic.call(exchange, batch.round) for exchange in ("share", "derivatives"))
+        self.traffic.note(lambda: self.routes.derivatives(batch, holder, sending, receivers, about, up, down))
         return self._sharing.derivatives(
             embeddings, batch, around=embeddings if around is None else around, holder=holder, senders=sending,
-            receivers=receivers, step=step,
+            receivers=receivers, about=about, use=up.use,
         )  # fmt: skip
 
     def descend(
@@ -251,17 +234,21 @@ class SimulatedFederation:
         """Ask for the local steps; they are computed when their result is needed."""
         earlier = blocks.moved.rows() if blocks.moved is not None else {}
         problems = {}
+        every = range(len(batch.parts))
+        used = every if steps > 1 else [first % len(every)]
         for j in self.silos if only is None else (only,):
-            knowns = frozen.known[j]
-            assert knowns is not None
+            start = earlier.get(j, self._start(blocks, batch, j))
+            kept = frozen.passes[j] if used[0] == 0 else None
+            from_passes = steps == 1 and kept is not None and kept.start is start
+            knowns = (frozen.at_start if from_passes and frozen.at_start else frozen.known)(j)
             parts = tuple(
-                Part(batch.features(j, s, self.data.silos[j].train), known, share.counts, share.owners)
-                for s, (known, share) in enumerate(zip(knowns, batch.shares[j], strict=True))
+                Part(batch.features(j, s, self.data.silos[j].train), knowns[s], share.counts, share.owners)
+                for s, share in ((s, batch.shares[j][s]) for s in used)
             )
             problems[j] = Problem(
-                task=self.task, silo=j, parts=parts, start=earlier.get(j, self._start(blocks, batch, j)),
+                task=self.task, silo=j, parts=parts, start=start,
                 head=None if self.task.holds_head(j) else frozen.head, columns=self._sharing.columns(j),
-                steps=steps, step_size=step_size, first=first, pull=pull, passes=frozen.passes[j],
+                steps=steps, step_size=step_size, first=first, pull=pull, passes=kept,
                 seed=(self.coding.seed, batch.round),
             )  # fmt: skip
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is
@@ -269,12 +256,14 @@ class SimulatedFederation:
                 self.chosen.setdefault(self.task.names[j], set()).add(kind)
         silos = tuple(problems)
         self.traffic.note(lambda: self.traffic.work(batch.crowd(silos), _steps_worked(batch, silos, first, steps)))
-        return self._settle(Blocks(blocks.base, Moved(problems, self._solve), blocks.branches))
+        return self._settle(replace(blocks, moved=Moved(problems, self._solve)))
 
     def _start(self, blocks: Blocks, batch: Batch, silo: int) -> Tensor:
-        if self.branches is None:
-            return blocks.base[silo]
-        return self.branches.starts(blocks, silo, batch.clients[silo])
+        start = blocks.at_clients(silo)
+        if start.dim() == 1 or self.branches is None:
+            return start
+        own = self.branches.of(silo, batch.clients[silo], self.branches.deepest)
+        return start.index_select(0, torch.as_tensor(own))
 
     @cached_property
     def settles(self) -> bool:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.simulator.batch import Batch, Ids
-from crosshatch.simulator.contents import Call, Specs
+from crosshatch.simulator.contents import Specs
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.joint import Averages, embed_jointly
 from crosshatch.simulator.local.chain import as_chain, draws_random_numbers
@@ -133,14 +133,13 @@ class GroupedFederation:
         members = np.unique(self.tiers[level])
         if len(members) > 1:
             blocks = self.now(blocks)
-        like = blocks.blocks[0] if isinstance(blocks, Averages) else blocks[0]
         averaged: dict[int, Blocks] = {}
-        call = Call("average_groups", round)
+        call = self.groups[0].traffic.call("average_groups", round)
         for member in members:
             mine = np.flatnonzero(self.tiers[level] == member)
-            self._each_hub(mine, like, lambda traffic, j, specs: traffic.hub_to_server(j, specs, 1, call))
+            self._each_hub(mine, lambda traffic, j, specs: traffic.hub_to_server(j, specs, 1, call))
             self._meet(mine)
-            self._each_hub(mine, like, lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
+            self._each_hub(mine, lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
             arrived: GroupBlocks = blocks
             if not isinstance(blocks, Averages):
                 arrived = tuple(self._arrived(blocks[g], g, f"up {level}", round) for g in mine.tolist())
@@ -148,17 +147,20 @@ class GroupedFederation:
             averaged |= dict.fromkeys(mine.tolist(), mean)
         return tuple(averaged[g] for g in range(len(self.groups)))
 
-    def _each_hub(self, groups: Ids, blocks: Blocks, what: Callable[[Traffic, int, Specs], None]) -> None:
+    def _each_hub(self, groups: Ids, what: Callable[[Traffic, int, Specs], None]) -> None:
         for g in groups:
             traffic, routes = self.groups[g].traffic, self.groups[g].routes
-            for j, weights in enumerate(blocks.base):
-                traffic.note(partial(what, traffic, j, routes.block("average_groups", weights.shape[0])))
+            for j, size in enumerate(self.groups[g].task.sent):
+                traffic.note(partial(what, traffic, j, routes.block("average_groups", size)))
 
     def _arrived(self, blocks: Blocks, group: int, way: str, round: int) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
-        code = self.groups[group].coding.vector
-        base = enumerate(blocks.base)
-        return Blocks(tuple(code("average_groups", f"{j} {way}", weights, round=round) for j, weights in base))
+        one = self.groups[group]
+        arrived = (
+            one.coding.vector("average_groups", f"{j} {way}", weights, round=round, where=one.task.trained[j])
+            for j, weights in enumerate(blocks.base)
+        )
+        return Blocks(tuple(arrived))
 
     def _meet(self, groups: Ids | None = None) -> None:
         """The server waits for the last hub; nobody goes on before."""

@@ -40,7 +40,7 @@ def embed_jointly(
             values[g].append((batch.shares[j][0].unsort(outputs[rows]),))
             passes[g].append(joint.of(rows))
     return tuple(
-        Embeddings(tuple(own), tuple(kept), group.embedder.head(blocks), {})
+        Embeddings(tuple(own), tuple(kept), group.embedder.head(blocks), group.embedder.head(blocks), {})
         for group, own, kept in zip(groups, values, passes, strict=True)
     )
 

@@ -7,15 +7,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.exchanges import Within
 from crosshatch.simulator.batch import Batch, Ids
-from crosshatch.simulator.contents import Always, Call, Specs
-from crosshatch.simulator.traffic import Traffic
+from crosshatch.simulator.contents import About, Always, Call, Contents, Specs
+from crosshatch.simulator.traffic import ClientLink, Traffic
 
 Leg = Callable[[int, Specs, int, Call], None]
+Behind = Mapping[int, npt.NDArray[np.bool_]]
+"""By silo which of its clients at work missed an earlier message; silos without any are left out."""
+_CLIENT_LINKS: dict[Within, ClientLink] = {"silo": "client-hub", "federation": "client-server"}
 
 
 @dataclass(frozen=True)
@@ -32,19 +36,38 @@ class Routes:
         """A message with a block of `size` numbers."""
         return (self._spec(exchange, (1, size)) if exchange in self.codecs else (self.dtype, (size,)),)
 
-    def blocks_down(self, batch: Batch, sizes: Sequence[int], within: Within) -> None:
+    def blocks_down(self, batch: Batch, sizes: Sequence[int], within: Within, call: Call, behind: Behind) -> None:
         """Hub (or server) to clients at work: the silo's block (TDCD lines 11-12)."""
-        call = Call("broadcast", batch.round)
         linked = self._from_server(batch, dict(enumerate(sizes)), within, self.traffic.server_to_hub, call)
         blocks = [Always(self.block("broadcast", sizes[j])) for j in linked]
-        self.traffic.hubs_to_clients(batch.crowd(linked), blocks, call)
+        whole = [Always(((self.dtype, (sizes[j],)),)) for j in linked]
+        self._to_clients(batch, linked, blocks, whole, behind, call, _CLIENT_LINKS[within])
 
-    def blocks_up(self, batch: Batch, sizes: Mapping[int, int], within: Within) -> None:
+    def blocks_up(self, batch: Batch, sizes: Mapping[int, int], within: Within, call: Call) -> None:
         """Clients at work to hub (or server): their blocks, of these sizes by silo (TDCD line 32)."""
-        call = Call("average", batch.round)
         linked = self._from_server(batch, sizes, within, self.traffic.hub_to_server, call)
         blocks = [Always(self.block("average", sizes[j])) for j in linked]
-        self.traffic.clients_to_hubs(batch.crowd(linked), blocks, call)
+        self.traffic.clients_to_hubs(batch.crowd(linked), blocks, call, link=_CLIENT_LINKS[within])
+
+    def _to_clients(
+        self,
+        batch: Batch,
+        silos: Sequence[int],
+        usual: Sequence[Contents],
+        whole: Sequence[Contents],
+        behind: Behind,
+        call: Call,
+        link: ClientLink = "client-hub",
+    ) -> None:
+        """Hubs of these silos to their clients at work; those who are behind get the whole instead of the usual."""
+        crowd = batch.crowd(silos)
+        if not any(j in behind for j in silos):
+            self.traffic.hubs_to_clients(crowd, usual, call, link=link)
+            return
+        nobody = [np.zeros(len(batch.clients[j]), dtype=bool) for j in silos]
+        late = np.concatenate([behind.get(j, no) for j, no in zip(silos, nobody, strict=True)])
+        self.traffic.hubs_to_clients(crowd, usual, call, np.where(late, 0, crowd.rows), link)
+        self.traffic.hubs_to_clients(crowd, whole, call, np.where(late, crowd.rows, 0), link)
 
     def _from_server(self, batch: Batch, sizes: Mapping[int, int], within: Within, leg: Leg, call: Call) -> list[int]:
         """Blocks straight between the server and silos of one party; the other silos, whose clients have a link."""
@@ -53,15 +76,15 @@ class Routes:
                 leg(j, self.block(call.exchange, sizes[j]), len(batch.clients[j]), call)
         return self.traffic.linked(sizes)
 
-    def share(self, batch: Batch, receivers: Sequence[int]) -> None:
+    def share(self, batch: Batch, receivers: Sequence[int], call: Call, behind: Behind) -> None:
         """Clients to hub, hub to the receiving hubs, hub to clients (TDCD lines 13-22)."""
-        call = Call("share", batch.round)
         senders = [j for j in range(len(self.widths)) if len(receivers) > 1 or j not in receivers]
         self._ask(batch, senders, call)
         specs = [(*self._gathered("share", batch, j, None, self.widths[j]), *self._head_from(j)) for j in senders]
         self.traffic.hubs_to_hubs(senders, receivers, specs, "across", call)
         linked = self.traffic.linked(receivers)
-        self.traffic.hubs_to_clients(batch.crowd(linked), [self._answers[j] for j in linked], call)
+        usual, whole = ([answers[j] for j in linked] for answers in (self._answers, self._whole_answers))
+        self._to_clients(batch, linked, usual, whole, behind, call)
 
     def _ask(self, batch: Batch, senders: Sequence[int], call: Call, part: int | None = None) -> None:
         """Embeddings from the clients to their hubs, of all parts or one."""
@@ -80,34 +103,37 @@ class Routes:
         silos = range(len(self.widths))
         return [_Rows(self.dtype, self._width_of_others(j), self._head_to(j)) for j in silos]
 
-    def derivatives(
-        self, batch: Batch, holder: int, senders: Sequence[int], receivers: Sequence[int], *, step: int, inner: bool
-    ) -> None:
-        """Embeddings by way of the hubs to the label holder's clients, derivatives the same way back.
+    @cached_property
+    def _whole_answers(self) -> list[_Rows]:
+        """The same for clients that missed what the head's codec builds on: the head as plain numbers."""
+        head = () if self.head is None else ((self.dtype, (self.head[0],)),)
+        return [_Rows(a.dtype, a.width, head if a.along else ()) for a in self._answers]
 
-        `inner`: this exchange belongs to one local step and is about its part only; the round's first one carries the
-        embeddings of all parts.
-        """
-        traffic = self.traffic
-        up, down = Call("share", batch.round, step), Call("derivatives", batch.round, step)
-        part = step % len(batch.parts)
-        asked = part if inner and step > 0 else None  # None: all parts
-        answered = part if inner else None
+    def derivatives(
+        self,
+        batch: Batch,
+        holder: int,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        about: About,
+        up: Call,
+        down: Call,
+    ) -> None:
+        """Embeddings by way of the hubs to the label holder's clients, derivatives the same way back."""
+        traffic, asked, answered = self.traffic, about.asked, about.answered
         sending = [j for j in senders if j != holder]
         self._ask(batch, sending, up, asked)
         specs = [self._gathered("share", batch, j, asked, self.widths[j]) for j in sending]
         traffic.hubs_to_hubs(sending, [holder], specs, "up", up)
-        # With a sum one score a sample serves every silo; around stale embeddings or a head each has its own.
-        each = (inner and step > 0) or self.head is not None
         here = batch.crowd(traffic.linked([holder]))
         if sending and here.silos:
-            arriving = sum(self.widths[j] for j in sending) if each else self.widths[holder]
+            arriving = sum(self.widths[j] for j in sending) if about.each else self.widths[holder]
             traffic.hubs_to_clients(here, [_Rows(self.dtype, arriving)], up, _rows(batch, holder, asked))
         asking = [j for j in receivers if j != holder]
         if not asking:
             return
         sent = _rows(batch, holder, answered)
-        leaving = tuple(_Coded(self, "derivatives", self.widths[j]) for j in (asking if each else asking[:1]))
+        leaving = tuple(_Coded(self, "derivatives", self.widths[j]) for j in (asking if about.each else asking[:1]))
         traffic.clients_to_hubs(here, [_Several(leaving)], down, sent)
         specs = [self._gathered("derivatives", batch, holder, answered, self.widths[j]) for j in asking]
         traffic.hubs_to_hubs([holder], asking, specs, "down", down)
@@ -135,10 +161,10 @@ class Routes:
         return self.widths[silo] if self.head is None else sum(self.widths) - self.widths[silo]
 
     def _head_from(self, silo: int) -> Specs:
-        return self.block("share", self.head[0]) if self.head is not None and self.head[1] == silo else ()
+        return self.block("head", self.head[0]) if self.head is not None and self.head[1] == silo else ()
 
     def _head_to(self, silo: int) -> Specs:
-        return self.block("share", self.head[0]) if self.head is not None and self.head[1] != silo else ()
+        return self.block("head", self.head[0]) if self.head is not None and self.head[1] != silo else ()
 
 
 @dataclass(frozen=True)

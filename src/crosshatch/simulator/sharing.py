@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.simulator.batch import Batch
-from crosshatch.simulator.coding import Coding
+from crosshatch.simulator.coding import Coding, head_channel
+from crosshatch.simulator.contents import About
 from crosshatch.simulator.local.chain import as_chain
 from crosshatch.simulator.local.problem import Known
 from crosshatch.simulator.values import Embeddings, Frozen
@@ -34,44 +35,38 @@ class Sharing:
         summed = isinstance(self.task.fusion, Sum) and "share" not in self.coding.codecs
         return summed and all(as_chain(block) is not None for block in self.task.blocks)
 
-    def share(
-        self, embeddings: Embeddings, batch: Batch, receivers: Sequence[int], *, to: int | None, one_step: bool
-    ) -> Frozen:
-        """Every receiver gets the others' part for its own samples, the labels it has itself.
+    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None, use: int) -> Frozen:
+        """Everybody (or silo `to`) gets the others' part for its own samples, the labels it has itself."""
+        silos = range(len(self.widths))
+        arrived = self._arrive(embeddings, batch, [j for j in silos if j != to], to=to, use=use)
 
-        For `one_step` from the blocks these embeddings came from that is one derivative, the same in every silo.
-        """
-        if one_step and self._plain:
-            return self._one_derivative(embeddings, batch, receivers)
-        senders = [j for j in range(len(self.widths)) if j != to]
-        arrived = self._arrive(embeddings, batch, senders, to=to)
-        known: list[tuple[Known, ...] | None] = [None] * len(self.widths)
-        for s, values in enumerate(zip(*arrived, strict=True)):
-            labels = self._labels(batch, s)
-            for j, rest in zip(receivers, self._others(values, receivers), strict=True):
-                share = batch.shares[j][s]
-                known[j] = (*(known[j] or ()), Known(y=share.sort(labels), rest=share.sort(rest)))
-        head = embeddings.head
-        if head is not None:
-            head = self.coding.vector("share", "head", head, round=batch.round)
-        return Frozen(tuple(known), head, embeddings.passes)
+        @cache
+        def labels(part: int) -> Tensor:
+            return self._labels(batch, part)
 
-    def _one_derivative(self, embeddings: Embeddings, batch: Batch, receivers: Sequence[int]) -> Frozen:
-        known: list[tuple[Known, ...] | None] = [None] * len(self.widths)
-        rows = [
-            self.task.loss.derivative(_sum(values), self._labels(batch, s))
-            for s, values in enumerate(zip(*embeddings.values, strict=True))
-        ]
-        unsorted = tuple(Known(derivative=one) for one in rows)
-        for j in receivers:
-            shares = batch.shares[j]
-            as_they_are = all(share.order is None for share in shares)
-            known[j] = (
-                unsorted
-                if as_they_are
-                else tuple(Known(derivative=s.sort(d)) for s, d in zip(shares, rows, strict=True))
-            )
-        return Frozen(tuple(known), None, embeddings.passes)
+        @cache
+        def rest(part: int) -> list[Tensor]:
+            return self._others([values[part] for values in arrived], silos)
+
+        @cache
+        def derivative(part: int) -> Tensor:
+            return self.task.loss.derivative(_sum([values[part] for values in arrived]), labels(part))
+
+        def known(silo: int) -> tuple[Known, ...]:
+            shares = enumerate(batch.shares[silo])
+            return tuple(Known(y=share.sort(labels(s)), rest=share.sort(rest(s)[silo])) for s, share in shares)
+
+        def at_start(silo: int) -> tuple[Known, ...]:
+            return tuple(Known(derivative=share.sort(derivative(s))) for s, share in enumerate(batch.shares[silo]))
+
+        head = self._send_head(embeddings.head, batch.round, to)
+        return Frozen(known, head, embeddings.passes, at_start if self._plain else None)
+
+    def _send_head(self, head: Tensor | None, round: int, to: int | None) -> Tensor | None:
+        """What others get of the head; its holder has it."""
+        if head is None or len(self.widths) == 1 or (to is not None and self.task.holds_head(to)):
+            return head
+        return self.coding.vector("head", head_channel(to), head, round=round, where=self.task.trained_head)
 
     def derivatives(
         self,
@@ -82,22 +77,48 @@ class Sharing:
         holder: int,
         senders: Sequence[int],
         receivers: Sequence[int],
-        step: int,
+        about: About,
+        use: int,
     ) -> Frozen:
         """The holder gets the others' embeddings, the other receivers the loss's derivatives at theirs."""
-        arrived = self._arrive(embeddings, batch, [j for j in senders if j != holder], step=step)
+        sending = [j for j in senders if j != holder]
+        arrived = self._arrive(embeddings, batch, sending, use=use, part=about.asked)
         reference = [around.seen.get(j, values) for j, values in enumerate(around.values)]
-        known: list[tuple[Known, ...] | None] = [None] * len(self.widths)
-        for j in receivers:
-            pieces = []
-            for s, values in enumerate(zip(*reference, strict=True)):
-                share, labels, (rest,) = batch.shares[j][s], self._labels(batch, s), self._others(values, [j])
+        known: dict[int, list[Known]] = {j: [Known()] * len(batch.parts) for j in receivers}
+        answered = range(len(batch.parts)) if about.answered is None else [about.answered]
+        for s in answered:
+            labels, rest = self._labels(batch, s), self._others([values[s] for values in reference], receivers)
+            for j, others in zip(receivers, rest, strict=True):
                 if j == holder:
-                    pieces.append(Known(y=share.sort(labels), rest=share.sort(rest)))
+                    share = batch.shares[j][s]
+                    known[j][s] = Known(y=share.sort(labels), rest=share.sort(others))
                 else:
-                    pieces.append(Known(derivative=self._derivative(j, arrived[j][s], rest, labels, around.head)))
-            known[j] = tuple(pieces) if j == holder else self._send_back(j, pieces, batch, holder, step)
-        return Frozen(tuple(known), around.head, embeddings.passes)
+                    found = self._derivative(j, arrived[j][s], others, labels, around.clients_head)
+                    known[j][s] = Known(derivative=found)
+        asking = [j for j in receivers if j != holder]
+        messages = {str(j): [j] for j in asking}
+        if not about.each and len(receivers) > 1:
+            messages = {"all": asking}  # one derivative serves them all, so it is sent once
+        for name, silos in messages.items():
+            self._send_back(silos, name, known, batch, holder, answered, use)
+        return Frozen(lambda silo: tuple(known[silo]), around.head, embeddings.passes)
+
+    def _send_back(
+        self,
+        silos: Sequence[int],
+        name: str,
+        known: dict[int, list[Known]],
+        batch: Batch,
+        holder: int,
+        parts: Sequence[int],
+        use: int,
+    ) -> None:
+        """One message's derivatives from the label holder's clients, as silos get to see them in their own orders."""
+        rows = [one for s in parts if (one := known[silos[0]][s].derivative) is not None]
+        arrived = self.coding.embeddings("derivatives", name, rows, batch, holder, use=use, parts=parts)
+        for j in silos:
+            for s, values in zip(parts, arrived, strict=True):
+                known[j][s] = Known(derivative=batch.shares[j][s].sort(values))
 
     def columns(self, silo: int) -> tuple[int, int]:
         """Where a silo's embedding stands among all of them."""
@@ -105,14 +126,26 @@ class Sharing:
         return low, low + self.widths[silo]
 
     def _arrive(
-        self, embeddings: Embeddings, batch: Batch, senders: Sequence[int], *, to: int | None = None, step: int = 0
+        self,
+        embeddings: Embeddings,
+        batch: Batch,
+        senders: Sequence[int],
+        *,
+        use: int,
+        to: int | None = None,
+        part: int | None = None,
     ) -> list[tuple[Tensor, ...]]:
-        """Every silo's embeddings as the others get to see them; who does not send was seen before."""
-        if "share" in self.coding.codecs:
-            for j in senders:
-                name = str(j) if to is None else f"{j} to {to}"
-                values = embeddings.values[j]
-                embeddings.seen[j] = self.coding.embeddings("share", name, values, batch, j, step=step)
+        """Every silo's embeddings as the others get to see them, of all parts or one; the rest was seen before."""
+        parts = list(range(len(batch.parts))) if part is None else [part]
+        for j in senders if "share" in self.coding.codecs else ():
+            name = str(j) if to is None else f"{j} to {to}"
+            now = list(embeddings.seen.get(j, embeddings.values[j]))
+            sent = [embeddings.values[j][s] for s in parts]
+            for s, values in zip(
+                parts, self.coding.embeddings("share", name, sent, batch, j, use=use, parts=parts), strict=True
+            ):
+                now[s] = values
+            embeddings.seen[j] = tuple(now)
         return [embeddings.seen.get(j, values) for j, values in enumerate(embeddings.values)]
 
     def _others(self, values: Sequence[Tensor], receivers: Sequence[int]) -> list[Tensor]:
@@ -142,13 +175,6 @@ class Sharing:
         leaf = own.detach().requires_grad_()
         scores = self.task.apply_head(head, torch.cat([rest[:, :low], leaf, rest[:, high:]], dim=-1))
         return torch.autograd.grad(loss.value(scores, labels).sum(), leaf)[0]
-
-    def _send_back(self, silo: int, known: Sequence[Known], batch: Batch, holder: int, step: int) -> tuple[Known, ...]:
-        """Derivatives from the label holder's clients, as a silo gets to see them and in its own order."""
-        rows = [piece.derivative for piece in known if piece.derivative is not None]
-        arrived = self.coding.embeddings("derivatives", str(silo), rows, batch, holder, step=step)
-        shares = batch.shares[silo]
-        return tuple(Known(derivative=share.sort(d)) for share, d in zip(shares, arrived, strict=True))
 
 
 def _sum(values: Sequence[Tensor]) -> Tensor:

@@ -8,10 +8,12 @@ messages of all silos in an exchange are counted together: one by one they would
 from __future__ import annotations
 
 from bisect import bisect
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from operator import mul
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +26,9 @@ from crosshatch.simulator.contents import Always, Call, Contents, Message, Specs
 from crosshatch.simulator.notes import Notes
 
 Ids = npt.NDArray[np.int64]
+ClientLink = Literal["client-hub", "client-server"]
 _LONGER = (128, 256, 2**16, 2**32)
 """From these numbers on a header's integer takes more bytes."""
-_CLIENT_HUB = {direction: f"client-hub {direction}" for direction in ("up", "down")}
 _UNKNOWN = -(2**40)  # a size not yet looked up: more than the messages of an exchange together
 _ANYBODY = ""  # to the network: a party without settings of its own
 
@@ -43,12 +45,22 @@ class Traffic(Notes):
     single: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
     together: bool = False  # the hubs of a group are one party: devices talk to their hospital
     log: Callable[[Message], None] | None = None
+    _uses: Counter[str] = field(default_factory=Counter, repr=False)  # of each exchange in this round
     _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)
     _known: dict[tuple[object, ...], int] = field(default_factory=dict, repr=False)  # sizes of messages
 
     def __post_init__(self) -> None:
         """Who reads the meter reads everything that happened before."""
         self.meter.settle_first(self.settle)
+
+    def begin_round(self) -> None:
+        """No exchange was used yet."""
+        self._uses.clear()
+
+    def call(self, exchange: str, round: int) -> Call:
+        """The next use of an exchange: every party counts the same, since all run the same text."""
+        self._uses[exchange] += 1
+        return Call(exchange, round, self._uses[exchange] - 1)
 
     @property
     def at_once(self) -> bool:
@@ -65,36 +77,44 @@ class Traffic(Notes):
         """Those of the silos whose clients have a link to their hub."""
         return [] if self.free else [j for j in silos if j not in self.single]
 
-    def clients_to_hubs(self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None) -> None:
-        """Clients send their hub one message each; a hub waits for its last.
+    def clients_to_hubs(
+        self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None,
+        link: ClientLink = "client-hub",
+    ) -> None:  # fmt: skip
+        """Clients send their hub (or the server, in its place) one message each; it waits for the last.
 
         `contents` are by silo. Messages are about all rows of a client or so many; a client with 0 sends none.
         """
         if crowd.silos:
-            last = np.maximum.reduceat(self.clients_to_nodes(crowd, contents, call, rows), crowd.begins[:-1])
+            last = np.maximum.reduceat(self.clients_to_nodes(crowd, contents, call, rows, link), crowd.begins[:-1])
             self.running.hubs[crowd.hubs] = np.maximum(self.running.hubs[crowd.hubs], last)
 
     def clients_to_nodes(
-        self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None
-    ) -> Seconds:
+        self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None,
+        link: ClientLink = "client-hub",
+    ) -> Seconds:  # fmt: skip
         """Clients send one message each to whoever is above them; when it arrives, minus infinity where none does."""
-        arrivals: Seconds = self.running.clients[crowd.where] + self._carry(crowd, contents, rows, "up", call)
+        arrivals: Seconds = self.running.clients[crowd.where] + self._carry(crowd, contents, rows, "up", call, link)
         if rows is not None:
             arrivals[rows == 0] = -np.inf
         return arrivals
 
-    def hubs_to_clients(self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None) -> None:
-        """Hubs send their clients one message each, as above."""
+    def hubs_to_clients(
+        self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None,
+        link: ClientLink = "client-hub",
+    ) -> None:  # fmt: skip
+        """Hubs (or the server, in their place) send their clients one message each, as above."""
         if crowd.silos:
             when = self.running.hubs[crowd.hubs].repeat(crowd.lengths)
-            self.nodes_to_clients(crowd, contents, call, when, rows)
+            self.nodes_to_clients(crowd, contents, call, when, rows, link)
 
     def nodes_to_clients(
-        self, crowd: Crowd, contents: Sequence[Contents], call: Call, when: Seconds, rows: Ids | None = None
-    ) -> None:
+        self, crowd: Crowd, contents: Sequence[Contents], call: Call, when: Seconds, rows: Ids | None = None,
+        link: ClientLink = "client-hub",
+    ) -> None:  # fmt: skip
         """Whoever is above a client sends it one message, at its time `when`."""
         before = self.running.clients[crowd.where]
-        now = np.maximum(before, when + self._carry(crowd, contents, rows, "down", call))
+        now = np.maximum(before, when + self._carry(crowd, contents, rows, "down", call, link))
         if rows is not None:
             now = np.where((rows > 0) | np.isinf(before), now, before)
         self.running.clients[crowd.where] = now
@@ -139,8 +159,8 @@ class Traffic(Notes):
         if self.log:
             ends = (self.silos[silo], "server")
             sender, receiver = ends if direction == "up" else ends[::-1]
-            for _ in range(messages):
-                self.log((sender, receiver, call.round, call.exchange, call.step, specs))
+            for _ in range(messages):  # more than one: a hospital's, about the pairs it has with its devices
+                self.log((sender, receiver, call.round, call.exchange, call.use, specs))
         return float(self.network.transfer("group-server", direction, np.array([size]), self.silos[silo], None)[0])
 
     def branch_leg(self, silo: int, branches: Ids, level: int, direction: Direction, specs: Specs, call: Call) -> float:
@@ -151,7 +171,7 @@ class Traffic(Notes):
             for branch in branches:
                 ends = (f"{name}#{level}.{branch}", f"{name}#{level - 1}")
                 sender, receiver = ends if direction == "up" else ends[::-1]
-                self.log((sender, receiver, call.round, call.exchange, call.step, specs))
+                self.log((sender, receiver, call.round, call.exchange, call.use, specs))
         return float(self.network.transfer("branch-hub", direction, np.array([size]), name, None)[0])
 
     def work(self, crowd: Crowd, steps: int | Ids) -> None:
@@ -162,8 +182,9 @@ class Traffic(Notes):
         each: Ids = np.full(len(crowd.rows), steps) if isinstance(steps, int) else steps
         for j, where in zip(crowd.silos, crowd.places(), strict=True) if self.free or self.single else ():
             if self.free or j in self.single:
-                seconds = self.network.local_step(self.silos[j], None)[0]
-                self.running.hubs[j] += float(each[where].max(initial=0)) * seconds
+                # A hospital of pairs trains one model for each of its devices, one after the other.
+                steps_here = each[where].sum() if self.together else each[where].max(initial=0)
+                self.running.hubs[j] += float(steps_here) * self.network.local_step(self.silos[j], None)[0]
         if self.free or len(self.single) == len(self.silos):
             return
         taken = each * self._usual_step
@@ -187,8 +208,9 @@ class Traffic(Notes):
                 yield self.silos[j], clients, where
 
     def _carry(
-        self, crowd: Crowd, contents: Sequence[Contents], rows: Ids | None, direction: Direction, call: Call
-    ) -> Seconds:
+        self, crowd: Crowd, contents: Sequence[Contents], rows: Ids | None, direction: Direction, call: Call,
+        link: ClientLink,
+    ) -> Seconds:  # fmt: skip
         """Count the messages; how long each takes."""
         about = crowd.rows if rows is None else rows
         if rows is None and isinstance(contents[0], Always):  # then all are
@@ -204,13 +226,13 @@ class Traffic(Notes):
                 sizes, total = np.concatenate([one for one, _ in found]), sum(one for _, one in found)
             sent = len(about) if rows is None else int(np.count_nonzero(rows))
         if sent:
-            self.meter.count(_CLIENT_HUB[direction], call.exchange, messages=sent, size=total)
+            self.meter.count(f"{link} {direction}", call.exchange, messages=sent, size=total)
         if self.log:
-            self._log_clients(self.log, crowd, contents, about, direction, call)
-        seconds = self.network.transfer("client-hub", direction, sizes, _ANYBODY, None)
+            self._log_clients(self.log, crowd, contents, about, direction, call, link)
+        seconds = self.network.transfer(link, direction, sizes, _ANYBODY, None)
         if self._special:
             for name, clients, where in self._with_settings(crowd):
-                seconds[where] = self.network.transfer("client-hub", direction, sizes[where], name, clients)
+                seconds[where] = self.network.transfer(link, direction, sizes[where], name, clients)
         return seconds
 
     def _sizes(self, rows: Ids, contents: Contents, most: int, call: Call) -> tuple[Ids, int]:
@@ -218,7 +240,7 @@ class Traffic(Notes):
 
         They are looked up, since the next round asks for the same ones.
         """
-        key = (contents, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.step))
+        key = (contents, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.use))
         table = self._tables.get(key)
         if table is None or len(table) <= most:
             wider = np.full(most + 1, _UNKNOWN, dtype=np.int64)
@@ -234,22 +256,22 @@ class Traffic(Notes):
         return sizes, total
 
     def _size(self, specs: Specs, call: Call) -> int:
-        key = (specs, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.step))
+        key = (specs, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.use))
         size = self._known.get(key)
         if size is None:
-            size = self._known[key] = wire.size(call.round, call.exchange, specs, step=call.step)
+            size = self._known[key] = wire.size(call.round, call.exchange, specs, step=call.use)
         return size
 
     def _log_clients(
         self, log: Callable[[Message], None], crowd: Crowd, contents: Sequence[Contents], rows: Ids,
-        direction: Direction, call: Call,
+        direction: Direction, call: Call, link: ClientLink,
     ) -> None:  # fmt: skip
         for j, clients, where, one in zip(crowd.silos, crowd.clients, crowd.places(), contents, strict=True):
             for client, n in zip(clients, rows[where], strict=True):
                 if n:
-                    ends = (f"{self.silos[j]}/{client}", self.silos[j])
+                    ends = (f"{self.silos[j]}/{client}", self.silos[j] if link == "client-hub" else "server")
                     sender, receiver = ends if direction == "up" else ends[::-1]
-                    log((sender, receiver, call.round, call.exchange, call.step, one(int(n))))
+                    log((sender, receiver, call.round, call.exchange, call.use, one(int(n))))
 
     def _log_hubs(
         self, senders: Sequence[int], receivers: Sequence[int], specs: Sequence[Specs], down: bool, call: Call
@@ -258,7 +280,7 @@ class Traffic(Notes):
             for k, receiver in enumerate(receivers):
                 if self.log and sender != receiver:
                     ends = (self.silos[sender], self.silos[receiver])
-                    self.log((*ends, call.round, call.exchange, call.step, specs[k if down else i]))
+                    self.log((*ends, call.round, call.exchange, call.use, specs[k if down else i]))
 
 
 @cache

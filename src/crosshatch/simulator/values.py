@@ -18,11 +18,18 @@ class Blocks:
     """Weights of every silo: `base[j]` (p,) at its hub, and what its clients made of it in this round.
 
     `branches[j]` (innermost branches, p) is where branches below the hub stand within a round; empty: as the hub.
+    `received[j]` is what clients got of it where a codec stood in between, (p,) or one for each innermost branch;
+    empty: they got just that.
     """
 
     base: tuple[Tensor, ...]
     moved: Moved | None = None
     branches: tuple[Tensor, ...] = ()
+    received: tuple[Tensor, ...] = ()
+
+    def at_clients(self, silo: int) -> Tensor:
+        """What a silo's clients start from, (p,), or (innermost branches, p) where these differ."""
+        return (self.received or self.branches or self.base)[silo]
 
 
 @dataclass
@@ -53,20 +60,27 @@ class Moved:
 class Embeddings:
     """Outputs of every silo's block, part by part, in the batch's order.
 
-    `passes` are forward passes kept for a first local step, `head` is the head of that moment (None for a sum). `seen`
-    is what others got to see of a silo's values where a codec stood in between.
+    `passes` are forward passes kept for a first local step. `head` is the head of that moment at its holder's hub,
+    `clients_head` at the holder's clients (both None for a sum). `seen` is what others got to see of a silo's values
+    where a codec stood in between.
     """
 
     values: tuple[tuple[Tensor, ...], ...]  # [silo][part] (n, e)
     passes: tuple[Passes | None, ...]
     head: Tensor | None
+    clients_head: Tensor | None
     seen: dict[int, tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """What each silo's clients know of the others, part by part; None for silos that were not asked."""
+    """What each silo's clients know of the others, part by part, worked out for a silo when it is asked for.
 
-    known: tuple[tuple[Known, ...] | None, ...]
+    `known` serves any number of steps from anywhere. `at_start`, where it is given, is less work: the derivative at the
+    embeddings of the exchange, for a single step from the blocks these came from.
+    """
+
+    known: Callable[[int], tuple[Known, ...]]
     head: Tensor | None
     passes: tuple[Passes | None, ...]
+    at_start: Callable[[int], tuple[Known, ...]] | None = None

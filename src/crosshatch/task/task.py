@@ -66,6 +66,30 @@ class Task:
         """Layout of the head's parameters; None where the fusion is a sum."""
         return Layout.of(self.fusion.module) if isinstance(self.fusion, Head) else None
 
+    @cached_property
+    def trained(self) -> tuple[Tensor | None, ...]:
+        """Where the trained numbers stand in each silo's vector; None where all are. The others are never sent."""
+        fusion = self.fusion
+        held = {fusion.holder: [fusion.module]} if isinstance(fusion, Head) else {}
+        return tuple(_trained([block, *held.get(j, [])]) for j, block in enumerate(self.blocks))
+
+    @cached_property
+    def sent(self) -> tuple[int, ...]:
+        """How many numbers of each silo's vector travel: those that are trained."""
+        pairs = zip(self.trained, self.initial(), strict=True)
+        return tuple(len(weights) if trained is None else len(trained) for trained, weights in pairs)
+
+    @property
+    def sent_head(self) -> int:
+        """The same for the head's own vector."""
+        assert self.head_layout is not None
+        return self.head_layout.size if self.trained_head is None else len(self.trained_head)
+
+    @cached_property
+    def trained_head(self) -> Tensor | None:
+        """The same for the head's own vector."""
+        return _trained([self.fusion.module]) if isinstance(self.fusion, Head) else None
+
     def holds_head(self, silo: int) -> bool:
         """Whether this silo trains the head."""
         return isinstance(self.fusion, Head) and self.fusion.holder == silo
@@ -166,6 +190,14 @@ class Task:
         if isinstance(fusion, Head):
             fusion = Head(copy.deepcopy(fusion.module).to(device=device, dtype=dtype), fusion.holder)
         return Task(blocks, fusion, self.loss, self.regulariser, self.silos)
+
+
+def _trained(modules: Sequence[nn.Module]) -> Tensor | None:
+    parameters = [parameter for module in modules for parameter in module.parameters()]
+    if all(parameter.requires_grad for parameter in parameters):
+        return None
+    trained = [torch.full((p.numel(),), p.requires_grad, device=p.device) for p in parameters]
+    return torch.cat(trained).nonzero().squeeze(1)
 
 
 def _refuse_batch_norm(place: str, module: nn.Module) -> None:
