@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crosshatch.algorithms.central import Central
+    from crosshatch.algorithms.dcpa import DCPA
     from crosshatch.algorithms.fedavg import FedAvg
     from crosshatch.algorithms.fedbcd import FedBCD
     from crosshatch.algorithms.fedsgd import FedSGD
     from crosshatch.algorithms.hsgd import HSGD
     from crosshatch.algorithms.jfl import JFL
+    from crosshatch.algorithms.mtcd import MTCD, STCD
     from crosshatch.algorithms.tdcd import TDCD
     from crosshatch.algorithms.tiered import Tiered
     from crosshatch.codecs import parse_codec
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from crosshatch.data.federated import FederatedData, SiloData, merge_clients
     from crosshatch.data.settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
     from crosshatch.errors import CrosshatchError
+    from crosshatch.graphs import Graph
     from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
     from crosshatch.report import compare_runs, read_run, write_report
     from crosshatch.runs.config import read_config
@@ -37,8 +40,11 @@ if TYPE_CHECKING:
     from crosshatch.topology import Topology
 
 __all__ = [
+    "DCPA",
     "HSGD",
     "JFL",
+    "MTCD",
+    "STCD",
     "TDCD",
     "BandwidthNetwork",
     "Central",
@@ -51,6 +57,7 @@ __all__ = [
     "FedSGD",
     "FederatedData",
     "FederationSettings",
+    "Graph",
     "Halving",
     "Head",
     "InverseSqrt",
@@ -86,12 +93,14 @@ _HOMES = {
     "ConstantNetwork": "network",
     "CrossEntropy": "task.losses",
     "CrosshatchError": "errors",
+    "DCPA": "algorithms.dcpa",
     "DataSettings": "data.settings",
     "FedAvg": "algorithms.fedavg",
     "FedBCD": "algorithms.fedbcd",
     "FedSGD": "algorithms.fedsgd",
     "FederatedData": "data.federated",
     "FederationSettings": "data.settings",
+    "Graph": "graphs",
     "HSGD": "algorithms.hsgd",
     "Halving": "schedules",
     "Head": "task.fusion",
@@ -99,9 +108,11 @@ _HOMES = {
     "JFL": "algorithms.jfl",
     "Link": "network",
     "Logistic": "task.losses",
+    "MTCD": "algorithms.mtcd",
     "ModelSettings": "task.settings",
     "Preparation": "data.settings",
     "Regulariser": "task.regulariser",
+    "STCD": "algorithms.mtcd",
     "SampleSplit": "data.settings",
     "SiloData": "data.federated",
     "SiloSettings": "data.settings",

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import crosshatch
+from crosshatch.runs.named import ALGORITHMS
 
 # Sorted as sorted() does. Adding a name here is a promise to users; removing one breaks it: say so in CHANGELOG.md.
 EXPORTED = [
@@ -17,12 +18,14 @@ EXPORTED = [
     "ConstantNetwork",
     "CrossEntropy",
     "CrosshatchError",
+    "DCPA",
     "DataSettings",
     "FedAvg",
     "FedBCD",
     "FedSGD",
     "FederatedData",
     "FederationSettings",
+    "Graph",
     "HSGD",
     "Halving",
     "Head",
@@ -30,9 +33,11 @@ EXPORTED = [
     "JFL",
     "Link",
     "Logistic",
+    "MTCD",
     "ModelSettings",
     "Preparation",
     "Regulariser",
+    "STCD",
     "SampleSplit",
     "SiloData",
     "SiloSettings",
@@ -59,6 +64,13 @@ EXPORTED = [
 def test_exports_are_pinned() -> None:
     assert sorted(crosshatch.__all__) == EXPORTED
     assert sorted(EXPORTED) == EXPORTED
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_of_a_config_is_exported(name: str) -> None:
+    kind = ALGORITHMS[name]
+    assert kind.__name__ in EXPORTED, f"crosshatch.{kind.__name__} is absent: what configs can run, programs can too"
+    assert getattr(crosshatch, kind.__name__) is kind
 
 
 @pytest.mark.parametrize("name", EXPORTED)

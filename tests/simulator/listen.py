@@ -64,7 +64,7 @@ def kind_of_link(message: Message) -> str:
 
 
 def really_encoded(messages: list[Message]) -> dict[str, dict[str, list[int]]]:
-    """Bytes and messages by link and by exchange, found by encoding random numbers of the messages' shapes."""
+    """Bytes and messages by link and by exchange, found by encoding zeros of the messages' shapes."""
     links: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     exchanges: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for message in messages:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -17,6 +18,7 @@ from crosshatch.algorithms.tiered import Tiered
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import Algorithm, Batch, Blocks, Embeddings, Federation, Frozen
 from crosshatch.simulator import groups, joint, values
+from crosshatch.simulator.batch import GivenBatches, Ids
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.simulator import Simulator
@@ -26,6 +28,7 @@ from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from tests.equivalence.hospitals import hospitals, model
 from tests.equivalence.modules import make_block
+from tests.equivalence.naive_groups import Weights, hsgd, jfl
 
 DATA = hospitals([9, 15, 8], per_device=2)
 HELD = hospitals([9, 15, 8], labels="hospital")
@@ -41,9 +44,10 @@ def task(kind: str, fusion: str, *, l2: float = 0.0) -> Task:
 
 
 def run(
-    data: FederatedData, task: Task, algorithm: Algorithm, *, together: bool, rounds: int = 4, threads: int = 1
+    data: FederatedData, task: Task, algorithm: Algorithm, *, together: bool, rounds: int = 4, **options: Any
 ) -> Simulator:
-    simulator = Simulator(data, task, algorithm, seed=3, precision=torch.float64, threads=threads)
+    settings = {"threads": 1} | options
+    simulator = Simulator(data, task, algorithm, seed=3, precision=torch.float64, **settings)
     assert isinstance(simulator.federation, GroupedFederation)
     if not together:
         simulator.federation.one_step = False
@@ -86,6 +90,63 @@ def test_one_pass_for_all_groups_is_one_in_each(
     torch.testing.assert_close(torch.cat(together.weights), torch.cat(apart.weights), rtol=0, atol=1e-13)
     assert together.meter.snapshot() == apart.meter.snapshot()
     assert together.seconds == apart.seconds
+
+
+def draw_devices(data: FederatedData, rounds: int) -> tuple[tuple[GivenBatches, ...], list[list[Ids]]]:
+    """Three devices of every group in every round: as the engine takes them, and the rows they hold."""
+    return _draw(data, rounds, lambda rows: np.unique(data.silos[1].owners[rows], return_inverse=True)[1], 3)
+
+
+def draw_samples(data: FederatedData, rounds: int) -> tuple[tuple[GivenBatches, ...], list[list[Ids]]]:
+    """Five samples of every group in every round, not those of whole devices."""
+    return _draw(data, rounds, lambda rows: np.arange(len(rows)), 5)
+
+
+def _draw(
+    data: FederatedData, rounds: int, numbered: Callable[[Ids], Ids], count: int
+) -> tuple[tuple[GivenBatches, ...], list[list[Ids]]]:
+    random, given, rows = np.random.default_rng(8), [], [[] for _ in range(rounds)]  # type: ignore[var-annotated]
+    for group in range(3):
+        mine = np.flatnonzero(data.groups == group)
+        numbers = numbered(mine)
+        drawn = [random.choice(int(numbers.max()) + 1, count, replace=False) for _ in range(rounds)]
+        given.append(GivenBatches(np.stack(drawn)[:, None, :].astype(np.int64)))
+        for r, chosen in enumerate(drawn):
+            rows[r].append(mine[np.isin(numbers, chosen)])
+    return tuple(given), rows
+
+
+@pytest.mark.parametrize("kind", ["mlp", "convolution", "gated"])
+@pytest.mark.parametrize("fusion", ["head", "sum"])
+@pytest.mark.parametrize(("held", "l2"), [(False, 0.0), (True, 0.3)])
+class TestAgainstThePaper:
+    """The engine's joint pass, and its passes group by group, against loops that know of neither."""
+
+    @pytest.mark.parametrize("together", [True, False])
+    def test_hsgd(self, kind: str, fusion: str, held: bool, l2: float, together: bool, passes: list[int]) -> None:
+        one, data = task(kind, fusion, l2=l2), HELD if held else DATA
+        given, rows = draw_devices(data, 4)
+        wanted = hsgd(one, data, rows, p=1, q=1, eta=0.1)
+        ours = run(data, one, HSGD(1, 1, 0.1, 0.4), together=together, batches=given)
+        assert passes == [3] * 4 * together
+        torch.testing.assert_close(torch.cat(ours.weights), torch.cat(wanted), rtol=0, atol=1e-12)
+
+    def test_jfl(self, kind: str, fusion: str, held: bool, l2: float, passes: list[int]) -> None:
+        one, data = task(kind, fusion, l2=l2), HELD if held else DATA
+        given, rows = draw_devices(data, 4)
+        ours = run(data, one, JFL(1, 0.1, 0.4), together=True, batches=given)
+        assert passes == [3] * 4
+        wanted = jfl(one, data, rows, eta=0.1)
+        torch.testing.assert_close(torch.cat(ours.weights), torch.cat(wanted), rtol=0, atol=1e-12)
+
+    @pytest.mark.parametrize("weights", ["at_work", "equal", "samples"])
+    def test_tiers(self, kind: str, fusion: str, held: bool, l2: float, weights: Weights, passes: list[int]) -> None:
+        one, data = task(kind, fusion, l2=l2), HELD if held else DATA
+        given, rows = draw_samples(data, 4)
+        ours = run(data, one, Tiered("H(1) V(1) H(1)", 0.1, 5, weights=weights), together=True, batches=given)
+        assert passes == [3] * 4
+        wanted = hsgd(one, data, rows, p=1, q=1, eta=0.1, weights=weights)
+        torch.testing.assert_close(torch.cat(ours.weights), torch.cat(wanted), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(

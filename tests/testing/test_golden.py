@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from crosshatch.testing.golden import main
+from crosshatch.testing.golden import main, read, run_case
+from tests.cli.conftest import environment
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-OURS = ("fedbcd_", "tdcd_")
+KINDS = ("fedbcd_", "tdcd_", "hsgd_", "mtcd_", "stcd_")
 
 
 def cases() -> list[dict[str, Any]]:
@@ -28,46 +32,75 @@ def folder_with(path: Path, listed: list[dict[str, Any]]) -> Path:
     return path
 
 
-def ours() -> list[dict[str, Any]]:
-    return [case for case in cases() if case["name"].startswith(OURS)]
+NUMBERS = range(len(cases()))
+NAMES = [case["name"] for case in cases()]
 
 
+def test_every_kind_has_cases() -> None:
+    assert {name.split("_")[0] + "_" for name in NAMES} == set(KINDS)
+    assert len(set(NAMES)) == len(NAMES) == 16
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=NAMES)
 @pytest.mark.parametrize(("precision", "tolerance"), [("float64", 1e-6), ("float32", 1e-4)])
-def test_all_cases_of_fedbcd_and_tdcd_pass(
-    precision: str, tolerance: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = folder_with(tmp_path, ours())
-    assert main([str(folder), "--precision", precision]) == 0
+def test_case(number: int, precision: str, tolerance: float) -> None:
+    folder = read(GOLDEN)
+    found = run_case(folder, folder.cases[number], getattr(torch, precision))
+    assert isinstance(found, float), found
+    assert found <= tolerance
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_all_cases_pass(precision: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(GOLDEN), "--precision", precision]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
-    assert last == "11 passed, 0 failed, 0 unknown"
-    assert [line.split()[:2] for line in lines] == [["ok", case["name"]] for case in ours()]
-    assert all(float(line.split()[2]) <= tolerance for line in lines)
+    assert last == f"{len(NAMES)} passed, 0 failed, 0 unknown"
+    assert [line.split()[:2] for line in lines] == [["ok", name] for name in NAMES]
 
 
-@pytest.mark.parametrize("prefix", OURS)
+def run_module(folder: Path) -> subprocess.CompletedProcess[str]:
+    """`python -m crosshatch.testing.golden FOLDER`, as a process of its own."""
+    command = [sys.executable, "-m", "crosshatch.testing.golden", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+
+
+@pytest.mark.parametrize(
+    ("listed", "code", "last"),
+    [
+        (cases(), 0, f"{len(NAMES)} passed, 0 failed, 0 unknown"),
+        ([{**cases()[-1], "loss": [1.01 * x for x in cases()[-1]["loss"]]}], 1, "0 passed, 1 failed, 0 unknown"),
+        ([cases()[0], {**cases()[1], "name": "fedprox_plain"}], 3, "1 passed, 0 failed, 1 unknown"),
+    ],
+    ids=["good", "beyond", "unknown"],
+)
+def test_exit_code_of_the_module(listed: list[dict[str, Any]], code: int, last: str, tmp_path: Path) -> None:
+    ran = run_module(folder_with(tmp_path, listed))
+    assert (ran.returncode, ran.stdout.splitlines()[-1], ran.stderr) == (code, last, "")
+
+
+def test_exit_code_of_the_module_without_a_folder(tmp_path: Path) -> None:
+    ran = run_module(tmp_path / "nowhere")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("prefix", KINDS)
 def test_only_runs_the_named_cases(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(GOLDEN), "--only", prefix]) == 0
     *lines, _ = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines] == [c["name"] for c in ours() if c["name"].startswith(prefix)]
-
-
-def test_no_case_is_skipped_silently(capsys: pytest.CaptureFixture[str]) -> None:
-    main([str(GOLDEN)])
-    *lines, _ = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines] == [case["name"] for case in cases()]
+    assert [line.split()[1] for line in lines] == [name for name in NAMES if name.startswith(prefix)]
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"name": "fedprox_plain"},
-        {"params": {**ours()[0]["params"], "momentum": 0.9}},
-        {"params": {**ours()[0]["params"], "decay": "linear"}},
-        {"loss": ours()[0]["loss"][:-1]},
+        {"params": {**cases()[0]["params"], "momentum": 0.9}},
+        {"params": {**cases()[0]["params"], "decay": "linear"}},
+        {"loss": cases()[0]["loss"][:-1]},
     ],
 )
 def test_unknown_cases_are_reported(change: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known, strange = ours()[1], {**ours()[0], **change}
+    known, strange = cases()[1], {**cases()[0], **change}
     assert main([str(folder_with(tmp_path, [known, strange]))]) == 3
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:2] == ["ok", known["name"]]
@@ -76,9 +109,9 @@ def test_unknown_cases_are_reported(change: dict[str, Any], tmp_path: Path, caps
 
 
 @pytest.mark.parametrize("position", [0, 5, -1])
-@pytest.mark.parametrize("number", range(len(ours())))
+@pytest.mark.parametrize("number", NUMBERS, ids=NAMES)
 def test_a_tampered_case_fails(number: int, position: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    case = ours()[number]
+    case = cases()[number]
     loss = list(case["loss"])
     loss[position] *= 1 + 3e-6
     assert main([str(folder_with(tmp_path, [{**case, "loss": loss}]))]) == 1
@@ -88,12 +121,12 @@ def test_a_tampered_case_fails(number: int, position: int, tmp_path: Path, capsy
 
 
 def test_failing_counts_more_than_unknown(tmp_path: Path) -> None:
-    wrong = {**ours()[0], "loss": [x + 1 for x in ours()[0]["loss"]]}
-    assert main([str(folder_with(tmp_path, [wrong, {**ours()[0], "name": "other_one"}]))]) == 1
+    wrong = {**cases()[0], "loss": [x + 1 for x in cases()[0]["loss"]]}
+    assert main([str(folder_with(tmp_path, [wrong, {**cases()[0], "name": "other_one"}]))]) == 1
 
 
 def test_a_case_that_lists_no_numbers_fails(tmp_path: Path) -> None:
-    wrong = {**ours()[0], "loss": [float("nan")] * len(ours()[0]["loss"])}
+    wrong = {**cases()[0], "loss": [float("nan")] * len(cases()[0]["loss"])}
     assert main([str(folder_with(tmp_path, [wrong]))]) == 1
 
 
@@ -118,7 +151,7 @@ def test_no_cases_at_all_is_no_success(tmp_path: Path) -> None:
 def test_a_bad_folder_gives_one_line_and_2(
     name: str, content: bytes | None, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder_with(tmp_path, ours())
+    folder_with(tmp_path, cases())
     (tmp_path / name).unlink()
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -135,5 +168,5 @@ def test_an_absent_folder_gives_2(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("broken", ["loss_fn", "Q", "lr", "rounds"])
 def test_a_case_without_a_parameter_is_reported(broken: str, tmp_path: Path) -> None:
-    parameters = {k: v for k, v in ours()[0]["params"].items() if k != broken}
-    assert main([str(folder_with(tmp_path, [{**ours()[0], "params": parameters}]))]) == 3
+    parameters = {k: v for k, v in cases()[0]["params"].items() if k != broken}
+    assert main([str(folder_with(tmp_path, [{**cases()[0], "params": parameters}]))]) == 3

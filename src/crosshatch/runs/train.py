@@ -26,8 +26,6 @@ from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.runs.summary import find_arrival, summarise, write_model
 from crosshatch.simulator.simulator import Simulator
 
-ALIGNMENT = 64  # bytes; how torch lays out memory of its own
-
 
 class Watcher(Protocol):
     """Somebody to tell how it goes."""
@@ -163,6 +161,7 @@ class _Loop:
             self.directory.begin(text)
             self._note(first, watcher)
             self._write_checkpoint()
+            self.simulator.align()
         if watcher is not None:
             watcher.advance(self.simulator.round)
         while not self.is_done:
@@ -174,7 +173,7 @@ class _Loop:
 
     def _run_round(self, watcher: Watcher | None) -> None:
         self.simulator.run_round()
-        _settle(self.simulator)
+        self.simulator.align()  # wherever a resumed run begins, it has the same memory to compute with
         done, last = self.simulator.round, self.simulator.round == self.config.run.rounds
         assert self.config.run.checkpoint_every is not None
         if last or done % self.config.evaluate.every == 0:
@@ -226,13 +225,6 @@ class _Loop:
         self.directory.write_json(self.directory.summary, summary)
         losses = (float(self.rows[0]["train_loss"]), float(self.rows[-1]["train_loss"]))
         return Outcome(self.directory.path, finished=True, round=self.simulator.round, summary=summary, losses=losses)
-
-
-def _settle(simulator: Simulator) -> None:
-    """Weights in memory as a resumed run has them: kernels may round differently on another alignment."""
-    tensors, state = simulator.snapshot()
-    if any(tensor.data_ptr() % ALIGNMENT or not tensor.is_contiguous() for tensor in tensors.values()):
-        simulator.restore(tensors, state)
 
 
 def _stored_config(directory: RunDirectory) -> Config | None:

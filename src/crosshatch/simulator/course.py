@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
+from operator import is_
 from typing import Any, Protocol
 
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor
 from crosshatch.exchanges import Algorithm
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.groups import GroupBlocks, GroupedFederation
+from crosshatch.simulator.memory import aligned
 from crosshatch.simulator.values import Blocks
 from crosshatch.task.task import Task
 
@@ -40,6 +43,10 @@ class Course(Protocol):
 
     def run_round(self, r: int) -> None:
         """One round."""
+        ...
+
+    def align(self) -> None:
+        """Have the tensors that later rounds compute with lie in memory as after `restore`; nothing else changes."""
         ...
 
     def broken(self) -> str | None:
@@ -112,6 +119,16 @@ class VerticalCourse:
         )
         return Blocks(tuple(base))
 
+    def align(self) -> None:
+        """The blocks; what groups have in common stays common. Memories of codecs are written in place."""
+        after: dict[int, Blocks] = {}
+        for blocks in self.blocks:
+            if id(blocks.base) not in after:
+                base = tuple(aligned(weights) for weights in blocks.base)
+                same = all(map(is_, base, blocks.base))
+                after[id(blocks.base)] = blocks if same else replace(blocks, base=base)
+        self.blocks = tuple(after[id(blocks.base)] for blocks in self.blocks)
+
     def broken(self) -> str | None:
         """The first block with a NaN or an infinity."""
         for silo, weights in zip(self.task.names, self.weights, strict=True):
@@ -127,7 +144,7 @@ class VerticalCourse:
 
     def snapshot(self) -> dict[str, Tensor]:
         """Blocks and clocks of all groups; blocks that groups have in common once, `holders` says which."""
-        ids = [id(blocks) for blocks in self.blocks]
+        ids = [id(blocks.base) for blocks in self.blocks]
         holders = [ids.index(one) for one in ids]
         tensors: dict[str, Tensor] = {"holders": torch.tensor(holders)}
         for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from crosshatch.graph_exchanges import DualAlgorithm, TokenAlgorithm
 from crosshatch.simulator.duals import Duals, SimulatedDuals
+from crosshatch.simulator.memory import aligned
 from crosshatch.simulator.tokens import SimulatedTokens, Tokens
 
 State = TypeVar("State", Tokens, Duals)
@@ -54,6 +55,10 @@ class TokenCourse:
     def run_round(self, r: int) -> None:
         """One visit and one hop of all tokens."""
         self.running = self.algorithm.run_round(self.federation, self.running, r)
+
+    def align(self) -> None:
+        """Scores and models, which are written in place: nothing to do after the first time."""
+        _align(self.running)
 
     def broken(self) -> str | None:
         """Whether a token has a NaN or an infinity."""
@@ -112,6 +117,10 @@ class DualCourse:
         """One iteration."""
         self.duals = self.algorithm.run_round(self.federation, self.duals, r)
 
+    def align(self) -> None:
+        """Weights, duals and sums."""
+        _align(self.duals)
+
     def broken(self) -> str | None:
         """Whether a dual has a NaN or an infinity."""
         return None if isfinite(float(self.duals.duals.sum())) else "a dual is"
@@ -144,6 +153,12 @@ def _snapshot(state: State) -> dict[str, Tensor]:
         name: value.clone() if isinstance(value, Tensor) else torch.as_tensor(value.copy())
         for name, value in values.items()
     }
+
+
+def _align(state: State) -> None:
+    for name, value in vars(state).items():
+        if isinstance(value, Tensor):
+            setattr(state, name, aligned(value))
 
 
 def _restore(state: State, tensors: dict[str, Tensor]) -> None:

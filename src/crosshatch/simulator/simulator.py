@@ -205,6 +205,10 @@ class Simulator:
             found["suboptimality"] = self.best.suboptimality(self.objective())
         return {name: found[name] for name in names}
 
+    def align(self) -> None:
+        """Have memory laid out as after `restore`, so that rounds to come give the bits they would give there."""
+        self.course.align()
+
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything a later round depends on, as tensors and plain data."""
         plain: dict[str, Any] = {"round": self.round, "meter": self.meter.snapshot()}
