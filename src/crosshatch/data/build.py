@@ -65,11 +65,13 @@ def federate(
 ) -> FederatedData:
     """Divide columns among silos and samples among their clients; each silo prepares its own columns.
 
+    It does so as the settings the data set was loaded with say, or as `preparation` does where one is given.
+
     >>> data = federate(load_dataset("wine"), FederationSettings(silos=2, clients=5), seed=1)
     >>> [(silo.name, silo.clients, len(silo.features)) for silo in data.silos]
     [('silo1', 5, 7), ('silo2', 5, 6)]
     """
-    preparation = Preparation() if preparation is None else preparation
+    preparation = dataset.preparation if preparation is None else preparation
     if preparation.clip is not None and not preparation.clip > 0:
         raise ConfigError(f"data.clip = {preparation.clip}: it must be a positive number of standard deviations")
     silos = silo_settings(federation)
@@ -104,9 +106,7 @@ def build(
     seed: int,
 ) -> FederatedData:
     """Both steps for a config's sections [data] and [federation]."""
-    return federate(
-        load_dataset(data, folder, federation=federation, base=base), federation, data.preparation, seed=seed
-    )
+    return federate(load_dataset(data, folder, federation=federation, base=base), federation, seed=seed)
 
 
 def _named(name: str, folder: Path | None) -> Raw:
