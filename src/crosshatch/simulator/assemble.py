@@ -25,6 +25,7 @@ from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.local.solve import Strategy
 from crosshatch.simulator.traffic import Traffic
 from crosshatch.task.fusion import Head
+from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 
 
@@ -61,7 +62,7 @@ def assemble(
 ) -> SimulatedFederation | GroupedFederation:
     """The federation an algorithm runs on; a ConfigError where it does not run on this one."""
     central = bool(getattr(algorithm, "central", False))
-    widths = task.check_fit([silo.train[:2] for silo in data.silos], data.classes)
+    widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     _check_head(data, task)
     _check_parties(data, engine.network)
     if not central:
