@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from crosshatch.codecs import AnyCodec
-from crosshatch.data.federated import FederatedData
+from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.exchanges import Algorithm
 from crosshatch.meter import Meter
@@ -67,13 +67,15 @@ def assemble(
     _check_parties(data, engine.network)
     if not central:
         _check_topology(data, algorithm)
+        require_groups_of_whole_clients(data)
+    names = np.zeros(0, np.int64) if data.groups is None or central else np.unique(data.groups)
+    sources = _sources(batches, len(names))
     if data.groups is None or central:
-        source = batches if batches is not None and not isinstance(batches, tuple) else SeededBatches(seed)
+        source = sources[0] if sources else SeededBatches(seed)
         return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
-    names = np.unique(data.groups)
     groups = []
-    for g in names:
-        source = batches[g] if isinstance(batches, tuple) else SeededBatches(torch_seed(seed, "group", int(g)))
+    for number, g in enumerate(names):
+        source = sources[number] if sources else SeededBatches(torch_seed(seed, "group", int(g)))
         part = _restrict(data, np.flatnonzero(data.groups == g))
         own = torch_seed(seed, "codecs", int(g))
         groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}", seed=own))
@@ -82,6 +84,20 @@ def assemble(
     tiers = tuple(np.arange(len(groups)) // prod(shape[level:]) for level in range(len(shape)))
     one_step = algorithm.local_steps == 1 and [tier.interval for tier in algorithm.topology.above] == [1]
     return GroupedFederation(tuple(groups), samples, tiers, one_step)
+
+
+def _sources(batches: BatchSource | tuple[BatchSource, ...] | None, groups: int) -> tuple[BatchSource, ...]:
+    """One for each group, or one alone without groups; empty where batches are to be drawn."""
+    if batches is None:
+        return ()
+    if not groups:
+        if isinstance(batches, tuple):
+            raise ConfigError(f"batches is a tuple of {len(batches)}, but nothing is in groups here: give one source")
+        return (batches,)
+    if not isinstance(batches, tuple) or len(batches) != groups:
+        found = f"a tuple of {len(batches)}" if isinstance(batches, tuple) else "one source"
+        raise ConfigError(f"batches is {found} for {groups} groups: give a tuple with one source a group")
+    return batches
 
 
 def _one(

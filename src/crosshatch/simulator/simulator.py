@@ -35,6 +35,7 @@ from crosshatch.simulator.local.solve import Strategy
 from crosshatch.simulator.memory import keep_freed_memory
 from crosshatch.simulator.tokens import SimulatedTokens
 from crosshatch.task.fusion import Sum
+from crosshatch.task.losses import require_labels
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.task import Task
 from crosshatch.theory.optimum import Optimum
@@ -76,6 +77,8 @@ class Simulator:
         keep_freed_memory()
         if threads is not None:
             torch.set_num_threads(threads)
+        require_labels(task.loss, data.y_train, data.classes, "training samples")
+        require_labels(task.loss, data.y_test, data.classes, "test samples")
         self.data = move(data, device, precision)
         self.task = task.to(device, precision)
         self.algorithm = algorithm
