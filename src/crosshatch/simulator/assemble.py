@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from math import prod
 
 import numpy as np
@@ -15,7 +14,7 @@ from crosshatch.data.federated import FederatedData, require_groups_of_whole_cli
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.exchanges import Algorithm
 from crosshatch.meter import Meter
-from crosshatch.network import Clocks, Network
+from crosshatch.network import Clocks, Network, in_groups
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import BatchSource, SeededBatches
 from crosshatch.simulator.branches import Branches
@@ -23,6 +22,7 @@ from crosshatch.simulator.coding import Coding
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.local.solve import Strategy
+from crosshatch.simulator.parties import check_parties
 from crosshatch.simulator.traffic import Traffic
 from crosshatch.task.fusion import Head
 from crosshatch.task.probe import ROWS
@@ -64,7 +64,7 @@ def assemble(
     central = bool(getattr(algorithm, "central", False))
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     _check_head(data, task)
-    _check_parties(data, engine.network)
+    check_parties(data, engine.network)
     if not central:
         _check_topology(data, algorithm)
         require_groups_of_whole_clients(data)
@@ -73,6 +73,7 @@ def assemble(
     if data.groups is None or central:
         source = sources[0] if sources else SeededBatches(seed)
         return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
+    engine = replace(engine, network=in_groups(engine.network, names.tolist()))
     groups = []
     for number, g in enumerate(names):
         source = sources[number] if sources else SeededBatches(torch_seed(seed, "group", int(g)))
@@ -167,20 +168,6 @@ def _check_head(data: FederatedData, task: Task) -> None:
                 f"silo '{holder}' holds the head, '{data.label_silo}' the labels: derivatives need both in one place, "
                 f"set model.head_holder = '{data.label_silo}'"
             )
-
-
-def _check_parties(data: FederatedData, network: Network) -> None:
-    """Settings for a party that is not there would change nothing, silently. In groups a silo is named `silo@group`."""
-    clients = {silo.name: silo.clients for silo in data.silos}
-    for name, place in network.named.items():
-        silo, _, client = name.rpartition("/") if "/" in name else (name, "", "0")
-        held = clients.get(silo.partition("@")[0])
-        if held is None:
-            close = get_close_matches(silo, clients, n=1)
-            hint = f"did you mean '{close[0]}'? " if close else ""
-            raise ConfigError(f"{place} has '{name}', no silo '{silo}': {hint}The silos are {', '.join(clients)}")
-        if int(client) >= held:
-            raise ConfigError(f"{place} has '{name}': clients of '{silo}' are {silo}/0 to {silo}/{held - 1}")
 
 
 def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:

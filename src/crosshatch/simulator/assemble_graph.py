@@ -16,6 +16,7 @@ from crosshatch.simulator.agent_links import AgentLinks
 from crosshatch.simulator.agents import Agent, start_of
 from crosshatch.simulator.assemble import Engine
 from crosshatch.simulator.duals import SimulatedDuals, Steps
+from crosshatch.simulator.parties import check_parties
 from crosshatch.simulator.tokens import SimulatedTokens
 from crosshatch.simulator.walks import GivenWalk, SeededWalk, Walk
 from crosshatch.task.fusion import Sum
@@ -79,6 +80,7 @@ def _agents(data: FederatedData, task: Task, engine: Engine, name: str) -> tuple
         raise ModelError(
             f"regulariser {kind} is not separable, an agent cannot take its own part of it: use l2, l1 or both"
         )
+    check_parties(data, engine.network, agents=True)
     (width,) = set(task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes))
     return tuple(Agent(task, k, silo.train, data.y_train, width) for k, silo in enumerate(data.silos))
 
