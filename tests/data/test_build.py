@@ -317,3 +317,21 @@ def test_silos_with_files_of_their_own_use_the_settings_preparation_too(tmp_path
     dataset = load_dataset(DataSettings(label="y", standardise=False), federation=federation, base=tmp_path)
     data = federate(dataset, federation, seed=1)
     assert sorted(torch.cat([data.silos[1].train, data.silos[1].test]).flatten().tolist()) == list(range(20))
+
+
+@pytest.mark.parametrize("key", ["silos", "clients", "groups", "branches"])
+@pytest.mark.parametrize("value", [1.5, 2.0, True])
+def test_whole_numbers_are_whole(key: str, value: Any) -> None:
+    with pytest.raises(CrosshatchError, match=f"^federation.{key} = {value}: must be a whole number$"):
+        federate(table(), FederationSettings(**{key: value}), seed=1)
+    silo = SiloSettings("a", clients=value)
+    with pytest.raises(CrosshatchError, match=f"^federation.silos 'a' clients = {value}: must be a whole number$"):
+        federate(table(), FederationSettings(silos=(silo,)), seed=1)
+    for name in ("limit", "split_seed"):
+        with pytest.raises(CrosshatchError, match=f"^data.{name} = {value}: must be a whole number$"):
+            load_dataset(DataSettings(name="wine", **{name: value}))
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(CrosshatchError, match="seed = -1: a seed is a whole number from 0 on"):
+        federate(table(), FederationSettings(clients=2), seed=-1)

@@ -20,7 +20,7 @@ from crosshatch.data.samples import Array, Dataset
 from crosshatch.data.settings import DataSettings, FederationSettings, Preparation
 from crosshatch.data.sources import require_named
 from crosshatch.data.tables import read_one_file
-from crosshatch.errors import ConfigError, DataError
+from crosshatch.errors import ConfigError, DataError, require_whole
 from crosshatch.partition.features import unknown
 
 
@@ -49,6 +49,9 @@ def load_dataset(
         return assemble(read_file_per_silo(settings, silos, base, label_silo=label_silo), settings)
     if (settings.name is None) == (settings.path is None):
         raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of an own file")
+    require_whole("data.split_seed", settings.split_seed)
+    if settings.limit is not None:
+        require_whole("data.limit", settings.limit)
     if settings.split_seed < 0:
         raise ConfigError(f"data.split_seed = {settings.split_seed}: a seed is at least 0")
     for key in ("id", "label", "test_path"):
