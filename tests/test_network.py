@@ -99,3 +99,14 @@ def test_a_client_that_is_no_number_is_refused_at_the_start(name: str) -> None:
 
 def test_silo_names_may_hold_a_slash() -> None:
     assert ConstantNetwork(t_comp=1, slow={"a/b/0": 9.0}).local_step("a", np.array([0])).tolist() == [1]
+
+
+def test_the_key_to_blame_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"^network.slow.bank = -1"):
+        ConstantNetwork(slow={"bank": -1.0})
+    with pytest.raises(ConfigError, match=r"^network.slow.bank = -1"):
+        BandwidthNetwork(slow={"bank": -1.0})
+    with pytest.raises(ConfigError, match=r"^network.parties 'bank' up = 0"):
+        BandwidthNetwork(parties={"bank": Link(up=0.0)})
+    with pytest.raises(ConfigError, match=r"^network.links 'hub-hub' latency = -1"):
+        BandwidthNetwork(links={"hub-hub": Link(latency=-1.0)})

@@ -87,3 +87,17 @@ def test_constructors_check_too(value: float) -> None:
 def test_schedules_do_not_import_torch() -> None:
     probe = "import sys, crosshatch.schedules; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("constant", "kind and value"),
+        ("inverse_sqrt", "kind and value"),
+        ("halving", "kind, value and every"),
+        ("adaptive", "kind, value, every, rho and delta_squared"),
+    ],
+)
+def test_an_unknown_key_is_told_all_that_are_allowed(kind: str, keys: str) -> None:
+    with pytest.raises(ConfigError, match=f"unknown key 'rhoo' in a schedule of kind '{kind}': allowed are {keys}$"):
+        parse_schedule({"kind": kind, "value": 0.1, "rhoo": 1.0})

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
+import pytest
+
+from crosshatch.errors import ConfigError
 from crosshatch.seeds import generator, torch_seed
 
 
@@ -33,3 +37,12 @@ def test_torch_seeds_fit_torch() -> None:
 
 def test_a_number_more_is_another_name() -> None:
     assert draw(7, "batch") != draw(7, "batch", 0)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, "1", None])
+def test_a_seed_is_a_whole_number_from_0_on(seed: Any) -> None:
+    reason = f"^seed = {seed!r}: a seed is a whole number from 0 on$"
+    with pytest.raises(ConfigError, match=reason):
+        generator(seed, "batch")
+    with pytest.raises(ConfigError, match=reason):
+        torch_seed(seed, "batch")

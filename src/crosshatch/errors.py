@@ -5,6 +5,8 @@ A message names the rule, the value, the place and the remedy. The command line 
 
 from __future__ import annotations
 
+from numbers import Integral
+
 
 class CrosshatchError(Exception):
     """Anything Crosshatch refuses or gives up on; the root of the tree.
@@ -40,3 +42,12 @@ class TrainingError(CrosshatchError):
 
 class RunError(CrosshatchError):
     """A run directory cannot be written, read or resumed."""
+
+
+def require_whole(place: str, value: object, *, least: int | None = None, remedy: str = "") -> None:
+    """Refuse what is not a whole number (True and 2.0 are none), or is below the least."""
+    hint = f" ({remedy})" if remedy else ""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ConfigError(f"{place} = {value!r}: must be a whole number{hint}")
+    if least is not None and value < least:
+        raise ConfigError(f"{place} = {value}: must be at least {least}{hint}")

@@ -10,16 +10,17 @@ towards the hub, the label's holder or the server, `down` back, `across` for a m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from crosshatch.errors import ConfigError
 
+T = TypeVar("T")
 Direction = Literal["up", "down", "across"]
 Seconds = npt.NDArray[np.float64]
 _LARGEST = 1e12
@@ -65,7 +66,8 @@ class ConstantNetwork:
 
     def __post_init__(self) -> None:
         """Refuse negative times."""
-        for name, value in (("t_comm", self.t_comm), ("t_comp", self.t_comp), *self.slow.items()):
+        slow = ((f"slow.{name}", factor) for name, factor in self.slow.items())
+        for name, value in (("t_comm", self.t_comm), ("t_comp", self.t_comp), *slow):
             _check_positive(f"network.{name}", value, zero=True)
         _check_names("network.slow", self.slow)
 
@@ -120,13 +122,14 @@ class BandwidthNetwork:
         for kind in self.links:
             if kind not in LINKS:
                 raise ConfigError(f"network.links has {kind!r}: the kinds of link are {', '.join(LINKS)}")
-        for name, link in (*self.links.items(), *self.parties.items()):
-            _check_positive(f"network '{name}' latency", link.latency, zero=True)
-            _check_positive(f"network '{name}' up", link.up)
-            _check_positive(f"network '{name}' down", link.down)
+        for key, table in (("links", self.links), ("parties", self.parties)):
+            for name, link in table.items():
+                _check_positive(f"network.{key} '{name}' latency", link.latency, zero=True)
+                _check_positive(f"network.{key} '{name}' up", link.up)
+                _check_positive(f"network.{key} '{name}' down", link.down)
         _check_positive("network.step_seconds", self.step_seconds, zero=True)
         for name, value in self.slow.items():
-            _check_positive(f"network.slow '{name}'", value, zero=True)
+            _check_positive(f"network.slow.{name}", value, zero=True)
         _check_names("network.slow", self.slow)
         _check_names("network.parties", self.parties)
 
@@ -151,6 +154,27 @@ class BandwidthNetwork:
         """The given time a step, times a party's factor."""
         count = 1 if clients is None else len(clients)
         return np.full(count, self.step_seconds) * _factors(self.slow, silo, clients, count)
+
+
+def in_groups(network: Network, groups: Sequence[int]) -> Network:
+    """The same network where silos are named `silo@group`: what is set for a silo holds in every group.
+
+    What is set for a silo in one group goes before it. Network models of other kinds find out for themselves.
+
+    >>> in_groups(ConstantNetwork(slow={"bank": 2.0, "bank@1": 3.0}), [0, 1]).named.keys()
+    dict_keys(['bank@0', 'bank@1'])
+    """
+    if isinstance(network, BandwidthNetwork):
+        return replace(network, slow=_spread(network.slow, groups), parties=_spread(network.parties, groups))
+    return replace(network, slow=_spread(network.slow, groups)) if isinstance(network, ConstantNetwork) else network
+
+
+def _spread(table: Mapping[str, T], groups: Sequence[int]) -> dict[str, T]:
+    everywhere: dict[str, T] = {}
+    for name, value in table.items():
+        silo, slash, client = name.rpartition("/") if "/" in name else (name, "", "")
+        everywhere |= {} if "@" in silo else {f"{silo}@{group}{slash}{client}": value for group in groups}
+    return everywhere | {name: value for name, value in table.items() if "@" in name}
 
 
 @dataclass

@@ -110,6 +110,8 @@ def rate(step_size: Schedule | float, round: int) -> float:
 
 def check_step_size(step_size: Schedule | float) -> None:
     """Refuse a plain number that is no step size; schedules check themselves."""
+    if isinstance(step_size, bool) or not isinstance(step_size, int | float | Schedule):
+        raise ConfigError(f"algorithm.step_size = {step_size!r}: must be a number or a schedule")
     if isinstance(step_size, int | float):
         Constant(step_size)
 
@@ -118,7 +120,7 @@ _KINDS = ("constant", "inverse_sqrt", "halving", "adaptive")
 
 
 def parse_schedule(given: object, *, place: str = "algorithm.step_size") -> Schedule:
-    """A schedule from a config value: a number, or a table with `kind`, `value` and, for halving, `every`.
+    """A schedule from a config value: a number, or a table with `kind`, `value` and the kind's own keys.
 
     >>> parse_schedule({"kind": "halving", "value": 0.1, "every": 20})(40)
     0.025
@@ -152,10 +154,13 @@ def _parse(given: object) -> Schedule:
     kind = given.get("kind", "constant")
     if kind not in _KINDS:
         raise ConfigError(f"unknown schedule kind {kind!r}: choose one of {', '.join(_KINDS)}")
-    own = ("rho", "delta_squared") if kind == "adaptive" else ()
+    own = {"adaptive": ("every", "rho", "delta_squared"), "halving": ("every",)}.get(str(kind), ())
     unknown = sorted(str(key) for key in given if key not in ("kind", "value", "every", *own))
     if unknown:
-        raise ConfigError(f"unknown key {unknown[0]!r} in a schedule: allowed are kind, value and every")
+        keys = ", ".join(("kind", "value", *own)[:-1])
+        raise ConfigError(
+            f"unknown key {unknown[0]!r} in a schedule of kind {kind!r}: allowed are {keys} and {('value', *own)[-1]}"
+        )
     if "value" not in given:
         raise ConfigError(f"a schedule of kind {kind!r} needs a value: add value = 0.1, for example")
     value = _number(given["value"])

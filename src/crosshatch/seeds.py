@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from numbers import Integral
 
 import numpy as np
+
+from crosshatch.errors import ConfigError
 
 
 def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
@@ -13,6 +16,7 @@ def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
     >>> int(generator(7, "batch", 0).integers(100)) == int(generator(7, "batch", 0).integers(100))
     True
     """
+    require_seed(seed)
     # the count of numbers too: numpy takes a missing last number for a zero
     return np.random.default_rng([seed, zlib.crc32(purpose.encode()), len(numbers), *numbers])
 
@@ -20,3 +24,9 @@ def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
 def torch_seed(seed: int, purpose: str, *numbers: int) -> int:
     """A 63-bit seed for `torch.manual_seed`, derived in the same way."""
     return int(generator(seed, purpose, *numbers).integers(2**63 - 1))
+
+
+def require_seed(seed: object) -> None:
+    """Refuse what no generator can start from."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise ConfigError(f"seed = {seed!r}: a seed is a whole number from 0 on")

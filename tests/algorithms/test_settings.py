@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from crosshatch.algorithms.central import Central
 from crosshatch.algorithms.fedavg import FedAvg
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.jfl import JFL
+from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.algorithms.tiered import Tiered
 from crosshatch.errors import ConfigError
 
 WITH_STEPS: tuple[Callable[..., Any], ...] = (FedBCD, TDCD, FedAvg, Central)
@@ -77,3 +82,36 @@ def test_settings_are_values(kind: Callable[..., Any]) -> None:
     assert kind(batch_size=3) == kind(batch_size=3)
     assert hash(kind()) == hash(kind())
     assert kind(batch_size=3) != kind(batch_size=4)
+
+
+@pytest.mark.parametrize("value", [2.5, 2.0, True, "2", None])
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        *((kind, "local_steps") for kind in (*WITH_STEPS, HSGD, JFL, STCD, MTCD)),
+        *((kind, "batch_size") for kind in (*ALL, Tiered)),
+        (HSGD, "global_steps"),
+        (MTCD, "tokens"),
+        (MTCD, "hops_between_averages"),
+    ],
+)
+def test_whole_numbers_are_whole(kind: Callable[..., Any], key: str, value: object) -> None:
+    if (key, value) == ("batch_size", None):
+        return
+    with pytest.raises(ConfigError, match=f"^algorithm.{key} = {value!r}: must be a whole number$"):
+        kind(**{key: value})
+    assert getattr(kind(**{key: np.int64(10)}), key) == 10
+
+
+@pytest.mark.parametrize("kind", [*ALL, HSGD, JFL, STCD, MTCD, Tiered])
+@pytest.mark.parametrize("value", [True, "0.1", None])
+def test_a_step_size_is_a_number_or_a_schedule(kind: Callable[..., Any], value: object) -> None:
+    with pytest.raises(ConfigError, match=f"^algorithm.step_size = {value!r}"):
+        kind(step_size=value)
+
+
+@pytest.mark.parametrize("kind", [HSGD, JFL, Tiered])
+@pytest.mark.parametrize("value", [True, "0.1"])
+def test_a_fraction_is_a_number(kind: Callable[..., Any], value: object) -> None:
+    with pytest.raises(ConfigError, match=f"^algorithm.fraction = {value!r}: must be a number"):
+        kind(fraction=value)

@@ -290,3 +290,48 @@ def test_sections_of_a_config_become_settings() -> None:
     assert data.preparation == Preparation(clip=3.0, categorical=("a",))
     with pytest.raises(msgspec.ValidationError, match="impute"):
         msgspec.convert({"impute": "guess"}, DataSettings)
+
+
+def test_the_settings_preparation_is_used_and_an_explicit_one_wins(tmp_path: Any) -> None:
+    values = [1.0, 2.0, None, 4.0, 100.0, 3.0, 5.0, 2.0, 1.0, 4.0]
+    pl.DataFrame({"a": values, "b": range(10), "y": [0, 1] * 5}).write_csv(tmp_path / "own.csv")
+    asked = DataSettings(path="own.csv", label="y", impute="median", indicators=False, standardise=False)
+    dataset = load_dataset(asked, base=tmp_path)
+    data = federate(dataset, FederationSettings(silos=2), seed=1)
+    held = torch.cat([data.silos[0].train, data.silos[0].test]).flatten().tolist()
+    assert isinstance(dataset.train.x, pl.DataFrame)
+    known = dataset.train.x["a"].to_list()  # the median is that of the training rows
+    median = float(np.median([value for value in known if value is not None]))
+    assert sorted(held) == sorted(median if value is None else value for value in values)
+    with pytest.raises(CrosshatchError, match="missing values"):
+        federate(dataset, FederationSettings(silos=2), Preparation(), seed=1)
+    zero = federate(dataset, FederationSettings(silos=2), Preparation(impute="zero", standardise=False), seed=1)
+    assert 0.0 in torch.cat([zero.silos[0].train, zero.silos[0].test])[:, 0].tolist()
+
+
+def test_silos_with_files_of_their_own_use_the_settings_preparation_too(tmp_path: Any) -> None:
+    pl.DataFrame({"id": range(20), "a": [float(i) for i in range(20)], "y": [0, 1] * 10}).write_csv(tmp_path / "a.csv")
+    pl.DataFrame({"id": range(20), "b": [float(i) for i in range(20)]}).write_csv(tmp_path / "b.csv")
+    silos = (SiloSettings("a", path="a.csv", id="id"), SiloSettings("b", path="b.csv", id="id"))
+    federation = FederationSettings(silos=silos, labels="a")
+    dataset = load_dataset(DataSettings(label="y", standardise=False), federation=federation, base=tmp_path)
+    data = federate(dataset, federation, seed=1)
+    assert sorted(torch.cat([data.silos[1].train, data.silos[1].test]).flatten().tolist()) == list(range(20))
+
+
+@pytest.mark.parametrize("key", ["silos", "clients", "groups", "branches"])
+@pytest.mark.parametrize("value", [1.5, 2.0, True])
+def test_whole_numbers_are_whole(key: str, value: Any) -> None:
+    with pytest.raises(CrosshatchError, match=f"^federation.{key} = {value}: must be a whole number$"):
+        federate(table(), FederationSettings(**{key: value}), seed=1)
+    silo = SiloSettings("a", clients=value)
+    with pytest.raises(CrosshatchError, match=f"^federation.silos 'a' clients = {value}: must be a whole number$"):
+        federate(table(), FederationSettings(silos=(silo,)), seed=1)
+    for name in ("limit", "split_seed"):
+        with pytest.raises(CrosshatchError, match=f"^data.{name} = {value}: must be a whole number$"):
+            load_dataset(DataSettings(name="wine", **{name: value}))
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(CrosshatchError, match="seed = -1: a seed is a whole number from 0 on"):
+        federate(table(), FederationSettings(clients=2), seed=-1)

@@ -8,21 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from crosshatch.algorithms.fedavg import FedAvg
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
-from crosshatch.errors import ConfigError, CrosshatchError, ModelError, TrainingError
+from crosshatch.errors import ConfigError, CrosshatchError, DataError, ModelError, PartitionError, TrainingError
 from crosshatch.exchanges import Algorithm
 from crosshatch.network import ConstantNetwork
 from crosshatch.schedules import Constant
+from crosshatch.simulator.batch import SeededBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Fusion, Head, Sum
-from crosshatch.task.losses import CrossEntropy, Loss, Squared
+from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
+from tests.equivalence.hospitals import hospitals, model
 from tests.simulator.small import small
 
 
@@ -161,9 +164,9 @@ def test_divergence_names_the_round_and_the_step_size(precision: torch.dtype) ->
 
 
 def test_an_infinite_test_score_is_divergence_too() -> None:
-    simulator = small().prepare(TDCD(2, Constant(0.1)))
+    simulator = small().prepare(TDCD(1, Constant(1e20)), precision=torch.float32)
     simulator.run_round()
-    simulator.data.silos[0].test.fill_(float("inf"))
+    simulator.data.silos[0].test.fill_(1e20)  # finite, but not times weights that have run away
     with pytest.raises(TrainingError, match=r"round 1: a test score is no longer finite.*lower algorithm.step_size"):
         simulator.evaluate()
 
@@ -179,3 +182,51 @@ def test_a_regulariser_that_alone_diverges_is_blamed() -> None:
     simulator = run(task)
     with pytest.raises(TrainingError, match=r"lower algorithm.step_size \(now 0.1\) or model.l2 \(now 1e\+20\)$"):
         more_rounds(simulator, 20)
+
+
+def test_a_client_belongs_to_one_group() -> None:
+    data = small(clients=(2, 2)).data
+    straddling = replace(data, groups=np.array([0, 0, 0, 1, 1, 1]))  # samples go round the clients
+    with pytest.raises(PartitionError, match=r"client 1 of silo 'a' has samples in groups 0 and 1"):
+        Simulator(straddling, small().task, HSGD())
+
+
+def test_batches_are_one_source_or_one_a_group() -> None:
+    case, one = small(clients=(1, 1)), SeededBatches(0)
+    with pytest.raises(ConfigError, match="batches is a tuple of 1, but nothing is in groups"):
+        Simulator(case.data, case.task, TDCD(), batches=(one,))
+    grouped, task = hospitals((3, 3)), model()
+    with pytest.raises(ConfigError, match="batches is one source for 2 groups"):
+        Simulator(grouped, task, HSGD(), batches=one)
+    with pytest.raises(ConfigError, match="batches is a tuple of 3 for 2 groups"):
+        Simulator(grouped, task, HSGD(), batches=(one, one, one))
+    assert Simulator(grouped, task, HSGD(), batches=(one, one)).round == 0
+
+
+def labelled(y: Tensor, y_test: Tensor, loss: Loss, classes: int) -> Simulator:
+    data = small(clients=(1, 1)).data
+    target: Any = loss.target
+    data = replace(data, y_train=y, y_test=y_test, target=target, classes=classes)
+    width = loss.scores(classes)
+    return Simulator(data, task_of(nn.Linear(2, width), nn.Linear(2, width), loss=loss), FedBCD())
+
+
+@pytest.mark.parametrize("where", ["training", "test"])
+@pytest.mark.parametrize(
+    ("labels", "loss", "reason"),
+    [
+        ([1, -1, 1, -1, 1, -1], Logistic(), r"sample 1 is -1, loss 'logistic' takes 0 or 1: give \(y \+ 1\) / 2"),
+        ([0, 1, 2, 0, 1, 0], Logistic(), r"sample 2 is 2, loss 'logistic' takes 0 or 1"),
+        ([0, 1, 2, 3, 1, 0], CrossEntropy(), r"sample 3 is 3, loss 'cross_entropy' takes 0 to 2"),
+        ([0, 1, 2, -1, 1, 0], CrossEntropy(), r"sample 3 is -1, loss 'cross_entropy' takes 0 to 2"),
+        ([0, 1, 2, float("nan"), 1, 0], Squared(), r"sample 3 is nan, loss 'squared' takes finite numbers"),
+        ([0.0, 1, 2, 2, 1, 0], CrossEntropy(), r"samples are of type float32, loss 'cross_entropy' takes int64"),
+    ],
+)
+def test_labels_fit_the_loss(where: str, labels: list[float], loss: Loss, reason: str) -> None:
+    bad, good = torch.tensor(labels), torch.tensor([0, 1, 1, 0, 1, 0])
+    if loss != CrossEntropy():
+        bad, good = bad.float(), good.float()
+    with pytest.raises(DataError, match=f"{where} {reason}"):
+        labelled(*((bad, good) if where == "training" else (good, bad)), loss, 3)
+    assert labelled(good, good, loss, 3).round == 0

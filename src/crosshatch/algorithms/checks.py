@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, require_whole
 
 MOST_STEPS = 1_000_000
 
 
 def check_local_steps(value: int) -> None:
     """Q is a whole number from 1 on."""
+    require_whole("algorithm.local_steps", value)
     if not 1 <= value <= MOST_STEPS:
         raise ConfigError(f"algorithm.local_steps = {value}: Q must be at least 1 and at most {MOST_STEPS:,}")
 
 
 def check_batch_size(value: int | None) -> None:
     """A batch has at least one sample; None stands for all."""
-    if value is not None and value < 1:
+    if value is None:
+        return
+    require_whole("algorithm.batch_size", value)
+    if value < 1:
         raise ConfigError(f"algorithm.batch_size = {value}: must be at least 1, or left out for all samples")
 
 
@@ -27,5 +31,7 @@ def check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
 
 def check_fraction(value: float) -> None:
     """A share of the clients, above 0 and at most 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"algorithm.fraction = {value!r}: must be a number above 0 and at most 1")
     if not 0 < value <= 1:
         raise ConfigError(f"algorithm.fraction = {value}: must be above 0 and at most 1, which takes all clients")

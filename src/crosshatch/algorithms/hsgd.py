@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crosshatch.algorithms.checks import check_fraction, check_local_steps
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
@@ -37,6 +37,7 @@ class HSGD:
         check_local_steps(self.local_steps)
         check_step_size(self.step_size)
         check_fraction(self.fraction)
+        require_whole("algorithm.global_steps", self.global_steps)
         if self.global_steps < 1 or self.global_steps % self.local_steps:
             near = max(1, round(self.global_steps / self.local_steps)) * self.local_steps
             raise ConfigError(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from crosshatch.algorithms.checks import check_local_steps
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, require_whole
 from crosshatch.graph_exchanges import TokenFederation, Tokens
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Schedule, check_step_size, rate
@@ -82,6 +82,8 @@ class MTCD:
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
         _check(self.local_steps, self.step_size, self.start)
+        require_whole("algorithm.tokens", self.tokens)
+        require_whole("algorithm.hops_between_averages", self.hops_between_averages)
         if self.tokens < 1:
             raise ConfigError(f"algorithm.tokens = {self.tokens}: there must be one token at least")
         if self.hops_between_averages < 0:

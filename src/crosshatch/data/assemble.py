@@ -80,6 +80,7 @@ def assemble(raw: Raw, settings: DataSettings) -> Dataset:
             licence=raw.licence,
             source=raw.source,
             notes=raw.notes,
+            preparation=settings.preparation,
         ),
         settings.leave_out,
     )

@@ -20,7 +20,7 @@ from crosshatch.data.samples import Array, Dataset
 from crosshatch.data.settings import DataSettings, FederationSettings, Preparation
 from crosshatch.data.sources import require_named
 from crosshatch.data.tables import read_one_file
-from crosshatch.errors import ConfigError, DataError
+from crosshatch.errors import ConfigError, DataError, require_whole
 from crosshatch.partition.features import unknown
 
 
@@ -49,6 +49,9 @@ def load_dataset(
         return assemble(read_file_per_silo(settings, silos, base, label_silo=label_silo), settings)
     if (settings.name is None) == (settings.path is None):
         raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of an own file")
+    require_whole("data.split_seed", settings.split_seed)
+    if settings.limit is not None:
+        require_whole("data.limit", settings.limit)
     if settings.split_seed < 0:
         raise ConfigError(f"data.split_seed = {settings.split_seed}: a seed is at least 0")
     for key in ("id", "label", "test_path"):
@@ -65,11 +68,13 @@ def federate(
 ) -> FederatedData:
     """Divide columns among silos and samples among their clients; each silo prepares its own columns.
 
+    It does so as the settings the data set was loaded with say, or as `preparation` does where one is given.
+
     >>> data = federate(load_dataset("wine"), FederationSettings(silos=2, clients=5), seed=1)
     >>> [(silo.name, silo.clients, len(silo.features)) for silo in data.silos]
     [('silo1', 5, 7), ('silo2', 5, 6)]
     """
-    preparation = Preparation() if preparation is None else preparation
+    preparation = dataset.preparation if preparation is None else preparation
     if preparation.clip is not None and not preparation.clip > 0:
         raise ConfigError(f"data.clip = {preparation.clip}: it must be a positive number of standard deviations")
     silos = silo_settings(federation)
@@ -104,9 +109,7 @@ def build(
     seed: int,
 ) -> FederatedData:
     """Both steps for a config's sections [data] and [federation]."""
-    return federate(
-        load_dataset(data, folder, federation=federation, base=base), federation, data.preparation, seed=seed
-    )
+    return federate(load_dataset(data, folder, federation=federation, base=base), federation, seed=seed)
 
 
 def _named(name: str, folder: Path | None) -> Raw:

@@ -10,13 +10,14 @@ import polars as pl
 from crosshatch.data.prepare import Part
 from crosshatch.data.samples import Dataset
 from crosshatch.data.settings import FederationSettings, SiloSettings
-from crosshatch.errors import PartitionError
+from crosshatch.errors import PartitionError, require_whole
 from crosshatch.partition.features import Claim, Columns, claim_columns, even_columns
 from crosshatch.partition.windows import Window, claim_windows, grid, name_windows
 
 
 def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
     """The silos in full: named by the user, or left and right for halves, otherwise numbered."""
+    _require_whole_numbers(federation)
     silos = federation.silos if isinstance(federation.silos, tuple) else _default_silos(federation)
     names = [silo.name for silo in silos]
     if not names:
@@ -34,6 +35,18 @@ def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
             "set split = 'patches', or leave it out"
         )
     return silos
+
+
+def _require_whole_numbers(federation: FederationSettings) -> None:
+    """A config's types are checked where it is read; settings made in Python come here unchecked."""
+    given: list[tuple[str, object]] = [("silos", federation.silos), ("clients", federation.clients)]
+    for key, value in (("groups", federation.groups), ("branches", federation.branches)):
+        given += [(key, number) for number in (value if isinstance(value, tuple | list) else (value,))]
+    for silo in federation.silos if isinstance(federation.silos, tuple) else ():
+        given.append((f"silos '{silo.name}' clients", silo.clients))
+    for key, number in given:
+        if number is not None and not isinstance(number, str | tuple):
+            require_whole(f"federation.{key}", number)
 
 
 def _default_silos(federation: FederationSettings) -> tuple[SiloSettings, ...]:

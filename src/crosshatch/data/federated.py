@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 
 from crosshatch.data.samples import Target
+from crosshatch.errors import PartitionError
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,48 @@ class FederatedData:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse parts that do not belong together; `federate` makes none such."""
         for silo in self.silos:
-            assert len(silo.train) == len(silo.owners) == len(self.y_train)
-            assert len(silo.test) == len(self.y_test)
-        assert self.label_silo is None or self.label_silo in {silo.name for silo in self.silos}
+            _require_fitting(silo, len(self.y_train), len(self.y_test))
+        names = [silo.name for silo in self.silos]
+        if self.label_silo is not None and self.label_silo not in names:
+            raise PartitionError(f"label_silo = '{self.label_silo}' is no silo: the silos are {', '.join(names)}")
+        if self.groups is not None and len(self.groups) != len(self.y_train):
+            raise PartitionError(f"groups has {len(self.groups)} entries for {len(self.y_train)} training samples")
+
+
+def require_groups_of_whole_clients(data: FederatedData) -> None:
+    """Refuse a client with samples in two groups: each would take it for a client of its own."""
+    if data.groups is None:
+        return
+    for silo in data.silos:
+        first = np.zeros(silo.clients, dtype=np.int64)
+        first[silo.owners[::-1]] = data.groups[::-1]  # the group of a client's first sample
+        elsewhere = np.flatnonzero(first[silo.owners] != data.groups)
+        if len(elsewhere):
+            client = int(silo.owners[elsewhere[0]])
+            raise PartitionError(
+                f"client {client} of silo '{silo.name}' has samples in groups {first[client]} and "
+                f"{data.groups[elsewhere[0]]}: a client belongs to one group, number the clients of each group apart"
+            )
+
+
+def _require_fitting(silo: SiloData, train: int, test: int) -> None:
+    for what, found, wanted in (
+        ("training samples", len(silo.train), train),
+        ("owners", len(silo.owners), train),
+        ("test samples", len(silo.test), test),
+    ):
+        if found != wanted:
+            raise PartitionError(
+                f"silo '{silo.name}' has {found} {what} for {wanted} labels: give every silo the same samples"
+            )
+    outside = np.flatnonzero((silo.owners < 0) | (silo.owners >= silo.clients))
+    if len(outside):
+        raise PartitionError(
+            f"training sample {outside[0]} of silo '{silo.name}' has the owner {silo.owners[outside[0]]}, its clients "
+            f"are 0 to {silo.clients - 1}: number them so, or set clients to {int(silo.owners.max()) + 1}"
+        )
 
 
 def merge_clients(data: FederatedData) -> FederatedData:

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from crosshatch.data.settings import Preparation
+
 LARGEST = float(np.finfo(np.float32).max)
 """The largest value a column may have: single precision holds no more, and beyond 1e154 a deviation overflows."""
 
@@ -50,7 +52,7 @@ class Dataset:
     """Training and test samples with the same columns; class labels are 0..classes-1, `classes` is 0 for regression.
 
     `groups` names the group of each column, or is empty where no groups are known. `notes` are lines a user should
-    see, for example how many rows a join dropped.
+    see, for example how many rows a join dropped. `preparation` is what the settings of the data ask silos to do.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Dataset:
     licence: str = ""
     source: str = ""
     notes: tuple[str, ...] = ()
+    preparation: Preparation = field(default_factory=Preparation)
 
     def noting(self, *notes: str) -> Dataset:
         """The same data set with further notes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, require_whole
 from crosshatch.report.measures import Target, parse_target
 
 MOST_THREADS = 1024
@@ -62,6 +62,7 @@ class RunSettings:
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""
         _at_least_one("run.rounds", self.rounds, "train for one round")
+        require_whole("run.seed", self.seed)
         if self.seed < 0:
             raise ConfigError(f"run.seed = {self.seed}: a seed is a whole number from 0 on")
         if self.threads is not None:
@@ -86,5 +87,4 @@ def is_name(text: str) -> bool:
 
 
 def _at_least_one(place: str, value: int, remedy: str) -> None:
-    if value < 1:
-        raise ConfigError(f"{place} = {value}: must be at least 1 ({remedy})")
+    require_whole(place, value, least=1, remedy=remedy)

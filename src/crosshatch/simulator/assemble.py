@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from math import prod
 
 import numpy as np
 import torch
 
 from crosshatch.codecs import AnyCodec, ErrorFeedback
-from crosshatch.data.federated import FederatedData
+from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.exchanges import Algorithm
 from crosshatch.meter import Meter
-from crosshatch.network import Clocks, Network
+from crosshatch.network import Clocks, Network, in_groups
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import BatchSource, SeededBatches
 from crosshatch.simulator.branches import Branches
@@ -23,8 +22,10 @@ from crosshatch.simulator.coding import Coding
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.local.solve import Strategy
+from crosshatch.simulator.parties import check_parties
 from crosshatch.simulator.traffic import Traffic
 from crosshatch.task.fusion import Head
+from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 
 
@@ -61,19 +62,22 @@ def assemble(
 ) -> SimulatedFederation | GroupedFederation:
     """The federation an algorithm runs on; a ConfigError where it does not run on this one."""
     central = bool(getattr(algorithm, "central", False))
-    widths = task.check_fit([silo.train[:2] for silo in data.silos], data.classes)
+    widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     _check_head(data, task)
-    _check_parties(data, engine.network)
+    check_parties(data, engine.network)
     if not central:
         _check_topology(data, algorithm)
         _check_codecs(data, engine.codecs)
+        require_groups_of_whole_clients(data)
+    names = np.zeros(0, np.int64) if data.groups is None or central else np.unique(data.groups)
+    sources = _sources(batches, len(names))
     if data.groups is None or central:
-        source = batches if batches is not None and not isinstance(batches, tuple) else SeededBatches(seed)
+        source = sources[0] if sources else SeededBatches(seed)
         return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
-    names = np.unique(data.groups)
+    engine = replace(engine, network=in_groups(engine.network, names.tolist()))
     groups = []
-    for g in names:
-        source = batches[g] if isinstance(batches, tuple) else SeededBatches(torch_seed(seed, "group", int(g)))
+    for number, g in enumerate(names):
+        source = sources[number] if sources else SeededBatches(torch_seed(seed, "group", int(g)))
         part = _restrict(data, np.flatnonzero(data.groups == g))
         own = torch_seed(seed, "codecs", int(g))
         groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}", seed=own))
@@ -82,6 +86,20 @@ def assemble(
     tiers = tuple(np.arange(len(groups)) // prod(shape[level:]) for level in range(len(shape)))
     one_step = algorithm.local_steps == 1 and [tier.interval for tier in algorithm.topology.above] == [1]
     return GroupedFederation(tuple(groups), samples, tiers, one_step)
+
+
+def _sources(batches: BatchSource | tuple[BatchSource, ...] | None, groups: int) -> tuple[BatchSource, ...]:
+    """One for each group, or one alone without groups; empty where batches are to be drawn."""
+    if batches is None:
+        return ()
+    if not groups:
+        if isinstance(batches, tuple):
+            raise ConfigError(f"batches is a tuple of {len(batches)}, but nothing is in groups here: give one source")
+        return (batches,)
+    if not isinstance(batches, tuple) or len(batches) != groups:
+        found = f"a tuple of {len(batches)}" if isinstance(batches, tuple) else "one source"
+        raise ConfigError(f"batches is {found} for {groups} groups: give a tuple with one source a group")
+    return batches
 
 
 def _one(
@@ -151,20 +169,6 @@ def _check_head(data: FederatedData, task: Task) -> None:
                 f"silo '{holder}' holds the head, '{data.label_silo}' the labels: derivatives need both in one place, "
                 f"set model.head_holder = '{data.label_silo}'"
             )
-
-
-def _check_parties(data: FederatedData, network: Network) -> None:
-    """Settings for a party that is not there would change nothing, silently. In groups a silo is named `silo@group`."""
-    clients = {silo.name: silo.clients for silo in data.silos}
-    for name, place in network.named.items():
-        silo, _, client = name.rpartition("/") if "/" in name else (name, "", "0")
-        held = clients.get(silo.partition("@")[0])
-        if held is None:
-            close = get_close_matches(silo, clients, n=1)
-            hint = f"did you mean '{close[0]}'? " if close else ""
-            raise ConfigError(f"{place} has '{name}', no silo '{silo}': {hint}The silos are {', '.join(clients)}")
-        if int(client) >= held:
-            raise ConfigError(f"{place} has '{name}': clients of '{silo}' are {silo}/0 to {silo}/{held - 1}")
 
 
 def _check_codecs(data: FederatedData, codecs: Mapping[str, AnyCodec]) -> None:

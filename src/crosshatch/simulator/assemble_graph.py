@@ -16,10 +16,12 @@ from crosshatch.simulator.agent_links import AgentLinks
 from crosshatch.simulator.agents import Agent, start_of
 from crosshatch.simulator.assemble import Engine
 from crosshatch.simulator.duals import SimulatedDuals, Steps
+from crosshatch.simulator.parties import check_parties
 from crosshatch.simulator.tokens import SimulatedTokens
 from crosshatch.simulator.walks import GivenWalk, SeededWalk, Walk
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import CrossEntropy, Squared
+from crosshatch.task.probe import ROWS
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
@@ -78,7 +80,8 @@ def _agents(data: FederatedData, task: Task, engine: Engine, name: str) -> tuple
         raise ModelError(
             f"regulariser {kind} is not separable, an agent cannot take its own part of it: use l2, l1 or both"
         )
-    (width,) = set(task.check_fit([silo.train[:2] for silo in data.silos], data.classes))
+    check_parties(data, engine.network, agents=True)
+    (width,) = set(task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes))
     return tuple(Agent(task, k, silo.train, data.y_train, width) for k, silo in enumerate(data.silos))
 
 

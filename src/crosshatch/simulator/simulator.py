@@ -13,18 +13,20 @@ from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ConfigError, TrainingError
+from crosshatch.errors import ConfigError, TrainingError, require_whole
 from crosshatch.exchanges import Algorithm
 from crosshatch.graph_exchanges import DualAlgorithm, TokenAlgorithm
 from crosshatch.meter import Meter
 from crosshatch.network import ConstantNetwork, Network
 from crosshatch.schedules import Adaptive, rate
+from crosshatch.seeds import require_seed
 from crosshatch.simulator.adapt import adapt, with_value
 from crosshatch.simulator.assemble import Engine, assemble, move
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens
 from crosshatch.simulator.batch import BatchSource
 from crosshatch.simulator.best import find_best
 from crosshatch.simulator.course import Course, VerticalCourse
+from crosshatch.simulator.culprit import find_culprit
 from crosshatch.simulator.duals import SimulatedDuals
 from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.forward import forward
@@ -35,6 +37,7 @@ from crosshatch.simulator.local.solve import Strategy
 from crosshatch.simulator.memory import keep_freed_memory
 from crosshatch.simulator.tokens import SimulatedTokens
 from crosshatch.task.fusion import Sum
+from crosshatch.task.losses import require_labels
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.task import Task
 from crosshatch.theory.optimum import Optimum
@@ -74,8 +77,13 @@ class Simulator:
     ) -> None:
         """Put the parties together; weights start as the task's modules have them. `codecs` are by exchange."""
         keep_freed_memory()
+        require_seed(seed)
+        if threads is not None:
+            require_whole("threads", threads, least=1, remedy="leave it out to use all cores")
         if threads is not None:
             torch.set_num_threads(threads)
+        require_labels(task.loss, data.y_train, data.classes, "training samples")
+        require_labels(task.loss, data.y_test, data.classes, "test samples")
         self.data = move(data, device, precision)
         self.task = task.to(device, precision)
         self.algorithm = algorithm
@@ -138,7 +146,13 @@ class Simulator:
         schedule = self.algorithm.step_size
         if isinstance(schedule, Adaptive) and self.round > 0 and self.round % schedule.every == 0:
             self._use(adapt(self.algorithm, schedule, self.data, self.task, self.weights))
-        self.course.run_round(self.round)
+        try:
+            self.course.run_round(self.round)
+        except TrainingError:  # a codec could not write what it got
+            culprit = find_culprit(self.data, self.task, self.weights)
+            if culprit is None:
+                raise
+            raise TrainingError(f"round {self.round + 1}: {culprit}") from None
         self.round += 1
         broken = self.course.broken()
         if broken is not None:
@@ -151,8 +165,12 @@ class Simulator:
         self.algorithm = self.course.algorithm = algorithm
 
     def _diverged(self, what: str) -> str:
+        culprit = find_culprit(self.data, self.task, self.weights)
         if self.round == 0:
-            return f"before the first round {what} not finite: look at the features, and at what the blocks return"
+            default = "look at the features, and at what the blocks return"
+            return f"before the first round {what} not finite: {culprit or default}"
+        if culprit is not None:
+            return f"round {self.round}: {what} not finite: {culprit}"
         step = self.algorithm.step_size
         now = step if isinstance(step, str) else f"{rate(step, self.round - 1):g}"
         l2 = self.task.regulariser.l2

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from crosshatch.errors import ModelError
+from crosshatch.errors import DataError, ModelError
 
 
 @final
@@ -116,6 +116,27 @@ def require_target(loss: Loss, target: str) -> None:
     if loss.target != target:
         fitting = next(kind.name for kind in (Squared, Logistic, CrossEntropy) if kind.target == target)
         raise ModelError(f"loss {loss.name!r} is for {loss.target} labels, the data has {target} ones: use {fitting!r}")
+
+
+def require_labels(loss: Loss, y: Tensor, classes: int, which: str) -> None:
+    """Refuse labels (n,) a loss cannot take; `which` says whose they are.
+
+    Labels -1 and +1 are not taken for 0 and 1: whoever reads predictions would have to know of it.
+    """
+    if isinstance(loss, Squared):
+        fits, wanted = torch.isfinite(y), "finite numbers: correct it or take the sample out"
+    elif isinstance(loss, Logistic):
+        signs = bool(((y == -1) | (y == 1)).all())
+        fits, wanted = (y == 0) | (y == 1), f"0 or 1: {'give (y + 1) / 2' if signs else 'use another loss or code'}"
+    else:
+        loss.scores(classes)  # refuses fewer than two
+        if y.is_floating_point():
+            kind = str(y.dtype).removeprefix("torch.")
+            raise DataError(f"labels of {which} are of type {kind}, loss {loss.name!r} takes int64: give y.long()")
+        fits, wanted = (y >= 0) & (y < classes), f"0 to {classes - 1}, the data has {classes} classes: correct it"
+    if not bool(fits.all()):
+        row = int(torch.nonzero(~fits)[0])
+        raise DataError(f"the label of {which[:-1]} {row} is {y[row].item():g}, loss {loss.name!r} takes {wanted}")
 
 
 def _single(scores: Tensor) -> Tensor:

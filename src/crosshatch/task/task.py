@@ -18,6 +18,8 @@ from torch.func import functional_call
 from crosshatch.errors import ModelError
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import Loss
+from crosshatch.task.outputs import Promise, checked, expect
+from crosshatch.task.probe import ROWS, first_outputs, try_out
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.trees import Layout, flatten
 
@@ -112,15 +114,15 @@ class Task:
     def embed(self, silo: int, weights: Tensor, x: Tensor) -> Tensor:
         """Embeddings (n, e) of samples x (n, ...) under a silo's vector."""
         block, _ = self.split(silo, weights)
-        out: Tensor = functional_call(self.blocks[silo], self.layouts[silo].views(block), (x,))
-        return out
+        out = functional_call(self.blocks[silo], self.layouts[silo].views(block), (x,))
+        return checked(self.blocks[silo], out, x)
 
     def apply_head(self, head: Tensor, embeddings: Tensor) -> Tensor:
         """Scores (n, c) of concatenated embeddings (n, all e) under the head's flat vector."""
         assert isinstance(self.fusion, Head)
         assert self.head_layout is not None
-        out: Tensor = functional_call(self.fusion.module, self.head_layout.views(head), (embeddings,))
-        return out
+        out = functional_call(self.fusion.module, self.head_layout.views(head), (embeddings,))
+        return checked(self.fusion.module, out, embeddings)
 
     def scores(self, weights: Sequence[Tensor], xs: Sequence[Tensor]) -> Tensor:
         """Scores (n, c) of samples given as one tensor a silo."""
@@ -132,28 +134,21 @@ class Task:
         return self.apply_head(head, torch.cat(embeddings, dim=-1))
 
     def check_fit(self, examples: Sequence[Tensor], classes: int) -> tuple[int, ...]:
-        """Widths of the embeddings, found by running the blocks on a few samples a silo, or a ModelError."""
+        """Widths of the embeddings, found by trying the blocks out on a few samples a silo, or a ModelError.
+
+        The modules stay as they are, and so does torch's generator.
+        """
         if len(examples) != len(self.blocks):
             raise ModelError(f"{len(self.blocks)} blocks for {len(examples)} silos: give one block a silo")
         wanted = self.loss.scores(classes)
-        widths = []
+        widths, embeddings = [], []
         for silo, block, x in zip(self.names, self.blocks, examples, strict=True):
-            try:
-                with torch.enable_grad():
-                    out = block(x)
-            except (RuntimeError, ValueError, TypeError, IndexError) as error:
-                reason = str(error).splitlines()[0]
-                raise ModelError(
-                    f"block of silo '{silo}' does not take samples of shape {tuple(x.shape[1:])}: {reason}"
-                ) from None
-            if not isinstance(out, Tensor) or out.dim() != 2 or out.shape[0] != x.shape[0]:
-                found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-                raise ModelError(
-                    f"block of silo '{silo}' returned {found} for {x.shape[0]} samples: return a row of outputs each"
-                )
+            place = f"block of silo '{silo}'"
+            refusal = f"{place} does not take samples of shape {tuple(x.shape[1:])}: {{reason}}"
+            out = first_outputs(Promise(place), block, x[:2], refusal)
             if not out.requires_grad:
                 raise ModelError(
-                    f"outputs of the block of silo '{silo}' do not depend on its parameters, so it cannot learn: "
+                    f"outputs of the {place} do not depend on its parameters, so it cannot learn: "
                     "take out detach() and no_grad()"
                 )
             widths.append(out.shape[1])
@@ -162,26 +157,30 @@ class Task:
                     f"silo '{silo}' has embeddings of width {out.shape[1]}, the sum needs {wanted} (one a score): "
                     f"set model.outputs = {wanted} or model.fusion = 'head'"
                 )
+            promise = Promise(place, out.shape[1])
+            try_out(promise, block, x)
+            expect(block, promise)
+            embeddings.append(out.detach())
         if isinstance(self.fusion, Head):
-            self._check_head(sum(widths), wanted, examples[0])
+            self._check_head(torch.cat(embeddings, dim=1), wanted)
         return tuple(widths)
 
-    def _check_head(self, width: int, wanted: int, like: Tensor) -> None:
+    def _check_head(self, embeddings: Tensor, wanted: int) -> None:
         assert isinstance(self.fusion, Head)
-        try:
-            with torch.no_grad():
-                out = self.fusion.module(like.new_zeros(like.shape[0], width))
-        except RuntimeError as error:
-            reason = str(error).splitlines()[0]
-            raise ModelError(
-                f"the head does not take {width} embedding numbers (all silos together; {reason}): give it {width} "
-                "inputs, change model.outputs, or let model.head build one that fits"
-            ) from None
-        if tuple(out.shape) != (like.shape[0], wanted):
+        head, width = self.fusion.module, embeddings.shape[1]
+        refusal = (
+            f"the head does not take {width} embedding numbers (all silos together; {{reason}}): give it {width} "
+            "inputs, change model.outputs, or let model.head build one that fits"
+        )
+        out = first_outputs(Promise("the head"), head, embeddings, refusal)
+        if out.shape[1] != wanted:
             raise ModelError(
                 f"the head returns {tuple(out.shape[1:])} scores a sample, the loss needs {wanted}: give it {wanted} "
                 "outputs, or let model.head build one that fits"
             )
+        promise, draw = Promise("the head", wanted), torch.Generator().manual_seed(0)
+        try_out(promise, head, torch.randn(ROWS, width, generator=draw).to(embeddings))
+        expect(head, promise)
 
     def to(self, device: str | torch.device, dtype: torch.dtype) -> Task:
         """The same task with copies of its templates on a device and in a precision."""

@@ -7,7 +7,7 @@ are taken in client order within a run and then over the runs, so equal runs wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -22,6 +22,7 @@ from crosshatch.simulator.local.modules import Replica, frozen
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Part, Problem
 from crosshatch.task.fusion import Head, Sum
+from crosshatch.task.outputs import checked
 
 _RUNS = 4  # a thread: enough that none waits long for the last
 
@@ -86,6 +87,10 @@ def _masks(problem: Problem, client: int) -> Iterator[None]:
         yield
 
 
+def _call(template: nn.Module, replica: nn.Module, x: Tensor) -> Tensor:
+    return checked(template, replica(x), x)
+
+
 class _Worker:
     """A module and its flat buffer (p,), serving one client after the other."""
 
@@ -95,13 +100,13 @@ class _Worker:
         self.buffer = problem.start.new_empty(problem.start.shape[-1])
         block, head = task.split(silo, self.buffer)
         replica = Replica(task.blocks[silo], block)
-        self.module, self.trained = replica.module, replica.trained
-        self.head: nn.Module | None = None
+        self.module, self.trained = partial(_call, task.blocks[silo], replica.module), replica.trained
+        self.head: Callable[[Tensor], Tensor] | None = None
         if isinstance(task.fusion, Head):
             flat = problem.head if head is None else head
             assert flat is not None
             held = Replica(task.fusion.module, flat)
-            self.head = held.module
+            self.head = partial(_call, task.fusion.module, held.module)
             self.trained = self.trained + ([] if head is None else held.trained)
         self.frozen = frozen(task, silo)
 

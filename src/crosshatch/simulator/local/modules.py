@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from crosshatch.task.fusion import Head
+from crosshatch.task.outputs import checked
 from crosshatch.task.task import Task
 from crosshatch.trees import Layout
 
@@ -26,8 +27,7 @@ def call(module: nn.Module, flat: Tensor, x: Tensor) -> Tensor:
 
 def call_with(module: nn.Module, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
     """The module's outputs for x under these parameters."""
-    out: Tensor = functional_call(_own(module), dict(parameters), (x,))
-    return out
+    return checked(module, functional_call(_own(module), dict(parameters), (x,)), x)
 
 
 def leaves(module: nn.Module, flat: Tensor) -> dict[str, Tensor]:

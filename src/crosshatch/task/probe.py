@@ -1,0 +1,220 @@
+"""Try a module out on a few samples: it may turn every sample into a row of outputs, and do nothing else.
+
+Everything is tried on copies, and torch's generator is put back: the module stays as it was. Weights are shaken for the
+trials, since those of a start may hide what a module does (zeros show nothing of their input, and what spectral
+normalisation keeps has settled).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import torch
+from torch import Tensor, nn
+
+from crosshatch.errors import ModelError
+from crosshatch.task.outputs import Promise
+
+ROWS = 64
+"""How many samples are enough to try a module out."""
+_FEW = 5  # samples for a module with many parameters, whose passes take long
+_MANY = 1_000_000
+_WILD = 1000.0
+_PLAIN = frozenset({
+    nn.Sequential, nn.Linear, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Identity, nn.Flatten, nn.Conv2d, nn.MaxPool2d, nn.LSTM,
+    nn.GroupNorm,
+})  # fmt: skip
+
+
+def first_outputs(promise: Promise, module: nn.Module, x: Tensor, refusal: str) -> Tensor:
+    """The outputs (n, e) for samples x (n, ...) as in training; `refusal` says what it means if the module fails."""
+    with _own_generator(x), torch.enable_grad():
+        try:
+            out = copy.deepcopy(module)(x.clone())
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise ModelError(refusal.replace("{reason}", _reason(error))) from None
+    return promise.check(out, x)
+
+
+def try_out(promise: Promise, module: nn.Module, x: Tensor) -> None:
+    """Refuse a module that keeps something, writes into its samples x (n, ...), or lets them look at each other."""
+    if _is_plain(module) or not len(x):
+        return
+    large = sum(parameter.numel() for parameter in module.parameters()) > _MANY
+    x = x[: _FEW if large else ROWS].detach()
+    counts = sorted({count for count in ((1, 2, _FEW) if large else (1, 2, 3, _FEW, ROWS)) if count <= len(x)})
+    for count in counts:
+        try:
+            _run(promise, copy.deepcopy(module), x[:count])
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise ModelError(f"{promise.place} fails with {_rows(count)}, but takes others: {_reason(error)}") from None
+    _refuse_memory(promise, copy.deepcopy(module), x)
+    with suppress(_UnfitError):
+        _refuse_memory(promise, _shaken(promise, module, x), x)
+    for trial in _modes(promise, module, x):
+        for count in counts[-1:] if large else counts:
+            _refuse_mixing(promise, trial, x, count)
+        _refuse_counting(promise, trial, x)
+
+
+class _UnfitError(Exception):
+    """A module cannot be tried with other weights or samples than its own; that is no fault of it."""
+
+
+def _is_plain(module: nn.Module) -> bool:
+    """Only layers that are known to do nothing of the kind, and blocks of our own."""
+    return all(
+        (type(inner) in _PLAIN or type(inner).__module__.startswith("crosshatch.task.blocks."))
+        and not (inner._forward_hooks or inner._forward_pre_hooks or getattr(inner, "inplace", False))
+        for inner in module.modules()
+    )
+
+
+def _shaken(promise: Promise, module: nn.Module, x: Tensor) -> nn.Module:
+    """A copy with other weights, all of them different from each other and from zero."""
+    trial = copy.deepcopy(module)
+    draw = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in trial.parameters():
+            noise = torch.randn(parameter.shape, generator=draw).to(parameter)
+            parameter.add_(noise, alpha=0.05 + 0.5 * float(parameter.abs().mean() if parameter.numel() else 0.0))
+    if not torch.isfinite(_as_far_as_possible(lambda: _run(promise, copy.deepcopy(trial), x))).all():
+        raise _UnfitError
+    return trial
+
+
+def _modes(promise: Promise, module: nn.Module, x: Tensor) -> Iterator[nn.Module]:
+    """Copies to try: as it is trained, unless it draws random numbers besides Dropout's, and in evaluation mode."""
+    try:
+        trial = _shaken(promise, module, x)
+    except _UnfitError:
+        trial = copy.deepcopy(module)
+    if any(inner.training for inner in trial.modules()):
+        for inner in trial.modules():
+            if isinstance(inner, nn.modules.dropout._DropoutNd):
+                inner.eval()
+        with _own_generator(x):
+            read = torch.cuda.get_rng_state if x.is_cuda else torch.get_rng_state
+            before = read()
+            with torch.no_grad():
+                trial(x[:1].clone())
+            draws = not torch.equal(before, read())
+        if not draws:
+            yield copy.deepcopy(trial)
+    yield trial.eval()
+
+
+def _refuse_memory(promise: Promise, trial: nn.Module, x: Tensor) -> None:
+    before = _state(trial)
+    first = _run(promise, trial, x)
+    _run(promise, trial, x[-1:])
+    again = _run(promise, trial, x)
+    after = _state(trial)
+    for name in (*before, *(name for name in after if name not in before)):
+        if name not in before or name not in after or not _equal(before[name], after[name]):
+            kind = "parameter" if name in dict(trial.named_parameters()) else "buffer"
+            raise ModelError(
+                f"{promise.place} changes its {kind} '{name}' in a forward pass: the parties would have to "
+                "agree on it, and it is neither averaged nor kept in a checkpoint: use a layer that keeps nothing "
+                "(GroupNorm, LayerNorm, weight_norm), or put it into evaluation mode, where it stays as it is"
+            )
+    if not _close(first, again, first):
+        raise ModelError(
+            f"{promise.place} returned other outputs for the same samples when it was called again: "
+            "keep nothing from call to call, and draw random numbers from torch's generator alone"
+        )
+
+
+def _refuse_mixing(promise: Promise, trial: nn.Module, x: Tensor, count: int) -> None:
+    """With all other samples exchanged, a sample's outputs stay: in batches of one size even their rounding does."""
+    if count == 1:
+        return
+    base = _run(promise, trial, x[:count])
+    draw = torch.Generator().manual_seed(2)
+    noise = torch.randn(x[:count].shape, generator=draw).to(x)
+    wild = x[:count] + _WILD * (1 + x.abs().mean()) * noise
+    # on a graphics card an index that is none ends the process
+    for others in (x[-count:].flip(0),) if x.is_cuda else (x[-count:].flip(0), wild):
+        for kept in {0, count - 1}:
+            changed = others.clone()
+            changed[kept] = x[kept]
+            try:
+                out = _as_far_as_possible(lambda changed=changed: _run(promise, trial, changed))  # type: ignore[misc]
+            except _UnfitError:  # for example an index of a category that is none
+                continue
+            if not _close(base[kept], out[kept], base):
+                raise ModelError(
+                    f"{promise.place} lets samples look at each other: among other samples, one sample's "
+                    "outputs were others, but a client sees its own samples only: compute each row from its own "
+                    "sample, for example with LayerNorm, or standardise the data before (data.standardise)"
+                )
+
+
+def _refuse_counting(promise: Promise, trial: nn.Module, x: Tensor) -> None:
+    """A sample alone has the outputs it has among others; rounding may upset one of them, not all."""
+    base = _run(promise, trial, x)
+    rows = range(1, min(3, len(x)))
+    if rows and not any(_close(base[i : i + 1], _run(promise, trial, x[i : i + 1]), base) for i in rows):
+        raise ModelError(
+            f"{promise.place} returned other outputs for a sample alone than for the same sample among "
+            f"{len(x)}: compute each row from its own sample, whatever the number of samples and its place among them"
+        )
+
+
+def _run(promise: Promise, module: nn.Module, x: Tensor) -> Tensor:
+    """The outputs for x, of which the module gets a copy; random numbers are the same every time."""
+    given = x.clone()
+    with _own_generator(x), torch.no_grad():
+        torch.manual_seed(0)
+        out = promise.check(module(given), given)
+    if not _equal(given, x):
+        raise ModelError(
+            f"{promise.place} writes into its input, which would change the data: work on a copy (x.clone()), "
+            "or without inplace=True and operations that end in an underscore"
+        )
+    return out
+
+
+def _as_far_as_possible(run: Callable[[], Tensor]) -> Tensor:
+    try:
+        return run()
+    except ModelError:
+        raise
+    except Exception as error:  # whatever a user's module raises for weights or samples it was not made for
+        raise _UnfitError from error
+
+
+@contextmanager
+def _own_generator(x: Tensor) -> Iterator[None]:
+    devices = [x.device] if x.is_cuda else []
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _rows(count: int) -> str:
+    return "1 sample" if count == 1 else f"{count} samples"
+
+
+def _state(module: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in (*module.named_buffers(), *module.named_parameters())}
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """The same numbers; NaN is the same as NaN."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return bool(((one == other) | ((one != one) & (other != other))).all())
+
+
+def _close(one: Tensor, other: Tensor, like: Tensor) -> bool:
+    """Up to rounding, in comparison with the outputs `like`; what is not finite is blamed elsewhere."""
+    if not torch.isfinite(one).all():
+        return True
+    scale = like[torch.isfinite(like)].abs().max()
+    return bool(((one - other).abs() <= torch.finfo(one.dtype).eps ** 0.5 * scale).all())
