@@ -30,10 +30,8 @@ from crosshatch.task.losses import CrossEntropy, Squared
 from crosshatch.task.task import Task
 from tests.simulator.agents_case import make
 from tests.simulator.written import (
-    JFL_DEVICE_LINK,
     Written,
     encoded,
-    head_beside,
     model_with_head,
     numbers,
     share,
@@ -223,11 +221,11 @@ def test_groups_with_a_codec(text: str) -> None:
             for _ in chosen:
                 written.send("client-hub down", "broadcast", numbers(two))
                 written.send("client-hub up", "share", encoded(codec, (2, WIDTHS[1])))
-                written.send("client-hub down", "share", numbers(2, WIDTHS[0]), head_beside(codec, zero))
+                written.send("client-hub down", "share", numbers(2, WIDTHS[0]), numbers(zero))
                 written.send("client-hub up", "average", numbers(two))
             written.send("hub-hub across", "share", encoded(codec, *[(2, WIDTHS[1])] * len(chosen)))
             hospital = encoded(codec, (2 * len(chosen), WIDTHS[0]))
-            written.send("hub-hub across", "share", hospital, head_beside(codec, zero))
+            written.send("hub-hub across", "share", hospital, numbers(zero))
     written.assert_metered(ours)
 
 
@@ -240,7 +238,7 @@ def test_pairs() -> None:
         for _ in [device for chosen in interval for device in chosen]:
             for direction, exchange in (("down", "broadcast"), ("up", "average")):
                 written.send(f"group-server {direction}", exchange, *model_with_head(one, zero))
-                written.send(f"{JFL_DEVICE_LINK} {direction}", exchange, numbers(two))
+                written.send(f"client-server {direction}", exchange, numbers(two))
             written.send("client-hub up", "share", numbers(2, WIDTHS[1]))
             written.send("client-hub down", "share", numbers(2, WIDTHS[0]), numbers(zero))
     written.assert_metered(ours)

@@ -17,8 +17,6 @@ from crosshatch.codecs import AnyCodec, Codec
 from crosshatch.simulator.simulator import Simulator
 
 Totals = dict[str, list[int]]
-JFL_DEVICE_LINK = "client-hub"
-"""The link of a device's block between it and JFL's server."""
 
 
 def numbers(*shape: int) -> Tensor:
@@ -28,7 +26,7 @@ def numbers(*shape: int) -> Tensor:
 
 def size_of(*modules: nn.Module) -> int:
     """How many numbers of these modules travel."""
-    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+    return sum(parameter.numel() for module in modules for parameter in module.parameters() if parameter.requires_grad)
 
 
 def model_with_head(block: int, head: int) -> tuple[Tensor, ...]:
@@ -40,11 +38,6 @@ def encoded(codec: AnyCodec, *shapes: tuple[int, int]) -> Tensor:
     """Numbers of these shapes as a codec writes them, one behind the other."""
     assert isinstance(codec, Codec)
     return torch.frombuffer(bytearray(b"".join(codec.encode(numbers(*shape)) for shape in shapes)), dtype=torch.uint8)
-
-
-def head_beside(codec: AnyCodec, head: int) -> Tensor:
-    """The head in a message of embeddings that a codec encodes: it goes through the same codec."""
-    return encoded(codec, (1, head))
 
 
 class Written:
