@@ -141,7 +141,7 @@ class BranchRoutes:
             if traffic.free or j in traffic.single:
                 continue
             block = self.routes.block("broadcast", size)
-            when = traffic.running.branches.get((j, depth), np.full(1, traffic.running.hubs[j]))
+            when = traffic.clocks.branches.get((j, depth), np.full(1, traffic.clocks.hubs[j]))
             for level in range(depth + 1, self.branches.deepest + 1):
                 seconds = self._leg(j, batch.clients[j], level, "down", block, call)
                 when = when[np.arange(self.branches.count(level)) // self.branches.shape[level - 1]] + seconds
@@ -163,9 +163,9 @@ class BranchRoutes:
             node = np.arange(self.branches.count(level)) // self.branches.shape[level - 1]
             when = _latest(when, node, self.branches.count(level - 1))
         if depth:
-            traffic.running.branches[silo, depth] = when
+            traffic.clocks.branches[silo, depth] = when
         else:
-            traffic.running.hubs[silo] = max(traffic.running.hubs[silo], when[0])
+            traffic.clocks.hubs[silo] = max(traffic.clocks.hubs[silo], when[0])
 
     def _leg(
         self, silo: int, clients: Ids, level: int, direction: Literal["up", "down"], specs: Specs, call: Call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -102,7 +102,7 @@ class SimulatedFederation:
         if self._current is not None:
             self._current.forget()
         self._current = batch
-        self.traffic.note(lambda: self.traffic.running.begin(batch.at_work))
+        self.traffic.clocks.begin(batch.at_work)
         return batch
 
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:  # noqa: ARG002
@@ -114,10 +114,10 @@ class SimulatedFederation:
         call = self.traffic.call("broadcast", batch.round)
         if self.branches is not None:
             tree = BranchRoutes(self.branches, self.routes)
-            self.traffic.note(lambda: tree.down(batch, self.task.sent, depth, call))
+            tree.down(batch, self.task.sent, depth, call)
             return self.branches.broadcast(blocks, batch, self.coding, self.task.trained, depth)
         behind = self._behind("broadcast", self.silos, batch)
-        self.traffic.note(lambda: self.routes.blocks_down(batch, self.task.sent, within, call, behind))
+        self.routes.blocks_down(batch, self.task.sent, within, call, behind)
         return Blocks(blocks.base, received=self.coding.broadcast(blocks.base, self.task.trained, batch.round))
 
     def _behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Behind:
@@ -144,7 +144,7 @@ class SimulatedFederation:
         if self.branches is not None:
             tree, call = BranchRoutes(self.branches, self.routes), self.traffic.call("average", batch.round)
             for j in blocks.moved.problems:
-                self.traffic.note(partial(tree.up, batch, j, self.task.sent[j], depth, call))
+                tree.up(batch, j, self.task.sent[j], depth, call)
             return self.branches.average(
                 blocks, batch, weights, [silo.owners for silo in self.data.silos], self.coding, depth
             )
@@ -153,7 +153,7 @@ class SimulatedFederation:
             sums = coded_sums(blocks, batch, shares, self.coding, [self._clients(j) for j in self.silos])
         else:
             sums = blocks.moved.sums(shares)
-        self.note_average(blocks, batch, within)
+        self.count_average(blocks, batch, within)
         return self.finish_average(blocks, batch, shares, sums)
 
     def client_weights(self, batch: Batch, weights: ClientWeights) -> dict[int, Tensor]:
@@ -163,12 +163,12 @@ class SimulatedFederation:
             for j, silo in enumerate(self.data.silos)
         }
 
-    def note_average(self, blocks: Blocks, batch: Batch, within: Within) -> None:
+    def count_average(self, blocks: Blocks, batch: Batch, within: Within) -> None:
         """The messages of an average."""
         assert blocks.moved is not None
         sizes = {j: self.task.sent[j] for j in blocks.moved.problems}
         call = self.traffic.call("average", batch.round)
-        self.traffic.note(lambda: self.routes.blocks_up(batch, sizes, within, call))
+        self.routes.blocks_up(batch, sizes, within, call)
 
     def finish_average(
         self, blocks: Blocks, batch: Batch, shares: dict[int, Tensor], sums: dict[int, Tensor]
@@ -194,7 +194,7 @@ class SimulatedFederation:
         if len(self.silos) > 1:
             others = [j for j in receivers if embeddings.head is not None and not self.task.holds_head(j)]
             behind = self._behind("head", others, batch, f" {head_channel(to)}")
-            self.traffic.note(lambda: self.routes.share(batch, receivers, call, behind))
+            self.routes.share(batch, receivers, call, behind)
         return self._sharing.share(embeddings, batch, to=to, use=call.use)
 
     def share_derivatives(
@@ -213,7 +213,7 @@ class SimulatedFederation:
         sending = self.silos if senders is None else senders
         about = About.of(len(batch.parts), step, inner=around is not None, head=embeddings.head is not None)
         up, down = (self.traffic.call(exchange, batch.round) for exchange in ("share", "derivatives"))
-        self.traffic.note(lambda: self.routes.derivatives(batch, holder, sending, receivers, about, up, down))
+        self.routes.derivatives(batch, holder, sending, receivers, about, up, down)
         return self._sharing.derivatives(
             embeddings, batch, around=embeddings if around is None else around, holder=holder, senders=sending,
             receivers=receivers, about=about, use=up.use,
@@ -255,7 +255,7 @@ class SimulatedFederation:
                 kind = choose(problems[j]) if self.strategy == "auto" else self.strategy
                 self.chosen.setdefault(self.task.names[j], set()).add(kind)
         silos = tuple(problems)
-        self.traffic.note(lambda: self.traffic.work(batch.crowd(silos), _steps_worked(batch, silos, first, steps)))
+        self.traffic.work(batch.crowd(silos), _steps_worked(batch, silos, first, steps))
         return self._settle(replace(blocks, moved=Moved(problems, self._solve)))
 
     def _start(self, blocks: Blocks, batch: Batch, silo: int) -> Tensor:

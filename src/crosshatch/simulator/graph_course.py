@@ -27,15 +27,9 @@ class TokenCourse:
 
     federation: SimulatedTokens
     algorithm: TokenAlgorithm
-    running: Tokens
+    tokens: Tokens
 
     summed = True
-
-    @property
-    def tokens(self) -> Tokens:
-        """The tokens, their clocks up to date."""
-        self.federation.settle()
-        return self.running
 
     @property
     def seconds(self) -> float:
@@ -50,19 +44,19 @@ class TokenCourse:
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """The average of the tokens' models."""
-        return self.federation.model(self.running)
+        return self.federation.model(self.tokens)
 
     def run_round(self, r: int) -> None:
         """One visit and one hop of all tokens."""
-        self.running = self.algorithm.run_round(self.federation, self.running, r)
+        self.tokens = self.algorithm.run_round(self.federation, self.tokens, r)
 
     def align(self) -> None:
         """Scores and models, which are written in place: nothing to do after the first time."""
-        _align(self.running)
+        _align(self.tokens)
 
     def broken(self) -> str | None:
         """Whether a token has a NaN or an infinity."""
-        return "a token is" if self.federation.broken(self.running) else None
+        return "a token is" if self.federation.broken(self.tokens) else None
 
     def communications(self, messages: int) -> int:
         """Messages in units of one number a sample."""

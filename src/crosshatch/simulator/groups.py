@@ -115,7 +115,7 @@ class GroupedFederation:
         """Of the groups with somebody to average with; the others are as they should be."""
         busy = [g for g, one in enumerate(blocks) if one.moved is not None]
         for g in busy:
-            self.groups[g].note_average(blocks[g], batch[g], within)
+            self.groups[g].count_average(blocks[g], batch[g], within)
         averages = Averages(
             [self.groups[g] for g in busy], [blocks[g] for g in busy], [batch[g] for g in busy], weights
         )
@@ -151,7 +151,7 @@ class GroupedFederation:
         for g in groups:
             traffic, routes = self.groups[g].traffic, self.groups[g].routes
             for j, size in enumerate(self.groups[g].task.sent):
-                traffic.note(partial(what, traffic, j, routes.block("average_groups", size)))
+                what(traffic, j, routes.block("average_groups", size))
 
     def _arrived(self, blocks: Blocks, group: int, way: str, round: int) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from math import isfinite
 
 import networkx as nx
@@ -18,7 +17,6 @@ from torch import Tensor
 
 from crosshatch.simulator.agent_links import AgentLinks, Ids, Seconds
 from crosshatch.simulator.agents import Agent
-from crosshatch.simulator.notes import Notes
 from crosshatch.simulator.walks import Walk
 
 _VIEWS = 20_000  # kept at most, about 10 MB
@@ -26,7 +24,7 @@ _VIEWS = 20_000  # kept at most, about 10 MB
 
 @dataclass
 class Tokens:
-    """All tokens; visits and averages change them in place, times and visits only when settled."""
+    """All tokens; visits and averages change them in place."""
 
     at: Ids  # (tokens,) the agent that holds each
     scores: Tensor  # (tokens, n, e)
@@ -58,7 +56,7 @@ class _Parts:
 
 
 @dataclass
-class SimulatedTokens(Notes):
+class SimulatedTokens:
     """The exchanges of tokens, answered for all agents at once."""
 
     agents: Sequence[Agent]
@@ -71,12 +69,11 @@ class SimulatedTokens(Notes):
     chosen: dict[str, str] = field(default_factory=dict)  # how visits are computed, by silo
 
     def __post_init__(self) -> None:
-        """Note where each block stands among all parameters, and be asked before the meter is read."""
+        """Note where each block stands among all parameters."""
         ends = np.cumsum([len(weights) for weights in self.start]).tolist()
         self._spans = [slice(high - len(weights), high) for high, weights in zip(ends, self.start, strict=True)]
         self._linear = all(agent.is_linear for agent in self.agents)
         self._parts: _Parts | None = None
-        self.links.meter.settle_first(self.settle)
         names = self.links.agents
         self.chosen = {name: agent.way for name, agent in zip(names, self.agents, strict=True)}
 
@@ -108,7 +105,7 @@ class SimulatedTokens(Notes):
                 agent.plain(theta, parts.flat[g], steps, step)
             else:
                 agent.visit(theta, parts.scores[g], steps=steps, step_size=step)
-        self.note(partial(self._time_visits, tokens, at, steps))
+        self._time_visits(tokens, at, steps)
         return tokens
 
     def _time_visits(self, tokens: Tokens, at: list[int], steps: int) -> None:
@@ -118,11 +115,6 @@ class SimulatedTokens(Notes):
             k = at[g]
             seconds[g] = free[k] = max(seconds[g], free[k]) + steps * self.links.step_seconds(k)
             tokens.visits[k] += 1
-
-    @property
-    def at_once(self) -> bool:
-        """Whether somebody listens to the messages."""
-        return self.links.log is not None
 
     def _cut(self, tokens: Tokens) -> _Parts:
         if self._parts is None or self._parts.of[0] is not tokens.models or self._parts.of[1] is not tokens.scores:
@@ -140,7 +132,6 @@ class SimulatedTokens(Notes):
 
     def average_met(self, tokens: Tokens) -> Tokens:
         """Tokens at one agent wait for each other and go on as equals."""
-        self.settle()
         for k in np.unique(tokens.at):
             together = np.flatnonzero(tokens.at == k)
             if len(together) > 1:
@@ -152,7 +143,6 @@ class SimulatedTokens(Notes):
 
     def average_tokens(self, tokens: Tokens, *, round: int) -> Tokens:
         """The scores at the server, the copies at the agents."""
-        self.settle()
         if self.count > 1:
             tokens.models[:] = tokens.models.mean(0, keepdim=True)
         if not self._linear:
@@ -185,7 +175,7 @@ class SimulatedTokens(Notes):
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
         """A message for every token that moves."""
         after = self.walk.next(tokens.at, round, stay=stay)
-        self.note(partial(self._time_hops, tokens, tokens.at, after, round))
+        self._time_hops(tokens, tokens.at, after, round)
         tokens.at = after
         return tokens
 

@@ -23,7 +23,6 @@ from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Direction, Network, Seconds
 from crosshatch.simulator.batch import Crowd
 from crosshatch.simulator.contents import Always, Call, Contents, Message, Specs
-from crosshatch.simulator.notes import Notes
 
 Ids = npt.NDArray[np.int64]
 ClientLink = Literal["client-hub", "client-server"]
@@ -34,13 +33,13 @@ _ANYBODY = ""  # to the network: a party without settings of its own
 
 
 @dataclass
-class Traffic(Notes):
+class Traffic:
     """Links between the parties of a federation; `log`, if given, is called with every message (for tests)."""
 
     silos: Sequence[str]
     network: Network
     meter: Meter
-    running: Clocks
+    clocks: Clocks
     free: bool = False
     single: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
     together: bool = False  # the hubs of a group are one party: devices talk to their hospital
@@ -48,10 +47,6 @@ class Traffic(Notes):
     _uses: Counter[str] = field(default_factory=Counter, repr=False)  # of each exchange in this round
     _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)
     _known: dict[tuple[object, ...], int] = field(default_factory=dict, repr=False)  # sizes of messages
-
-    def __post_init__(self) -> None:
-        """Who reads the meter reads everything that happened before."""
-        self.meter.settle_first(self.settle)
 
     def begin_round(self) -> None:
         """No exchange was used yet."""
@@ -61,17 +56,6 @@ class Traffic(Notes):
         """The next use of an exchange: every party counts the same, since all run the same text."""
         self._uses[exchange] += 1
         return Call(exchange, round, self._uses[exchange] - 1)
-
-    @property
-    def at_once(self) -> bool:
-        """Whether somebody listens to the messages."""
-        return self.log is not None
-
-    @property
-    def clocks(self) -> Clocks:
-        """The parties' clocks, up to date."""
-        self.settle()
-        return self.running
 
     def linked(self, silos: Iterable[int]) -> list[int]:
         """Those of the silos whose clients have a link to their hub."""
@@ -87,14 +71,14 @@ class Traffic(Notes):
         """
         if crowd.silos:
             last = np.maximum.reduceat(self.clients_to_nodes(crowd, contents, call, rows, link), crowd.begins[:-1])
-            self.running.hubs[crowd.hubs] = np.maximum(self.running.hubs[crowd.hubs], last)
+            self.clocks.hubs[crowd.hubs] = np.maximum(self.clocks.hubs[crowd.hubs], last)
 
     def clients_to_nodes(
         self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None,
         link: ClientLink = "client-hub",
     ) -> Seconds:  # fmt: skip
         """Clients send one message each to whoever is above them; when it arrives, minus infinity where none does."""
-        arrivals: Seconds = self.running.clients[crowd.where] + self._carry(crowd, contents, rows, "up", call, link)
+        arrivals: Seconds = self.clocks.clients[crowd.where] + self._carry(crowd, contents, rows, "up", call, link)
         if rows is not None:
             arrivals[rows == 0] = -np.inf
         return arrivals
@@ -105,7 +89,7 @@ class Traffic(Notes):
     ) -> None:  # fmt: skip
         """Hubs (or the server, in their place) send their clients one message each, as above."""
         if crowd.silos:
-            when = self.running.hubs[crowd.hubs].repeat(crowd.lengths)
+            when = self.clocks.hubs[crowd.hubs].repeat(crowd.lengths)
             self.nodes_to_clients(crowd, contents, call, when, rows, link)
 
     def nodes_to_clients(
@@ -113,11 +97,11 @@ class Traffic(Notes):
         link: ClientLink = "client-hub",
     ) -> None:  # fmt: skip
         """Whoever is above a client sends it one message, at its time `when`."""
-        before = self.running.clients[crowd.where]
+        before = self.clocks.clients[crowd.where]
         now = np.maximum(before, when + self._carry(crowd, contents, rows, "down", call, link))
         if rows is not None:
             now = np.where((rows > 0) | np.isinf(before), now, before)
-        self.running.clients[crowd.where] = now
+        self.clocks.clients[crowd.where] = now
 
     def hubs_to_hubs(
         self, senders: Sequence[int], receivers: Sequence[int], specs: Sequence[Specs], direction: Direction, call: Call
@@ -128,7 +112,7 @@ class Traffic(Notes):
         """
         if self.free or not senders or not receivers:
             return
-        arrivals = self.running.hubs[senders][:, np.newaxis] + _never_to_itself(tuple(senders), tuple(receivers))
+        arrivals = self.clocks.hubs[senders][:, np.newaxis] + _never_to_itself(tuple(senders), tuple(receivers))
         if not self.together:
             down = direction == "down"
             ends = receivers if down else senders  # over whose link it goes
@@ -143,15 +127,15 @@ class Traffic(Notes):
                     seconds[i] = self.network.transfer("hub-hub", direction, sizes[i : i + 1], self.silos[j], None)[0]
             arrivals += seconds if down else seconds[:, np.newaxis]
             self._log_hubs(senders, receivers, specs, down, call)
-        self.running.hubs[receivers] = np.maximum(self.running.hubs[receivers], np.maximum.reduce(arrivals))
+        self.clocks.hubs[receivers] = np.maximum(self.clocks.hubs[receivers], np.maximum.reduce(arrivals))
 
     def hub_to_server(self, silo: int, specs: Specs, messages: int, call: Call) -> None:
         """A hub sends the server so many messages."""
-        self.running.hubs[silo] += self._server_leg(silo, specs, messages, "up", call)
+        self.clocks.hubs[silo] += self._server_leg(silo, specs, messages, "up", call)
 
     def server_to_hub(self, silo: int, specs: Specs, messages: int, call: Call) -> None:
         """The server sends a hub so many messages."""
-        self.running.hubs[silo] += self._server_leg(silo, specs, messages, "down", call)
+        self.clocks.hubs[silo] += self._server_leg(silo, specs, messages, "down", call)
 
     def _server_leg(self, silo: int, specs: Specs, messages: int, direction: Direction, call: Call) -> float:
         size = self._size(specs, call) * messages
@@ -177,20 +161,20 @@ class Traffic(Notes):
     def work(self, crowd: Crowd, steps: int | Ids) -> None:
         """So many local steps at each of the clients."""
         if isinstance(steps, int) and not (self.free or self.single or self._special):
-            self.running.clients[crowd.where] += steps * self._usual_step
+            self.clocks.clients[crowd.where] += steps * self._usual_step
             return
         each: Ids = np.full(len(crowd.rows), steps) if isinstance(steps, int) else steps
         for j, where in zip(crowd.silos, crowd.places(), strict=True) if self.free or self.single else ():
             if self.free or j in self.single:
                 # A hospital of pairs trains one model for each of its devices, one after the other.
                 steps_here = each[where].sum() if self.together else each[where].max(initial=0)
-                self.running.hubs[j] += float(steps_here) * self.network.local_step(self.silos[j], None)[0]
+                self.clocks.hubs[j] += float(steps_here) * self.network.local_step(self.silos[j], None)[0]
         if self.free or len(self.single) == len(self.silos):
             return
         taken = each * self._usual_step
         for name, clients, where in self._with_settings(crowd):
             taken[where] = each[where] * self.network.local_step(name, clients)
-        self.running.clients[crowd.where] += taken
+        self.clocks.clients[crowd.where] += taken
 
     @cached_property
     def _special(self) -> frozenset[str]:

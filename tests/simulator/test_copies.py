@@ -1,4 +1,4 @@
-"""Messages are counted and timed some rounds later, in a row: nobody may see that, nor a copy."""
+"""Listening, reading, copying and going back change nothing of what is counted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from crosshatch.task.losses import Logistic, Squared
 from crosshatch.task.task import Task
 from tests.simulator.agents_case import make
 
-ROUNDS = 15  # the notes of more than one row; of tokens fewer
+ROUNDS = 15
 KINDS = ("tdcd", "hsgd", "branches", "stcd", "mtcd", "logistic mtcd")
 LINKS = {
     "client-hub": Link(0.01, 1.0, 2.0), "hub-hub": Link(0.02, 3.0, 4.0), "branch-hub": Link(0.03, 5.0, 6.0),
@@ -84,8 +84,8 @@ def totals(simulator: Simulator) -> tuple[float, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def at_once() -> dict[str, tuple[float, dict[str, Any]]]:
-    """The totals where everything is counted at once, as it is for somebody who listens."""
+def heard_totals() -> dict[str, tuple[float, dict[str, Any]]]:
+    """The totals where somebody listens to every message."""
     found = {}
     for kind in KINDS:
         simulator = build(kind)
@@ -105,31 +105,31 @@ def at_once() -> dict[str, tuple[float, dict[str, Any]]]:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=3)
 @given(data=st.data())
-def test_read_at_any_time_in_any_order(kind: str, at_once: dict[str, Any], data: st.DataObject) -> None:
+def test_read_at_any_time_in_any_order(kind: str, heard_totals: dict[str, Any], data: st.DataObject) -> None:
     simulator = build(kind)
     for _ in range(ROUNDS):
         simulator.run_round()
         for read in data.draw(st.permutations(READS))[: data.draw(st.integers(0, 2))]:
             read(simulator)
-    assert totals(simulator) == at_once[kind]
+    assert totals(simulator) == heard_totals[kind]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda simulator: pickle.loads(pickle.dumps(simulator))])
 def test_a_copy_goes_on_from_what_happened_before(
-    kind: str, copied: Callable[[Simulator], Simulator], at_once: dict[str, Any]
+    kind: str, copied: Callable[[Simulator], Simulator], heard_totals: dict[str, Any]
 ) -> None:
     simulator = run(build(kind), 3)
     other = copied(simulator)
     run(simulator, ROUNDS - 3)
-    assert totals(run(other, ROUNDS - 3)) == at_once[kind]
-    assert totals(simulator) == at_once[kind]
+    assert totals(run(other, ROUNDS - 3)) == heard_totals[kind]
+    assert totals(simulator) == heard_totals[kind]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_back_to_a_snapshot(kind: str, at_once: dict[str, Any]) -> None:
-    """What was noted after it belongs to rounds that are undone."""
+def test_back_to_a_snapshot(kind: str, heard_totals: dict[str, Any]) -> None:
+    """What was counted after it belongs to rounds that are undone."""
     simulator = run(build(kind), 4)
     snapshot = copy.deepcopy(simulator.snapshot())
     run(simulator, 5).restore(*snapshot)
-    assert totals(run(simulator, ROUNDS - 4)) == at_once[kind]
+    assert totals(run(simulator, ROUNDS - 4)) == heard_totals[kind]
