@@ -79,6 +79,7 @@ model = {block = "mlp"}
         ("model.block=blocks.py:Late", "blocks.py, line 14 failed with ZeroDivisionError: too late"),
         ("model.block=blocks.py:Detached", "do not depend on its parameters"),
         ("model.block=blocks.py:NotANumber", "before the first round the training loss is not finite"),
+        ("model.block=blocks.py:NotANumber", "the block of silo 'silo1' returns NaN or infinity for training sample 0"),
         ("model.block=blocks.py:Leaving", "failed with SystemExit"),
         ("model.block=blocks.py:Remembering", "block of silo 'silo1' changes its buffer '0.parametrizations.weight.0."),
         ("model.block=blocks.py:Mixing", "block of silo 'silo1' lets samples look at each other"),

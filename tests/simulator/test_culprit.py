@@ -106,6 +106,11 @@ class Logarithm(nn.Module):
         return (self.weight + 0 * x[:, :1]).log() + 10
 
 
+def test_a_block_that_does_not_take_weights_of_an_ordinary_size() -> None:
+    text = complaint(start(Logarithm(), algorithm=FedBCD(1, Constant(0.01))))
+    assert text.startswith("round 1: the training loss is not finite: the block of silo 'a' returns NaN or infinity")
+
+
 def test_a_head() -> None:
     head = Behind(lambda out, _: out.abs().neg().log())
     text = complaint(start(nn.Linear(2, 1), fusion=Head(head, 0)))

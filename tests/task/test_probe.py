@@ -287,3 +287,18 @@ def test_failing_for_some_numbers_of_samples() -> None:
 
     with pytest.raises(ModelError, match="fails with 1 sample, but takes others: expected more than one"):
         fit(Behind(4, 3, fail))
+
+
+def test_a_head_that_draws_random_numbers_is_refused() -> None:
+    head = nn.Sequential(nn.Dropout(0.5), nn.Linear(2, 3))
+    with pytest.raises(ModelError, match=r"the head draws random numbers.*put Dropout into the blocks"):
+        fit(nn.Linear(4, 2), fusion=Head(head, 0))
+    assert fit(nn.Linear(4, 2), fusion=Head(head.eval(), 0)) == (2,)
+
+
+def test_a_module_that_cannot_be_copied() -> None:
+    block = torch.nn.utils.spectral_norm(nn.Linear(4, 3))
+    block(samples())
+    task = Task((block,), Sum(), CrossEntropy(), silos=("bank",))
+    with pytest.raises(ModelError, match=r"^block of silo 'bank' cannot be copied.*make it anew$"):
+        task.to("cpu", torch.float32)

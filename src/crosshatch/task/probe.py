@@ -28,6 +28,16 @@ _PLAIN = frozenset({
 })  # fmt: skip
 
 
+def copied(place: str, module: nn.Module) -> nn.Module:
+    """A copy of the module, which needs one for every party."""
+    try:
+        return copy.deepcopy(module)
+    except RuntimeError as error:
+        raise ModelError(
+            f"{place} cannot be copied, perhaps because it was called before ({_reason(error)}): make it anew"
+        ) from None
+
+
 def first_outputs(promise: Promise, module: nn.Module, x: Tensor, refusal: str) -> Tensor:
     """The outputs (n, e) for samples x (n, ...) as in training; `refusal` says what it means if the module fails."""
     with _own_generator(x), torch.enable_grad():
@@ -57,6 +67,24 @@ def try_out(promise: Promise, module: nn.Module, x: Tensor) -> None:
         for count in counts[-1:] if large else counts:
             _refuse_mixing(promise, trial, x, count)
         _refuse_counting(promise, trial, x)
+
+
+def refuse_random(promise: Promise, module: nn.Module, x: Tensor) -> None:
+    """Refuse a module that draws random numbers where nobody would give it a seed or turn it off for evaluation."""
+    if not _is_plain(module) and _draws(copy.deepcopy(module), x):
+        raise ModelError(
+            f"{promise.place} draws random numbers, which would be others in every run and in evaluations: put Dropout "
+            "into the blocks, where its masks follow from the seed"
+        )
+
+
+def _draws(trial: nn.Module, x: Tensor) -> bool:
+    """Whether a forward pass moves torch's generator."""
+    read = torch.cuda.get_rng_state if x.is_cuda else torch.get_rng_state
+    with _own_generator(x), torch.no_grad():
+        before = read()
+        trial(x[:1].clone())
+        return not torch.equal(before, read())
 
 
 class _UnfitError(Exception):
@@ -95,13 +123,7 @@ def _modes(promise: Promise, module: nn.Module, x: Tensor) -> Iterator[nn.Module
         for inner in trial.modules():
             if isinstance(inner, nn.modules.dropout._DropoutNd):
                 inner.eval()
-        with _own_generator(x):
-            read = torch.cuda.get_rng_state if x.is_cuda else torch.get_rng_state
-            before = read()
-            with torch.no_grad():
-                trial(x[:1].clone())
-            draws = not torch.equal(before, read())
-        if not draws:
+        if not _draws(trial, x):
             yield copy.deepcopy(trial)
     yield trial.eval()
 

@@ -6,7 +6,6 @@ the head's where the silo holds the head. The modules themselves are templates.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,7 @@ from crosshatch.errors import ModelError
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import Loss
 from crosshatch.task.outputs import Promise, checked, expect
-from crosshatch.task.probe import ROWS, first_outputs, try_out
+from crosshatch.task.probe import ROWS, copied, first_outputs, refuse_random, try_out
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.trees import Layout, flatten
 
@@ -179,15 +178,18 @@ class Task:
                 "outputs, or let model.head build one that fits"
             )
         promise, draw = Promise("the head", wanted), torch.Generator().manual_seed(0)
-        try_out(promise, head, torch.randn(ROWS, width, generator=draw).to(embeddings))
+        trial = torch.randn(ROWS, width, generator=draw).to(embeddings)
+        try_out(promise, head, trial)
+        refuse_random(promise, head, trial)
         expect(head, promise)
 
     def to(self, device: str | torch.device, dtype: torch.dtype) -> Task:
         """The same task with copies of its templates on a device and in a precision."""
-        blocks = tuple(copy.deepcopy(block).to(device=device, dtype=dtype) for block in self.blocks)
+        named = zip(self.names, self.blocks, strict=True)
+        blocks = tuple(copied(f"block of silo '{silo}'", b).to(device=device, dtype=dtype) for silo, b in named)
         fusion = self.fusion
         if isinstance(fusion, Head):
-            fusion = Head(copy.deepcopy(fusion.module).to(device=device, dtype=dtype), fusion.holder)
+            fusion = Head(copied("the head", fusion.module).to(device=device, dtype=dtype), fusion.holder)
         return Task(blocks, fusion, self.loss, self.regulariser, self.silos)
 
 
