@@ -125,7 +125,7 @@ class SimulatedFederation:
     def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
         return share_out(
             ids, self._holders, silos=len(self.silos), round=round, whole=whole, device=self.data.y_train.device,
-            ordered=not self.keep_passes or bool(self.coding.codecs),
+            ordered=not self.keep_passes or bool(self.coding.codecs), by_number=self.embedder.random,
         )  # fmt: skip
 
     def _begin(self, batch: Batch) -> Batch:
@@ -262,7 +262,7 @@ class SimulatedFederation:
                 task=self.task, silo=j, parts=parts, start=earlier.get(j, self._start(blocks, batch, j)),
                 head=None if self.task.holds_head(j) else frozen.head, columns=self._sharing.columns(j),
                 steps=steps, step_size=step_size, first=first, pull=pull, passes=frozen.passes[j],
-                seed=(self.coding.seed, batch.round),
+                seed=(self.coding.seed, batch.round), numbers=batch.clients[j],
             )  # fmt: skip
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is
                 kind = choose(problems[j]) if self.strategy == "auto" else self.strategy

@@ -7,8 +7,8 @@ are taken in client order within a run and then over the runs, so equal runs wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 
@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crosshatch.seeds import torch_seed
 from crosshatch.simulator.local.chain import draws_random_numbers
+from crosshatch.simulator.local.masks import own_masks
 from crosshatch.simulator.local.modules import Replica, frozen
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Part, Problem
@@ -65,25 +65,12 @@ def _run(problem: Problem, parts: Sequence[Part], weights: Tensor, clients: rang
     shares = weights.tolist()
     for i, client in enumerate(clients):
         mine = [part.rows(edges[client], edges[client + 1]) for part, edges in zip(parts, offsets, strict=True)]
-        with _masks(problem, client):
-            worker.work(mine, starts[client])
+        worker.work(mine, starts[client], problem.number(client))
         if keep:
             total[i] = worker.buffer
         else:
             total.add_(worker.buffer, alpha=shares[client])
     return total
-
-
-@contextmanager
-def _masks(problem: Problem, client: int) -> Iterator[None]:
-    """Random numbers of a client's own, for blocks which draw some; torch's generator is left as it was."""
-    if not _random(problem):
-        yield
-        return
-    with torch.random.fork_rng(devices=[]):
-        seed, *numbers = problem.seed
-        torch.manual_seed(torch_seed(seed, "dropout", *numbers, problem.silo, problem.first, client))
-        yield
 
 
 class _Worker:
@@ -104,14 +91,18 @@ class _Worker:
             self.head = held.module
             self.trained = self.trained + ([] if head is None else held.trained)
         self.frozen = frozen(task, silo)
+        self.random = _random(problem)
 
-    def work(self, parts: Sequence[Part], start: Tensor) -> None:
-        """All steps of a client with these samples, from its start (p,)."""
+    def work(self, parts: Sequence[Part], start: Tensor, number: int) -> None:
+        """All steps of the client with this number and these samples, from its start (p,)."""
+        problem = self.problem
         self.buffer.copy_(start)
-        for step in range(self.problem.steps):
-            part = parts[(self.problem.first + step) % len(parts)]
+        for step in range(problem.first, problem.first + problem.steps):
+            part = parts[step % len(parts)]
             if len(part.x):
-                self._step(self._gradients(part), start)
+                with own_masks((*problem.seed, step), problem.silo, number) if self.random else nullcontext():
+                    gradients = self._gradients(part)
+                self._step(gradients, start)
 
     @torch.enable_grad()
     def _gradients(self, part: Part) -> Sequence[Tensor | None]:
