@@ -80,16 +80,16 @@ class _Worker:
         task, silo = problem.task, problem.silo
         self.problem = problem
         self.buffer = problem.start.new_empty(problem.start.shape[-1])
-        block, head = task.split(silo, self.buffer)
-        replica = Replica(task.blocks[silo], block)
+        self.block, self.held = task.split(silo, self.buffer)
+        replica = Replica(task.blocks[silo], self.block)
         self.module, self.trained = replica.module, replica.trained
         self.head: nn.Module | None = None
         if isinstance(task.fusion, Head):
-            flat = problem.head if head is None else head
+            flat = problem.head if self.held is None else self.held
             assert flat is not None
-            held = Replica(task.fusion.module, flat)
-            self.head = held.module
-            self.trained = self.trained + ([] if head is None else held.trained)
+            head = Replica(task.fusion.module, flat)
+            self.head = head.module
+            self.trained = self.trained + ([] if self.held is None else head.trained)
         self.frozen = frozen(task, silo)
         self.random = _random(problem)
 
@@ -117,13 +117,15 @@ class _Worker:
         """One gradient step on the buffer the parameters are views of."""
         problem, eta, regulariser = self.problem, self.problem.step_size, self.problem.task.regulariser
         if regulariser.l2 or problem.pull:
-            self.buffer.mul_(1 - eta * (regulariser.l2 + problem.pull))
+            self.block.mul_(1 - eta * (regulariser.l2 + problem.pull))
         if problem.pull:
+            if self.held is not None:
+                self.held.mul_(1 - eta * problem.pull)
             self.buffer.add_(start, alpha=eta * problem.pull)
         for parameter, gradient in zip(self.trained, gradients, strict=True):
             if gradient is not None:
                 parameter.sub_(gradient, alpha=eta)
         if regulariser.l1:
-            self.buffer.copy_(regulariser.proximal(self.buffer, eta))
+            self.block.copy_(regulariser.proximal(self.block, eta))
         for where in self.frozen:
             self.buffer[where] = start[where]

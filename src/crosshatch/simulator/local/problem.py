@@ -76,7 +76,8 @@ class Problem:
     """`steps` gradient steps at each of a silo's clients at work.
 
     Step q uses part `(first + q) % len(parts)`; a client without rows in it stays where it is. The gradient is that of
-    the mean loss over the client's rows, plus the regulariser's, plus `pull` times the distance to its start.
+    the mean loss over the client's rows, plus the regulariser's on the block (a head has none), plus `pull` times the
+    distance to its start.
     """
 
     task: Task
