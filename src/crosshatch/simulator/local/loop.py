@@ -2,11 +2,13 @@
 
 Parameters are views of one flat buffer, counts are exact (nothing is padded), and memory does not grow with the number
 of clients. The clients of all silos are cut into runs; threads take whole runs, each with one thread inside torch. Sums
-are taken in client order within a run and then over the runs, so equal runs with equal threads agree bit for bit.
+are taken in client order within a run and then over the runs. The runs are the same for any number of threads, and so
+are the sums, bit for bit.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -19,11 +21,11 @@ from torch import Tensor, nn
 from crosshatch.simulator.local.chain import draws_random_numbers
 from crosshatch.simulator.local.masks import own_masks
 from crosshatch.simulator.local.modules import Replica, frozen
-from crosshatch.simulator.local.pool import run_all
+from crosshatch.simulator.local.pool import run_each
 from crosshatch.simulator.local.problem import Part, Problem
 from crosshatch.task.fusion import Head, Sum
 
-_RUNS = 4  # a thread: enough that none waits long for the last
+_RUNS = 16  # of all silos together: enough that no thread waits long for the last
 
 
 def solve_loop(problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, threads: int) -> list[Tensor]:
@@ -31,17 +33,19 @@ def solve_loop(problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: 
     if any(_random(problem) for problem in problems):
         threads = 1  # torch has one generator for all threads
     work = []
-    for problem, shares in zip(problems, weights, strict=True):
+    for i, (problem, shares) in enumerate(zip(problems, weights, strict=True)):
         parts = [part.ordered() for part in problem.parts]
         rows = np.sum([part.counts for part in parts], axis=0)
-        runs = _runs(rows, 1 if threads == 1 else -(-_RUNS * threads // len(problems)))
-        work.append([partial(_run, problem, parts, shares, run, keep) for run in runs])
-    done = iter(run_all([run for mine in work for run in mine], threads=threads))
-    results = []
-    for mine in work:
-        pieces = [next(done) for _ in mine]
-        results.append(torch.cat(pieces) if keep else torch.stack(pieces).sum(0))
-    return results
+        workers: dict[int, _Worker] = {}
+        runs = _runs(rows, -(-_RUNS // len(problems)))
+        work += [(i, partial(_run, problem, workers, parts, shares, run, keep)) for run in runs]
+    results: list[list[Tensor]] = [[] for _ in problems]
+    for (i, _), piece in zip(work, run_each([run for _, run in work], threads=threads), strict=True):
+        if keep or not results[i]:
+            results[i].append(piece)
+        else:
+            results[i][0].add_(piece)
+    return [torch.cat(pieces) if keep else pieces[0] for pieces in results]
 
 
 def _random(problem: Problem) -> bool:
@@ -56,11 +60,14 @@ def _runs(rows: np.ndarray[tuple[int], np.dtype[np.int64]], count: int) -> list[
     return [range(low, high) for low, high in pairwise(edges) if high > low]
 
 
-def _run(problem: Problem, parts: Sequence[Part], weights: Tensor, clients: range, keep: bool) -> Tensor:
-    """Weighted sum (p,) over some of the clients, or their blocks (clients, p)."""
-    worker = _Worker(problem)
+def _run(
+    problem: Problem, workers: dict[int, _Worker], parts: Sequence[Part], weights: Tensor, clients: range, keep: bool
+) -> Tensor:
+    """Weighted sum (p,) over some of the clients, or their blocks (clients, p); every thread has one worker."""
+    me = threading.get_ident()
+    worker = workers[me] = workers.get(me) or _Worker(problem)
     starts = problem.start.expand(problem.clients, -1)
-    total = worker.buffer.new_zeros((len(clients), starts.shape[1]) if keep else (starts.shape[1],))
+    total = worker.buffer.new_empty((len(clients), starts.shape[1]) if keep else (starts.shape[1],))
     offsets = [part.offsets.tolist() for part in parts]
     shares = weights.tolist()
     for i, client in enumerate(clients):
@@ -68,8 +75,10 @@ def _run(problem: Problem, parts: Sequence[Part], weights: Tensor, clients: rang
         worker.work(mine, starts[client], problem.number(client))
         if keep:
             total[i] = worker.buffer
-        else:
+        elif i:
             total.add_(worker.buffer, alpha=shares[client])
+        else:
+            torch.mul(worker.buffer, shares[client], out=total)
     return total
 
 
