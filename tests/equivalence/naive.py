@@ -78,15 +78,18 @@ def mean_loss(case: Case, scores: Tensor, y: Tensor) -> Tensor:
     return functional.cross_entropy(scores, y)
 
 
-def gradient_step(case: Case, trained: list[nn.Parameter], objective: Tensor, rate: float) -> None:
-    """Gradient of the objective plus l2 / 2 |theta|^2, then the proximal operator of the l1 norm."""
+def gradient_step(case: Case, model: Model, trained: list[nn.Parameter], objective: Tensor, rate: float) -> None:
+    """Gradient of the objective plus l2 / 2 |theta|^2 of the blocks, then the proximal operator of their l1 norm."""
     regulariser = case.task.regulariser
-    objective = objective + 0.5 * regulariser.l2 * sum((p * p).sum() for p in trained)
+    blocks = {p for block in model.blocks for p in block.parameters()}
+    objective = objective + 0.5 * regulariser.l2 * sum((p * p).sum() for p in trained if p in blocks)
     gradients = torch.autograd.grad(objective, trained)
     with torch.no_grad():
         for parameter, gradient in zip(trained, gradients, strict=True):
             moved = parameter - rate * gradient
-            parameter.copy_(moved.sign() * (moved.abs() - rate * regulariser.l1).clamp(min=0))
+            if parameter in blocks:
+                moved = moved.sign() * (moved.abs() - rate * regulariser.l1).clamp(min=0)
+            parameter.copy_(moved)
 
 
 def local_objective(
@@ -127,7 +130,7 @@ def fedbcd(
                     objective = (model.blocks[k](case.data.silos[k].train[ids]) * sent).sum() / len(ids)
                 trained = model.trained_by(k)
                 pull = sum(((p - a) ** 2).sum() for p, a in zip(trained, anchor, strict=True))
-                gradient_step(case, trained, objective + 0.5 * mu * pull, case.step_size(r))
+                gradient_step(case, model, trained, objective + 0.5 * mu * pull, case.step_size(r))
     return model.flat()
 
 
@@ -145,7 +148,7 @@ def tdcd(case: Case, rounds: int, *, fresh: bool = False, label_holder: int | No
                     ids = zeta[silo.owners[zeta] == k]
                     if len(ids):
                         objective = _client_objective(case, hubs, mine, j, ids, label_holder)
-                        gradient_step(case, mine.trained_by(j), objective, case.step_size(r))
+                        gradient_step(case, mine, mine.trained_by(j), objective, case.step_size(r))
                 clients.append(mine.trained_by(j))
             with torch.no_grad():
                 for target, *values in zip(after.trained_by(j), *clients, strict=True):
@@ -172,5 +175,5 @@ def joint(case: Case, rounds: int, *, fresh: bool = False) -> list[Tensor]:
             ids = case.ids(r, q if fresh else 0)
             own = [b(s.train[ids]) for b, s in zip(model.blocks, case.data.silos, strict=True)]
             objective = mean_loss(case, model.scores(own), case.data.y_train[ids])
-            gradient_step(case, trained, objective, case.step_size(r))
+            gradient_step(case, model, trained, objective, case.step_size(r))
     return model.flat()

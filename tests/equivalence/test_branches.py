@@ -70,7 +70,7 @@ def naive(case: Case, branches: tuple[int, ...], tiers: str, weights: str) -> li
                     if len(samples[c]):
                         places = np.flatnonzero(silo.owners[ids] == c)
                         objective = local_objective(case, model, j, samples[c], _known(frozen, places), hubs)
-                        gradient_step(case, model.trained_by(j), objective, case.step_size(r))
+                        gradient_step(case, model, model.trained_by(j), objective, case.step_size(r))
                 depth = next((d for d, tier in enumerate(below) if t % tier.interval == 0), None)
                 if depth is None:
                     continue

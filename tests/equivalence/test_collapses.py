@@ -145,7 +145,7 @@ def _local_sgd(case: Case, *, fresh: bool, by_samples: bool = False) -> list[tor
                 if len(ids):
                     scores = mine.scores([mine.blocks[0](silo.train[ids])])
                     loss = naive.mean_loss(case, scores, case.data.y_train[ids])
-                    naive.gradient_step(case, mine.trained_by(0), loss, case.step_size(r))
+                    naive.gradient_step(case, mine, mine.trained_by(0), loss, case.step_size(r))
             for total, parameter in zip(average, mine.trained_by(0), strict=True):
                 total.add_(parameter.detach(), alpha=float(shares[k]))
         with torch.no_grad():

@@ -68,7 +68,8 @@ class Tiered:
         embeddings = fed.embed(blocks, batch)
         frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
         for done in range(steps, self.local_steps + 1, steps):
-            blocks = fed.descend(blocks, batch, frozen, steps=steps, step_size=rate(self.step_size, r))
+            step_size = rate(self.step_size, r)
+            blocks = fed.descend(blocks, batch, frozen, steps=steps, step_size=step_size, first=done - steps)
             depth = next((d for d, tier in enumerate(below) if done % tier.interval == 0), 0)
             blocks = fed.average(blocks, batch, weights=self.weights, depth=depth)
             if done < self.local_steps:

@@ -241,11 +241,15 @@ def share_out(
     whole: bool,
     device: torch.device,
     ordered: bool = True,
+    by_number: bool = False,
 ) -> Batch:
     """Who holds what of the parts.
 
     `ordered`: each silo's rows are put in the order of its clients. One step from a common start does not need it.
+    `by_number`: so they are, and a client's own by the samples' numbers, in whatever order they were drawn.
     """
+    if by_number:
+        parts, ordered = tuple(np.sort(part) for part in parts), True
     clients = [_FIRST] * silos
     shares: list[tuple[Share, ...]] = [()] * silos
     if len(owners.silos) < silos:

@@ -25,6 +25,7 @@ class Draws:
     owners: Sequence[Ids]
     clients: Sequence[int]
     ordered: bool  # each silo's rows in the order of its clients
+    by_number: bool  # a client's rows in the order of the samples' numbers
     device: torch.device
     _whole: Batch | None = None
     _ahead: dict[tuple[int, Asked], Batch] = field(default_factory=dict)
@@ -70,5 +71,5 @@ class Draws:
     def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
         return share_out(
             ids, self._holders, silos=len(self.clients), round=round, whole=whole, device=self.device,
-            ordered=self.ordered,
+            ordered=self.ordered, by_number=self.by_number,
         )  # fmt: skip

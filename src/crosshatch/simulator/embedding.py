@@ -11,7 +11,7 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData
 from crosshatch.simulator.batch import Batch
 from crosshatch.simulator.forward import forward, forward_alike, forward_rows
-from crosshatch.simulator.local.chain import Chain, as_chain
+from crosshatch.simulator.local.chain import Chain, as_chain, draws_random_numbers
 from crosshatch.simulator.local.problem import Passes
 from crosshatch.simulator.values import Blocks, Embeddings
 from crosshatch.task.fusion import Head
@@ -55,6 +55,12 @@ class Embedder:
             groups.setdefault(key, (chain, []))[1].append(j)
         return list(groups.values())
 
+    @cached_property
+    def random(self) -> bool:
+        """Whether a block draws random numbers."""
+        pairs = zip(self.task.blocks, self.data.silos, strict=True)
+        return any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs)  # norms may refuse one sample
+
     def _silos(self, blocks: Blocks, batch: Batch, silos: Sequence[int], chain: Chain | None) -> list[Outputs]:
         """Of silos alike; together for a batch in one part, at the hubs' weights."""
         if chain is None or len(silos) == 1 or len(batch.parts) > 1 or batch.whole or blocks.moved is not None:
@@ -74,10 +80,15 @@ class Embedder:
             seed = (self.seed, batch.round, s)
             weights = self._weights(blocks, batch, silo)
             if weights.dim() == 2:
-                rows = forward_rows(self.task, silo, weights, x, share.counts, share.owners, seed=seed)
+                rows = forward_rows(
+                    self.task, silo, weights, x, share.counts, share.owners, numbers=batch.clients[silo], seed=seed
+                )
             else:
                 keep = self.keep_passes and s == 0
-                rows, passes = forward(self.task, silo, weights, x, keep=keep, threads=self.threads, seed=seed)
+                rows, passes = forward(
+                    self.task, silo, weights, x, keep=keep, threads=self.threads, seed=seed,
+                    holders=(batch.clients[silo], share.counts),
+                )  # fmt: skip
                 kept = passes if s == 0 else kept
             outputs.append(share.unsort(rows))
         return tuple(outputs), kept

@@ -86,6 +86,7 @@ class SimulatedFederation:
             tuple(silo.owners for silo in self.data.silos),
             tuple(self._clients(j) for j in self.silos),
             ordered=not self.keep_passes or bool(self.coding.codecs),
+            by_number=self.embedder.random,
             device=self.data.y_train.device,
         )
 
@@ -249,7 +250,7 @@ class SimulatedFederation:
                 task=self.task, silo=j, parts=parts, start=start,
                 head=None if self.task.holds_head(j) else frozen.head, columns=self._sharing.columns(j),
                 steps=steps, step_size=step_size, first=first, pull=pull, passes=kept,
-                seed=(self.coding.seed, batch.round),
+                seed=(self.coding.seed, batch.round), numbers=batch.clients[j],
             )  # fmt: skip
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is
                 kind = choose(problems[j]) if self.strategy == "auto" else self.strategy

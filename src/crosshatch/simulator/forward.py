@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from weakref import WeakKeyDictionary
 
@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crosshatch.seeds import torch_seed
 from crosshatch.simulator.batch import Ids
 from crosshatch.simulator.local.chain import Chain, as_chain, draws_random_numbers
 from crosshatch.simulator.local.layers import forward as forward_chain
 from crosshatch.simulator.local.layers import split
+from crosshatch.simulator.local.masks import own_masks
 from crosshatch.simulator.local.modules import call_with, evaluating, leaves
 from crosshatch.simulator.local.pool import run_all
 from crosshatch.simulator.local.problem import Passes, Pile, in_pieces
@@ -28,22 +28,31 @@ _GRAPHS: WeakKeyDictionary[nn.Module, dict[torch.Size, int]] = WeakKeyDictionary
 
 
 def forward(
-    task: Task, silo: int, weights: Tensor, x: Tensor, *, keep: bool, threads: int, seed: tuple[int, ...] | None = None
+    task: Task,
+    silo: int,
+    weights: Tensor,
+    x: Tensor,
+    *,
+    keep: bool,
+    threads: int,
+    seed: tuple[int, ...] | None = None,
+    holders: tuple[Ids, Ids] | None = None,
 ) -> tuple[Tensor, Passes | None]:
     """Embeddings (n, e) under one block; with `keep` also what a backward pass needs.
 
-    `seed` (a run's seed and the round) means training: blocks with Dropout draw their masks from it. Without it they
-    are in evaluation mode.
+    `seed` (a run's seed, the round and the part) means training; without it blocks are in evaluation mode. Those that
+    draw random numbers pass client by client, each with its own: `holders` are the clients' numbers and their counts
+    of rows, one's behind another's (None: client 0 has all). Nothing is kept of them, a step's pass is the same again.
     """
     block = task.blocks[silo]
     chain = as_chain(block)
     if chain is not None:
         return forward_alike(chain, [weights], x.unsqueeze(0), keep=keep)[0]
-    with _mode(block, x, silo, seed) as random:
-        values, passes = _in_pieces(task, silo, weights, x, keep=keep, threads=1 if random else threads)
-    # A pass repeated for want of memory would draw other masks.
-    repeats = passes is not None and any(piece is None for _, piece in passes.pieces)
-    return values, None if random and repeats else passes
+    if seed is not None and draws_random_numbers(block, x[:1]):
+        numbers, counts = (np.zeros(1, dtype=np.int64), np.array([len(x)])) if holders is None else holders
+        return forward_rows(task, silo, weights.expand(len(counts), -1), x, counts, numbers=numbers, seed=seed), None
+    with evaluating(block) if seed is None else nullcontext():
+        return _in_pieces(task, silo, weights, x, keep=keep, threads=threads)
 
 
 def forward_alike(
@@ -59,23 +68,6 @@ def forward_alike(
         pile = Pile(chain, flat, x, tuple(outputs))
     rows = outputs[-1].unbind(0)
     return [(rows[g], None if pile is None else Passes(w, pile=pile, place=g)) for g, w in enumerate(weights)]
-
-
-@contextmanager
-def _mode(block: nn.Module, x: Tensor, silo: int, seed: tuple[int, ...] | None) -> Iterator[bool]:
-    """Evaluation mode without a seed; with it, whether the block draws random numbers, which then come from it.
-
-    Those that do take one thread: torch has one generator for all.
-    """
-    if seed is None:
-        with evaluating(block):
-            yield False
-    elif not draws_random_numbers(block, x[:1]):
-        yield False
-    else:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(torch_seed(seed[0], "dropout", *seed[1:], silo))
-            yield True
 
 
 def _in_pieces(
@@ -129,16 +121,23 @@ def forward_rows(
     counts: Ids,
     owners: Ids | None = None,
     *,
-    seed: tuple[int, ...] | None = None,
+    numbers: Ids,
+    seed: tuple[int, ...],
 ) -> Tensor:
-    """Embeddings (n, e) where every client at work has a block of its own, `rows` (clients, p).
+    """Embeddings (n, e) in training where every client at work has a block of its own, `rows` (clients, p).
 
-    Samples x are ordered by client, or `owners` (n,) says whose each is. `seed` as for `forward`.
+    Samples x are ordered by client, or `owners` (n,) says whose each is. `numbers` are the clients', and `seed` is that
+    of `forward`.
     """
     if owners is not None:
         order = torch.as_tensor(np.argsort(owners, kind="stable"), device=x.device)
-        sorted_by_client = forward_rows(task, silo, rows, x.index_select(0, order), counts, seed=seed)
-        return torch.empty_like(sorted_by_client).index_copy_(0, order, sorted_by_client)
-    pieces = torch.split(x, counts.tolist())
-    with _mode(task.blocks[silo], x, silo, seed), torch.no_grad():
-        return torch.cat([task.embed(silo, w, piece) for w, piece in zip(rows, pieces, strict=True) if len(piece)])
+        by_client = forward_rows(task, silo, rows, x.index_select(0, order), counts, numbers=numbers, seed=seed)
+        return torch.empty_like(by_client).index_copy_(0, order, by_client)
+    random = draws_random_numbers(task.blocks[silo], x[:1])
+    outputs = []
+    with torch.no_grad():
+        for weights, piece, number in zip(rows, torch.split(x, counts.tolist()), numbers.tolist(), strict=True):
+            if len(piece):
+                with own_masks(seed, silo, number) if random else nullcontext():
+                    outputs.append(task.embed(silo, weights, piece))
+    return torch.cat(outputs)

@@ -117,7 +117,7 @@ def _merge(problems: Sequence[Problem]) -> Problem:
     part = Part(
         first.passes.joint.x, _cat([one.known for one in parts]), np.concatenate([p.counts for p in parts]), owners
     )
-    return replace(first, parts=(part,), passes=first.passes.joint.passes)
+    return replace(first, parts=(part,), passes=first.passes.joint.passes, numbers=None)
 
 
 def _cat(known: Sequence[Known]) -> Known:

@@ -199,7 +199,7 @@ class Simulator:
         """Mean loss on the (first `samples`) training samples plus the regulariser; on a graph, the sum instead."""
         scores = self.scores([silo.train[:samples] for silo in self.data.silos])
         losses = self.task.loss.value(scores, self.data.y_train[:samples])
-        penalty = sum(float(self.task.regulariser.penalty(weights)) for weights in self.weights)
+        penalty = sum(float(self.task.penalty(j, weights)) for j, weights in enumerate(self.weights))
         mean = float(losses.mean(dtype=torch.float64))
         value = (len(self.data.y_train) * mean if self.course.summed else mean) + penalty
         if not np.isfinite(value):

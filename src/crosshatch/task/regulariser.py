@@ -19,6 +19,8 @@ LARGEST = 1e30  # beyond, penalties of ordinary weights overflow
 class Regulariser:
     """`l2 / 2 |theta|^2 + l1 |theta|_1` on a block's flat parameters theta (..., p); both weights default to none.
 
+    A trained head is not regularised.
+
     The L2 term enters the gradient. The L1 term has no gradient at zero, so a step of size s on everything else is
     followed by `proximal(theta, s)`, which sets small parameters to exactly zero.
 

@@ -1,4 +1,4 @@
-"""A task: one module a silo, the fusion of their outputs, the loss and the regulariser.
+"""A task: one module a silo, the fusion of their outputs, the loss and the blocks' regulariser.
 
 Weights live outside the modules, as one flat vector a silo (`trees.Layout`): the block's parameters, and behind them
 the head's where the silo holds the head. The modules themselves are templates.
@@ -109,6 +109,10 @@ class Task:
             return weights, None
         size = self.layouts[silo].size
         return weights[..., :size], weights[..., size:]
+
+    def penalty(self, silo: int, weights: Tensor) -> Tensor:
+        """What the regulariser adds for a silo's vector (..., p): it is about the blocks, a head goes without."""
+        return self.regulariser.penalty(self.split(silo, weights)[0])
 
     def embed(self, silo: int, weights: Tensor, x: Tensor) -> Tensor:
         """Embeddings (n, e) of samples x (n, ...) under a silo's vector."""

@@ -119,6 +119,7 @@ class Central:
             y = self.data.y_train.index_select(0, index)
             y = y.to(theta.dtype) if y.is_floating_point() else y
             parts.append(self.task.loss.value(self.task.scores(weights, xs), y).sum() / len(rows))
-        if self.task.regulariser.l2 > 0:
-            parts.append(Regulariser(l2=self.task.regulariser.l2).penalty(theta))
+        smooth = Regulariser(l2=self.task.regulariser.l2)
+        if smooth.l2 > 0:  # of the blocks, not of the head
+            parts += [smooth.penalty(self.task.split(j, mine)[0]) for j, mine in enumerate(weights)]
         return parts

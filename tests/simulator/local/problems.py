@@ -129,7 +129,7 @@ def naive_blocks(problem: Problem) -> Tensor:
                 for p in trained:
                     p.grad = None
                 torch.autograd.backward(_mean_loss(problem, module, head, part, rows))
-                _descend(problem, trained, anchors)
+                _descend(problem, module, trained, anchors)
         pieces = [flatten(module)] + ([flatten(head)] if head is not None and holds else [])
         results.append(torch.cat(pieces))
     return torch.stack(results)
@@ -155,13 +155,16 @@ def _mean_loss(problem: Problem, module: nn.Module, head: nn.Module | None, part
     return nn.functional.binary_cross_entropy_with_logits(scores.squeeze(1), y)
 
 
-def _descend(problem: Problem, trained: list[nn.Parameter], anchors: list[Tensor]) -> None:
+def _descend(problem: Problem, block: nn.Module, trained: list[nn.Parameter], anchors: list[Tensor]) -> None:
+    """The pull is on all that is trained, the regulariser on the block alone."""
     eta, regulariser = problem.step_size, problem.task.regulariser
+    blocks = set(block.parameters())
     with torch.no_grad():
         for p, anchor in zip(trained, anchors, strict=True):
+            l2, l1 = (regulariser.l2, regulariser.l1) if p in blocks else (0.0, 0.0)
             gradient = torch.zeros_like(p) if p.grad is None else p.grad
-            moved = p - eta * (gradient + regulariser.l2 * p + problem.pull * (p - anchor))
-            p.copy_(moved.sign() * (moved.abs() - eta * regulariser.l1).clamp(min=0))
+            moved = p - eta * (gradient + l2 * p + problem.pull * (p - anchor))
+            p.copy_(moved.sign() * (moved.abs() - eta * l1).clamp(min=0))
 
 
 def shuffled(problem: Problem, seed: int) -> Problem:

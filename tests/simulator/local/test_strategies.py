@@ -160,6 +160,15 @@ def test_equal_runs_are_equal_bit_for_bit(strategy: Strategy, kind: str) -> None
         assert torch.equal(first, again)
 
 
+@pytest.mark.parametrize("kind", ["gated", "lstm", "cnn"])
+def test_the_loop_adds_up_in_the_same_order_for_any_number_of_threads(kind: str) -> None:
+    several = [draw_problem(seed, kind=kind, clients=40) for seed in (1, 2)]
+    weights = [torch.rand(problem.clients, dtype=torch.float64) for problem in several]
+    one, *others = (solve(several, weights, keep=False, strategy="loop", threads=threads) for threads in (1, 2, 3))
+    for other in others:
+        assert all(map(torch.equal, one, other))
+
+
 def test_starts_are_left_alone() -> None:
     strategies: tuple[Strategy, ...] = ("loop", "stacked", "gram")
     for strategy in strategies:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
@@ -25,16 +25,21 @@ os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive 
 
 
 def run_all(work: Sequence[Callable[[], T]], *, threads: int) -> list[T]:
-    """Results in the order of `work`, whoever computed them.
+    """Results in the order of `work`, whoever computed them."""
+    return list(run_each(work, threads=threads))
+
+
+def run_each(work: Sequence[Callable[[], T]], *, threads: int) -> Iterator[T]:
+    """The same one by one, so that a result can go before the next is there.
 
     Here and now for one thread, one piece of work, or inside other work: threads waiting for each other would block.
     """
     if threads == 1 or len(work) <= 1 or threading.current_thread().name.startswith(_NAME):
-        return [one() for one in work]
+        return (one() for one in work)
     grad = torch.is_grad_enabled()  # each thread has its own
 
     def run(one: Callable[[], T]) -> T:
         with torch.set_grad_enabled(grad):
             return one()
 
-    return list(_pool(threads).map(run, work))
+    return _pool(threads).map(run, work)

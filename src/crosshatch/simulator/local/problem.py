@@ -76,7 +76,8 @@ class Problem:
     """`steps` gradient steps at each of a silo's clients at work.
 
     Step q uses part `(first + q) % len(parts)`; a client without rows in it stays where it is. The gradient is that of
-    the mean loss over the client's rows, plus the regulariser's, plus `pull` times the distance to its start.
+    the mean loss over the client's rows, plus the regulariser's on the block (a head has none), plus `pull` times the
+    distance to its start.
     """
 
     task: Task
@@ -91,11 +92,16 @@ class Problem:
     pull: float = 0.0
     passes: Passes | None = None  # the forward pass of the first part at a common start, kept for the first step
     seed: tuple[int, ...] = (0,)  # the run's seed and the round, for blocks which draw random numbers
+    numbers: npt.NDArray[np.int64] | None = None  # of the clients at work in their silo; None: one after the other
 
     @property
     def clients(self) -> int:
         """How many clients are at work."""
         return len(self.parts[0].counts)
+
+    def number(self, client: int) -> int:
+        """The number in the silo of the i-th client at work."""
+        return client if self.numbers is None else int(self.numbers[client])
 
     @property
     def starts_from_passes(self) -> bool:

@@ -68,9 +68,12 @@ def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int)
     begins = [0, *accumulate(lengths[:-1])]
     counts, each = np.concatenate([part.counts for part in parts]), np.concatenate([one.numpy() for one in weights])
     per_client = each / np.maximum(counts, 1)
-    # Clients without rows stay where they are; the others shrink and move.
-    keeps = np.add.reduceat(each * (1 - eta * regulariser.l2 * (counts > 0)) if regulariser.l2 else each, begins)
-    starts = [_scaled(problem.start, keep) for problem, keep in zip(problems, keeps.tolist(), strict=True)]
+    # Clients without rows stay where they are; the others' blocks shrink and move.
+    kept = np.add.reduceat(each, begins).tolist()
+    keeps = kept
+    if regulariser.l2:
+        keeps = np.add.reduceat(each * (1 - eta * regulariser.l2 * (counts > 0)), begins).tolist()
+    starts = [_shrunk(problem, *factors) for problem, *factors in zip(problems, keeps, kept, strict=True)]
     # Each silo's block for itself: tensors inside others are aligned differently, and kernels may round differently.
     if pile is not None:
         gradients = _by_hand(problems, pile, _per_row(parts, per_client, begins, first.start))
@@ -82,13 +85,22 @@ def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int)
         ]
         totals = descend_by_graph(problems, starts, per_row, threads=threads)
     if regulariser.l1 and counts.all():  # one client each, see can_share
-        pairs = zip(totals, each.tolist(), strict=True)
-        totals = [regulariser.proximal(total / one, eta) * one for total, one in pairs]
+        for problem, total, one in zip(problems, totals, each.tolist(), strict=True):
+            block, _ = problem.task.split(problem.silo, total)
+            block.copy_(regulariser.proximal(block / one, eta) * one)
     if pile is None or isinstance(first.task.fusion, Head):  # a chain is trained as a whole
-        for problem, total, kept in zip(problems, totals, np.add.reduceat(each, begins).tolist(), strict=True):
+        for problem, total, factor in zip(problems, totals, kept, strict=True):
             for where in frozen(problem.task, problem.silo):
-                total[where] = _scaled(problem.start[where], kept)
+                total[where] = _scaled(problem.start[where], factor)
     return totals
+
+
+def _shrunk(problem: Problem, block: float, head: float) -> Tensor:
+    """The start with its block and the head it may hold scaled by their factors."""
+    own, held = problem.task.split(problem.silo, problem.start)
+    if held is None or block == head:
+        return _scaled(problem.start, block)
+    return torch.cat([_scaled(own, block), _scaled(held, head)])
 
 
 def _scaled(start: Tensor, keep: float) -> Tensor:

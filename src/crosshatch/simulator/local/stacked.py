@@ -151,7 +151,9 @@ class Bucket:
         self.head_layers = copies(head_start, self.head)
         trained = [*self.layers, *self.head_layers] if self.trains_head else self.layers
         self.behind = [tensor for layer in trained for tensor in layer.tensors()]
-        self.trained = [*([] if self.front is None else self.front.tensors), *self.behind]
+        front = [] if self.front is None else self.front.tensors
+        self.trained = [*front, *self.behind]
+        self.regularised = [*front, *(tensor for layer in self.layers for tensor in layer.tensors())]
         self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.pull else []
 
     def run(self) -> None:
@@ -174,7 +176,7 @@ class Bucket:
         below = below if self.implicit is None else self.implicit.outputs_for(below)
         outputs = self.first_outputs or forward(self.layers, self.chain, below)
         self.first_outputs = []
-        gradient = self._at_embedding(outputs[-1] if outputs else below, rows, eta, decay)
+        gradient = self._at_embedding(outputs[-1] if outputs else below, rows, eta, 1 - eta * pull)
         need_input = self.front is not None or self.implicit is not None
         gradients, gradient = backward(self.chain, self.layers, outputs, gradient, need_input=need_input)
         descend(self.layers, [below, *outputs][: len(self.layers)], gradients, eta, decay)
@@ -185,7 +187,7 @@ class Bucket:
         for tensor, anchor in zip(self.trained, self.anchor, strict=False):
             tensor.add_(anchor, alpha=eta * pull)
         if regulariser.l1:
-            for tensor in self.trained:
+            for tensor in self.regularised:
                 tensor.copy_(regulariser.proximal(tensor, eta))
 
     def _at_embedding(self, own: Tensor, rows: Rows, eta: float, decay: float) -> Tensor:
