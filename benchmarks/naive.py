@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from benchmarks.cases import BATCH
 from crosshatch.data.federated import FederatedData
-from crosshatch.simulator.batch import SeededBatches
+from crosshatch.protocol.batches import SeededBatches
 from crosshatch.task.task import Task
 
 

@@ -14,7 +14,7 @@ from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.graphs import Graph
-from crosshatch.simulator.graph_course import DualCourse, TokenCourse
+from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Loss, Squared

@@ -7,9 +7,9 @@ import math
 from typing import Any, Literal, get_type_hints
 
 from crosshatch.data.settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
-from crosshatch.exchanges import CODED
 from crosshatch.graphs import Graph
 from crosshatch.network import Link
+from crosshatch.protocol.names import CODED
 from crosshatch.runs.decode import describe
 from crosshatch.runs.named import ALGORITHMS, NETWORKS
 from crosshatch.runs.settings import EvaluateSettings, RunSettings

@@ -16,12 +16,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("", "__main__", "cli", "report", "reproduce", "runs", "testing"),
     ("simulator", "runtime"),
     ("algorithms",),
-    ("exchanges", "graph_exchanges"),
+    ("exchanges",),
+    ("protocol",),
+    ("local",),
     ("task", "topology", "partition", "codecs", "network", "meter", "wire", "schedules", "theory", "privacy", "data"),
     ("graphs",),
     ("trees", "seeds", "errors"),
 )
 STRANGERS = (("simulator", "runtime"),)
+# The steps at one party know nothing of parties: only of what is computed.
+ONLY: dict[str, frozenset[str]] = {"local": frozenset(("local", "task", "trees", "seeds", "errors"))}
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
 
 # Too slow to import before `crosshatch --help` has answered.
@@ -47,6 +51,8 @@ def forbidden(module: Module, parts: frozenset[str]) -> list[str]:
         other = part_of(name, parts)
         if DEPTH.get(other, 0) < DEPTH.get(own, 0):
             complaints.append(f"{module.place}:{line}: '{own}' is below '{other or 'crosshatch'}' and imports it")
+        if own in ONLY and other not in ONLY[own]:
+            complaints.append(f"{module.place}:{line}: '{own}' is about one party's steps and imports '{other}'")
         if any(own != other and {own, other} == set(pair) for pair in STRANGERS):
             complaints.append(f"{module.place}:{line}: '{own}' and '{other}' must not know each other")
     return complaints
@@ -110,6 +116,8 @@ PARTS = frozenset(DEPTH) - {""}
         ("crosshatch.trees", "from crosshatch import TDCD", "'trees' is below 'crosshatch'"),
         ("crosshatch.runtime.client", "from crosshatch import simulator", "must not know each other"),
         ("crosshatch.simulator.engine", "import crosshatch.runtime.hub", "must not know each other"),
+        ("crosshatch.local.loop", "from crosshatch.wire import encode", "about one party's steps and imports 'wire'"),
+        ("crosshatch.protocol.walks", "from crosshatch.simulator import best", "'protocol' is below 'simulator'"),
     ],
 )
 def test_rule_catches(name: str, text: str, complaint: str) -> None:

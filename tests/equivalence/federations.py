@@ -19,8 +19,8 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.data.samples import Target
 from crosshatch.exchanges import Algorithm
+from crosshatch.protocol.batches import GivenBatches
 from crosshatch.schedules import Constant, Halving, InverseSqrt, Schedule
-from crosshatch.simulator.batch import GivenBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared

@@ -87,7 +87,7 @@ def hsgd(
             assert group.stale is not None
             zero0, one0, two0 = group.stale
             loss = half_squared(group.zero, group.one(x1[rows]), two0(x2[rows]), y[rows])
-            descend(task, [group.zero, group.one], loss, eta)  # lines 23-24: equations (5) and (6)
+            descend(task, [group.one], loss, eta, head=group.zero)  # lines 23-24: equations (5) and (6)
             for n in np.unique(owner[rows]):  # lines 25-26: equation (7)
                 mine, device = rows[owner[rows] == n], group.devices[int(n)]
                 loss = half_squared(zero0, one0(x1[mine]), device(x2[mine]), y[mine])
@@ -108,7 +108,8 @@ def jfl(task: Task, data: FederatedData, batches: Sequence[Sequence[Ids]], *, et
         for rows in interval:
             for n in np.unique(owner[rows]):
                 mine, (zero, one, two) = rows[owner[rows] == n], copy.deepcopy(model)
-                descend(task, [zero, one, two], half_squared(zero, one(x1[mine]), two(x2[mine]), y[mine]), eta)
+                loss = half_squared(zero, one(x1[mine]), two(x2[mine]), y[mine])
+                descend(task, [one, two], loss, eta, head=zero)
                 pairs.append((zero, one, two))
         zeros, ones, twos = zip(*pairs, strict=True)
         each = [1] * len(pairs)
@@ -129,13 +130,16 @@ def half_squared(zero: nn.Module, e1: Tensor, e2: Tensor, y: Tensor) -> Tensor:
     return 0.5 * functional.mse_loss(scores[:, 0], y)
 
 
-def descend(task: Task, modules: Sequence[nn.Module], loss: Tensor, eta: float) -> None:
-    """One gradient step on these modules, l2 / 2 |theta|^2 included."""
-    trained = [parameter for module in modules for parameter in module.parameters()]
-    gradients = torch.autograd.grad(loss, trained)
+def descend(
+    task: Task, blocks: Sequence[nn.Module], loss: Tensor, eta: float, *, head: nn.Module | None = None
+) -> None:
+    """One gradient step on the blocks, l2 / 2 |theta|^2 included, and on the head, not in equation (3)."""
+    decays = [(parameter, task.regulariser.l2) for block in blocks for parameter in block.parameters()]
+    decays += [] if head is None else [(parameter, 0.0) for parameter in head.parameters()]
+    gradients = torch.autograd.grad(loss, [parameter for parameter, _ in decays])
     with torch.no_grad():
-        for parameter, gradient in zip(trained, gradients, strict=True):
-            parameter.sub_(eta * (gradient + task.regulariser.l2 * parameter))
+        for (parameter, l2), gradient in zip(decays, gradients, strict=True):
+            parameter.sub_(eta * (gradient + l2 * parameter))
 
 
 def mean(modules: Sequence[nn.Module], counts: Sequence[int]) -> nn.Module:

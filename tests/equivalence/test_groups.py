@@ -18,7 +18,7 @@ from crosshatch.algorithms.tiered import Tiered
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.network import ConstantNetwork
-from crosshatch.simulator.batch import GivenBatches
+from crosshatch.protocol.batches import GivenBatches
 from crosshatch.task.fusion import Head
 from tests.equivalence.hospitals import distance, hospitals, model, one_group, simulate
 

@@ -18,7 +18,7 @@ from crosshatch.task.losses import Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from crosshatch.trees import flatten
-from tests.simulator.local.problems import FEATURES, block
+from tests.local.problems import FEATURES, block
 
 SAMPLES, ETA, ROUNDS = 18, 0.2, 3
 WAYS = (

@@ -14,8 +14,8 @@ from crosshatch.report.tables import environment_table
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.schedules import Constant
-from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.simulator.vertical.groups import GroupedFederation
 from tests.runs.conftest import MakeConfig
 from tests.runs.test_train import StopAt
 

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.simulator.graph_course import TokenCourse
+from crosshatch.simulator.graph.graph_course import TokenCourse
+from crosshatch.simulator.graph.tokens import Tokens
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.tokens import Tokens
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
 from crosshatch.task.regulariser import Regulariser

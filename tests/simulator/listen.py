@@ -10,9 +10,9 @@ import torch
 
 from crosshatch import wire
 from crosshatch.exchanges import Algorithm
-from crosshatch.simulator.contents import Message
-from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.protocol.contents import Message
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.vertical.federation import SimulatedFederation
 from tests.equivalence.federations import Case
 
 

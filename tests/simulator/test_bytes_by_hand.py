@@ -23,7 +23,7 @@ from crosshatch.codecs import parse_codec
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.exchanges import Algorithm
 from crosshatch.graphs import Graph
-from crosshatch.simulator.batch import GivenBatches
+from crosshatch.protocol.batches import GivenBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import CrossEntropy, Squared

@@ -19,9 +19,9 @@ from crosshatch.codecs import AnyCodec, parse_codec
 from crosshatch.data.federated import FederatedData, merge_clients
 from crosshatch.exchanges import Algorithm, Batch, Blocks, Embeddings, Federation, Frozen
 from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
-from crosshatch.simulator.contents import Message
-from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.protocol.contents import Message
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task

@@ -17,10 +17,11 @@ from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import AnyCodec, ErrorFeedback, Half, Identity, parse_codec
 from crosshatch.data.federated import FederatedData, merge_clients
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import CODED, Algorithm
-from crosshatch.simulator.contents import Message
-from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.exchanges import Algorithm
+from crosshatch.protocol.contents import Message
+from crosshatch.protocol.names import CODED
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.vertical.federation import SimulatedFederation
 from tests.equivalence.hospitals import distance, hospitals, model, one_group, simulate
 
 ONE = hospitals([24], per_device=3)

@@ -21,11 +21,11 @@ from crosshatch.codecs import parse_codec
 from crosshatch.exchanges import Algorithm
 from crosshatch.graphs import Graph
 from crosshatch.network import BandwidthNetwork, Link
-from crosshatch.simulator.contents import Message
-from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.protocol.contents import Message
+from crosshatch.simulator.graph.tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.tokens import SimulatedTokens
+from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Logistic, Squared
 from crosshatch.task.task import Task

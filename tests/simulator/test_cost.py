@@ -15,8 +15,8 @@ from crosshatch.data.settings import FederationSettings, SiloSettings
 from crosshatch.exchanges import Algorithm
 from crosshatch.simulator.cost import SiloCost, silo_costs, step_cost
 from crosshatch.simulator.course import VerticalCourse
-from crosshatch.simulator.federation import SimulatedFederation
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.blocks import LSTM
 from crosshatch.task.build import build_task
 from crosshatch.task.fusion import Head, Sum

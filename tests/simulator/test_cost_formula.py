@@ -18,9 +18,9 @@ from crosshatch import wire
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.settings import FederationSettings, SiloSettings
-from crosshatch.simulator.contents import Message
-from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.protocol.contents import Message
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.build import ModelSettings, build_task
 from crosshatch.theory.strategies import Sizes, communication_cost
 

@@ -17,13 +17,13 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.protocol.batches import GivenBatches
 from crosshatch.schedules import Constant
 from crosshatch.seeds import torch_seed
-from crosshatch.simulator.batch import GivenBatches
-from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.groups import GroupedFederation
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.values import Blocks, Embeddings
+from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.simulator.vertical.groups import GroupedFederation
+from crosshatch.simulator.vertical.values import Blocks, Embeddings
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task

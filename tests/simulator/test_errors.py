@@ -18,8 +18,8 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.errors import ConfigError, CrosshatchError, DataError, ModelError, PartitionError, TrainingError
 from crosshatch.exchanges import Algorithm
 from crosshatch.network import ConstantNetwork
+from crosshatch.protocol.batches import SeededBatches
 from crosshatch.schedules import Constant
-from crosshatch.simulator.batch import SeededBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared

@@ -13,7 +13,7 @@ from torch import Tensor
 from crosshatch import wire
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.codecs import AnyCodec, Channel, parse_codec
-from crosshatch.simulator.federation import SimulatedFederation
+from crosshatch.simulator.vertical.federation import SimulatedFederation
 from tests.equivalence.federations import Case
 from tests.simulator.small import small
 

@@ -17,11 +17,11 @@ from crosshatch.algorithms.jfl import JFL
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import Algorithm, Batch, Blocks, Embeddings, Federation, Frozen
-from crosshatch.simulator import groups, joint, values
-from crosshatch.simulator.batch import GivenBatches, Ids
-from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.groups import GroupedFederation
+from crosshatch.protocol.batches import GivenBatches, Ids
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.vertical import groups, joint, values
+from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.regulariser import Regulariser

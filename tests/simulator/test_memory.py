@@ -15,7 +15,7 @@ from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.graphs import Graph
 from crosshatch.simulator.course import VerticalCourse
-from crosshatch.simulator.graph_course import DualCourse, TokenCourse
+from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
 from crosshatch.simulator.memory import ALIGNMENT, aligned
 from crosshatch.simulator.simulator import Simulator
 from tests.equivalence.hospitals import hospitals, model

@@ -16,7 +16,7 @@ from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.exchanges import Algorithm
-from crosshatch.simulator.batch import GivenBatches
+from crosshatch.protocol.batches import GivenBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.losses import Squared
 from crosshatch.task.regulariser import Regulariser

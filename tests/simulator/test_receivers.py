@@ -14,7 +14,7 @@ from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import Quantise, parse_codec
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm
-from crosshatch.simulator.batch import SeededBatches
+from crosshatch.protocol.batches import SeededBatches
 from tests.equivalence.hospitals import distance, hospitals, model, simulate
 from tests.simulator.parties import Parties
 

@@ -18,10 +18,10 @@ from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.errors import ConfigError, ModelError, TrainingError
 from crosshatch.graphs import Graph
 from crosshatch.network import ConstantNetwork
-from crosshatch.simulator.contents import Message
-from crosshatch.simulator.duals import SimulatedDuals
+from crosshatch.protocol.contents import Message
+from crosshatch.simulator.graph.duals import SimulatedDuals
+from crosshatch.simulator.graph.tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.tokens import SimulatedTokens
 from crosshatch.task.fusion import Head
 from crosshatch.task.losses import CrossEntropy, Logistic
 from crosshatch.task.regulariser import Regulariser

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from crosshatch.errors import ConfigError
-from crosshatch.graph_exchanges import DualFederation, Duals
+from crosshatch.exchanges import DualFederation, Duals
 from crosshatch.graphs import Graph
 from crosshatch.topology import Tier, Topology
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from crosshatch.algorithms.checks import check_local_steps
 from crosshatch.errors import ConfigError, require_whole
-from crosshatch.graph_exchanges import TokenFederation, Tokens
+from crosshatch.exchanges import TokenFederation, Tokens
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology

@@ -19,8 +19,8 @@ from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import CODED
 from crosshatch.network import BandwidthNetwork, ConstantNetwork
+from crosshatch.protocol.names import CODED
 from crosshatch.runs.decode import decode, show
 
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
+from crosshatch.local.modules import evaluating
 from crosshatch.schedules import Adaptive
-from crosshatch.simulator.local.modules import evaluating
 from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
 from crosshatch.theory.estimate import gradient_squared

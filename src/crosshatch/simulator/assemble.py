@@ -9,22 +9,22 @@ from math import prod
 import numpy as np
 import torch
 
-from crosshatch.codecs import AnyCodec, ErrorFeedback
+from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
-from crosshatch.errors import ConfigError, ModelError
+from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm
+from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, in_groups
+from crosshatch.protocol.batches import BatchSource, SeededBatches
+from crosshatch.protocol.named_parties import check_parties
+from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
 from crosshatch.seeds import torch_seed
-from crosshatch.simulator.batch import BatchSource, SeededBatches
-from crosshatch.simulator.branches import Branches
-from crosshatch.simulator.coding import Coding
-from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.groups import GroupedFederation
-from crosshatch.simulator.local.solve import Strategy
-from crosshatch.simulator.parties import check_parties
-from crosshatch.simulator.traffic import Traffic
-from crosshatch.task.fusion import Head
+from crosshatch.simulator.accounting.traffic import Traffic
+from crosshatch.simulator.vertical.branches import Branches
+from crosshatch.simulator.vertical.coding import Coding
+from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 
@@ -63,11 +63,11 @@ def assemble(
     """The federation an algorithm runs on; a ConfigError where it does not run on this one."""
     central = bool(getattr(algorithm, "central", False))
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
-    _check_head(data, task)
+    check_head(data, task)
     check_parties(data, engine.network)
     if not central:
-        _check_topology(data, algorithm)
-        _check_codecs(data, engine.codecs)
+        check_topology(data, type(algorithm).__name__, algorithm.topology)
+        check_codecs(data, engine.codecs)
         require_groups_of_whole_clients(data)
     names = np.zeros(0, np.int64) if data.groups is None or central else np.unique(data.groups)
     sources = _sources(batches, len(names))
@@ -114,8 +114,10 @@ def _one(
     seed: int,
 ) -> SimulatedFederation:
     central = bool(getattr(algorithm, "central", False))
+    pairs = bool(getattr(algorithm, "pairs", False))
     if not central:
-        _check_clients(data, algorithm, suffix.replace("@", " in group "))
+        name, where = type(algorithm).__name__, suffix.replace("@", " in group ")
+        check_clients(data, name, algorithm.topology, pairs=pairs, where=where)
     names = [silo.name + suffix for silo in data.silos]
     if not (algorithm.topology.below or algorithm.topology.above):
         single = frozenset(range(len(names)))
@@ -125,7 +127,6 @@ def _one(
         single = frozenset()
     clients = tuple(silo.clients for silo in data.silos)
     clocks = Clocks(np.zeros(len(names)))
-    pairs = bool(getattr(algorithm, "pairs", False))
     traffic = Traffic(names, engine.network, engine.meter, clocks, free=central, single=single, together=pairs)
     if pairs:
         data = _pair(data)
@@ -159,68 +160,3 @@ def _pair(data: FederatedData) -> FederatedData:
     """Every client of the silo with the most gets a partner in the others."""
     most = max(data.silos, key=lambda silo: silo.clients)
     return replace(data, silos=tuple(replace(s, owners=most.owners, clients=most.clients) for s in data.silos))
-
-
-def _check_head(data: FederatedData, task: Task) -> None:
-    if isinstance(task.fusion, Head) and data.label_silo is not None:
-        holder = data.silos[task.fusion.holder].name
-        if holder != data.label_silo:
-            raise ModelError(
-                f"silo '{holder}' holds the head, '{data.label_silo}' the labels: derivatives need both in one place, "
-                f"set model.head_holder = '{data.label_silo}'"
-            )
-
-
-def _check_codecs(data: FederatedData, codecs: Mapping[str, AnyCodec]) -> None:
-    codec = codecs.get("broadcast")
-    if data.branches and isinstance(codec, ErrorFeedback):
-        raise ConfigError(
-            f"codecs.broadcast = '{codec}': error feedback would need a memory in every branch (federation.branches): "
-            f"use '{codec.codec}', or leave the branches out"
-        )
-
-
-def _check_topology(data: FederatedData, algorithm: Algorithm) -> None:
-    name, topology = type(algorithm).__name__, algorithm.topology
-    groups = 1 if data.groups is None else len(np.unique(data.groups))
-    if groups > 1 and not topology.above:
-        raise ConfigError(
-            f"algorithm {name} runs on {topology}, the federation has {groups} groups: "
-            "set federation.groups = 1, or use HSGD"
-        )
-    if groups > 1 and len(topology.above) != len(data.group_shape or (groups,)):
-        raise ConfigError(
-            f"algorithm {name} has {_tiers(len(topology.above))} above the vertical one ({topology}), "
-            f"federation.groups nests {len(data.group_shape)}: give one number a tier, for example [2, 5]"
-        )
-    wanted = max(0, len(topology.below) - 1)
-    if wanted != len(data.branches):
-        remedy = "leave it out" if wanted == 0 else f"give {wanted} number{'s' * (wanted > 1)} above 1"
-        raise ConfigError(
-            f"algorithm {name} on {topology} takes {_tiers(wanted)} of branches, federation.branches has "
-            f"{len(data.branches)}: {remedy}, or change the tiers (algorithm 'tiered')"
-        )
-    if topology.vertical is None and len(data.silos) > 1:
-        raise ConfigError(f"algorithm {name} takes one silo, this federation has {len(data.silos)}: use TDCD")
-
-
-def _check_clients(data: FederatedData, algorithm: Algorithm, where: str) -> None:
-    """Of one federation, or of a group."""
-    topology, pairs = algorithm.topology, bool(getattr(algorithm, "pairs", False))
-    for silo in data.silos:
-        if 1 < silo.clients < prod(data.branches):
-            raise ConfigError(
-                f"federation.branches makes {prod(data.branches)} branches a silo, '{silo.name}' has {silo.clients} "
-                f"clients{where}: every branch needs one"
-            )
-        if silo.clients > 1 and not topology.below and not pairs:
-            name, finest = type(algorithm).__name__, topology.tiers[-1].interval
-            other = f"a tier below, '{topology} H({finest})'" if topology.above else "TDCD"
-            raise ConfigError(
-                f"algorithm {name} takes one client a silo, '{silo.name}' has {silo.clients}{where}: "
-                f"set clients = 1, or use {other}"
-            )
-
-
-def _tiers(count: int) -> str:
-    return "1 tier" if count == 1 else f"{count} tiers"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
@@ -9,16 +11,16 @@ import torch
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
-from crosshatch.graph_exchanges import DualAlgorithm, TokenAlgorithm
+from crosshatch.exchanges import DualAlgorithm, TokenAlgorithm
 from crosshatch.graphs import require_connected
+from crosshatch.local.visits.agent import Agent, start_of
+from crosshatch.protocol.named_parties import check_parties
+from crosshatch.protocol.walks import GivenWalk, SeededWalk, Walk
 from crosshatch.schedules import rate
-from crosshatch.simulator.agent_links import AgentLinks
-from crosshatch.simulator.agents import Agent, start_of
+from crosshatch.simulator.accounting.agent_links import AgentLinks
 from crosshatch.simulator.assemble import Engine
-from crosshatch.simulator.duals import SimulatedDuals, Steps
-from crosshatch.simulator.parties import check_parties
-from crosshatch.simulator.tokens import SimulatedTokens
-from crosshatch.simulator.walks import GivenWalk, SeededWalk, Walk
+from crosshatch.simulator.graph.duals import SimulatedDuals, Steps
+from crosshatch.simulator.graph.tokens import SimulatedTokens
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import CrossEntropy, Squared
 from crosshatch.task.probe import ROWS
@@ -191,3 +193,9 @@ def _dual_steps(algorithm: DualAlgorithm, agents: tuple[Agent, ...], graph: nx.G
             "graph): lower it, or leave it at 'auto'"
         )
     return Steps(weights, duals, consensus)
+
+
+def by_columns(data: FederatedData) -> FederatedData:
+    """The same data with every silo's training features stored column after column."""
+    silos = [replace(s, train=s.train.T.contiguous().T) if s.train.dim() == 2 else s for s in data.silos]
+    return replace(data, silos=tuple(silos))

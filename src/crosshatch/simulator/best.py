@@ -9,7 +9,7 @@ import torch
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ModelError
-from crosshatch.simulator.agents import Agent
+from crosshatch.local.visits.agent import Agent
 from crosshatch.task.fusion import Sum
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task

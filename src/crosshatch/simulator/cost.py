@@ -20,8 +20,8 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
 from crosshatch.exchanges import Algorithm
-from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.local.problem import Known, Part, Problem
+from crosshatch.local.problem import Known, Part, Problem
+from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.task import Task
 

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from crosshatch.exchanges import Algorithm
-from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.groups import GroupBlocks, GroupedFederation
 from crosshatch.simulator.memory import aligned
-from crosshatch.simulator.values import Blocks
+from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.simulator.vertical.groups import GroupBlocks, GroupedFederation
+from crosshatch.simulator.vertical.values import Blocks
 from crosshatch.task.task import Task
 
 

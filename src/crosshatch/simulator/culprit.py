@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.simulator.forward import forward
+from crosshatch.local.forward import forward
 from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
 

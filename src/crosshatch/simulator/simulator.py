@@ -14,28 +14,26 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, TrainingError, require_whole
-from crosshatch.exchanges import Algorithm
-from crosshatch.graph_exchanges import DualAlgorithm, TokenAlgorithm
+from crosshatch.exchanges import Algorithm, DualAlgorithm, TokenAlgorithm
+from crosshatch.local.forward import forward
+from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import ConstantNetwork, Network
+from crosshatch.protocol.batches import BatchSource
 from crosshatch.schedules import Adaptive, rate
 from crosshatch.seeds import require_seed
 from crosshatch.simulator.adapt import adapt, with_value
 from crosshatch.simulator.assemble import Engine, assemble, move
-from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens
-from crosshatch.simulator.batch import BatchSource
+from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
 from crosshatch.simulator.best import find_best
 from crosshatch.simulator.course import Course, VerticalCourse
 from crosshatch.simulator.culprit import find_culprit
-from crosshatch.simulator.duals import SimulatedDuals
-from crosshatch.simulator.federation import SimulatedFederation
-from crosshatch.simulator.forward import forward
-from crosshatch.simulator.graph_course import DualCourse, TokenCourse
-from crosshatch.simulator.groups import GroupedFederation
-from crosshatch.simulator.linear_visits import by_columns
-from crosshatch.simulator.local.solve import Strategy
+from crosshatch.simulator.graph.duals import SimulatedDuals
+from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
+from crosshatch.simulator.graph.tokens import SimulatedTokens
 from crosshatch.simulator.memory import keep_freed_memory
-from crosshatch.simulator.tokens import SimulatedTokens
+from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import require_labels
 from crosshatch.task.metrics import default_metrics, evaluate

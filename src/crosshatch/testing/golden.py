@@ -29,8 +29,8 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.errors import CrosshatchError, DataError
 from crosshatch.exchanges import Algorithm
+from crosshatch.protocol.batches import GivenBatches
 from crosshatch.schedules import Constant, Halving, InverseSqrt, Schedule
-from crosshatch.simulator.batch import GivenBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import Logistic, Loss, Squared

@@ -1,0 +1,31 @@
+"""What an algorithm may ask of other parties, and what it declares of itself."""
+
+from crosshatch.exchanges.duals import DualAlgorithm, DualFederation, Duals
+from crosshatch.exchanges.tokens import TokenAlgorithm, TokenFederation, Tokens
+from crosshatch.exchanges.vertical import (
+    Algorithm,
+    Batch,
+    Blocks,
+    Embeddings,
+    Federation,
+    Frozen,
+    Within,
+)
+from crosshatch.protocol.names import ClientWeights
+
+__all__ = [
+    "Algorithm",
+    "Batch",
+    "Blocks",
+    "ClientWeights",
+    "DualAlgorithm",
+    "DualFederation",
+    "Duals",
+    "Embeddings",
+    "Federation",
+    "Frozen",
+    "TokenAlgorithm",
+    "TokenFederation",
+    "Tokens",
+    "Within",
+]

@@ -1,0 +1,69 @@
+"""What an algorithm may ask of agents that agree on a dual over a graph.
+
+As in `crosshatch.exchanges.vertical`, an algorithm hands values on without looking inside. `Duals` are every agent's
+block with its own opinion of the loss's derivative.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, TypeVar, runtime_checkable
+
+from crosshatch.graphs import Graph
+from crosshatch.topology import Topology
+
+Duals = TypeVar("Duals")
+
+
+class DualFederation(Protocol[Duals]):
+    """Agents with a block, a dual and a multiplier each, on a connected graph, without a server."""
+
+    def descend(self, duals: Duals) -> Duals:
+        """A proximal gradient step of every block against its agent's dual: no message."""
+        ...
+
+    def compare(self, duals: Duals, *, round: int) -> Duals:
+        """Every agent sends its dual to its neighbours and moves its multiplier by the differences."""
+        ...
+
+    def ascend(self, duals: Duals) -> Duals:
+        """A proximal step of every dual on its agent's share of the conjugate loss: no message."""
+        ...
+
+
+@runtime_checkable
+class DualAlgorithm(Protocol):
+    """A method by consensus on the dual over a graph; steps may be left to the engine."""
+
+    @property
+    def local_steps(self) -> int:
+        """Local steps a round: one."""
+        ...
+
+    @property
+    def step_size(self) -> float | Literal["auto"]:
+        """mu_w: of the blocks."""
+        ...
+
+    @property
+    def dual_step(self) -> float | Literal["auto"]:
+        """mu_y: of the duals."""
+        ...
+
+    @property
+    def consensus_step(self) -> float | Literal["auto"]:
+        """mu_x: of the multipliers that make the duals agree."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """Who sends to whom."""
+        ...
+
+    @property
+    def topology(self) -> Topology:
+        """The tiers it runs on."""
+        ...
+
+    def run_round(self, fed: DualFederation[Duals], duals: Duals, r: int) -> Duals:
+        """The duals after iteration r."""
+        ...

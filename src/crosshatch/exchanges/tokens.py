@@ -1,0 +1,101 @@
+"""What an algorithm may ask of agents with tokens that walk on a graph.
+
+As in `crosshatch.exchanges.vertical`, an algorithm hands values on without looking inside. `Tokens` are the travelling
+scores, where each token is, and every agent's copy of its block for each token.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, TypeVar, runtime_checkable
+
+from crosshatch.graphs import Graph
+from crosshatch.schedules import Schedule
+from crosshatch.topology import Topology
+
+Tokens = TypeVar("Tokens")
+
+
+class TokenFederation(Protocol[Tokens]):
+    """Agents with a block each on a graph, tokens that walk on it, perhaps a server that reaches everybody.
+
+    Walks come from the shared seed, so every agent knows where each token is and averages its copies without a message.
+    The tokens handed in are used up: go on with those returned.
+    """
+
+    def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
+        """`steps` proximal gradient steps for each token on the block of the agent that holds it: no message.
+
+        The token's scores follow the block. None stands for the largest safe step of the block, one over its
+        smoothness.
+        """
+        ...
+
+    def average_met(self, tokens: Tokens) -> Tokens:
+        """Tokens held by one agent become their average, with their models everywhere: no message."""
+        ...
+
+    def average_tokens(self, tokens: Tokens, *, round: int) -> Tokens:
+        """Holders to server to holders: all tokens become their average; agents average their copies.
+
+        With blocks that are not linear in their parameters the average of the scores is not the score of the average:
+        every agent sends its averaged block's outputs instead, and the server adds them up.
+        """
+        ...
+
+    def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
+        """Agent to a neighbour drawn uniformly; with `stay` the agent itself is among those drawn from."""
+        ...
+
+
+@runtime_checkable
+class TokenAlgorithm(Protocol):
+    """A method whose tokens walk on a graph; a round is one visit and one hop of all tokens."""
+
+    @property
+    def local_steps(self) -> int:
+        """Q: proximal steps a visit."""
+        ...
+
+    @property
+    def step_size(self) -> Schedule | float | Literal["auto"]:
+        """mu: the step size, or one over the smoothness of each block."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """Who may pass a token to whom."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are."""
+        ...
+
+    @property
+    def start(self) -> Literal["random", "each"]:
+        """Where tokens begin: drawn from the seed, or token i at agent i."""
+        ...
+
+    @property
+    def server(self) -> bool:
+        """Whether tokens are averaged at a server."""
+        ...
+
+    @property
+    def meeting(self) -> Literal["pass", "average"]:
+        """What tokens at one agent do."""
+        ...
+
+    @property
+    def stay(self) -> bool:
+        """Whether a token may stay where it is."""
+        ...
+
+    @property
+    def topology(self) -> Topology:
+        """The tiers it runs on."""
+        ...
+
+    def run_round(self, fed: TokenFederation[Tokens], tokens: Tokens, r: int) -> Tokens:
+        """The tokens after hop r."""
+        ...

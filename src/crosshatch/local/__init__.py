@@ -1,0 +1,1 @@
+"""The steps at one party, and the ways to compute them."""

@@ -1,0 +1,144 @@
+"""Forward passes for the exchange and for evaluation: chains by hand, other modules in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from crosshatch.local.chain import Chain, as_chain, draws_random_numbers
+from crosshatch.local.layers import forward as forward_chain
+from crosshatch.local.layers import split
+from crosshatch.local.masks import own_masks
+from crosshatch.local.modules import call_with, evaluating, leaves
+from crosshatch.local.pool import run_all
+from crosshatch.local.problem import Passes, Pile, in_pieces
+from crosshatch.task.task import Task
+
+Ids = npt.NDArray[np.int64]
+_KEPT = 2**30  # bytes of activations kept for a backward pass, a silo; beyond, the forward pass is repeated
+
+_SMALL = 2**24  # bytes
+_GRAPHS: WeakKeyDictionary[nn.Module, dict[torch.Size, int]] = WeakKeyDictionary()  # bytes of a pass, by its samples
+
+
+def forward(
+    task: Task,
+    silo: int,
+    weights: Tensor,
+    x: Tensor,
+    *,
+    keep: bool,
+    threads: int,
+    seed: tuple[int, ...] | None = None,
+    holders: tuple[Ids, Ids] | None = None,
+) -> tuple[Tensor, Passes | None]:
+    """Embeddings (n, e) under one block; with `keep` also what a backward pass needs.
+
+    `seed` (a run's seed, the round and the part) means training; without it blocks are in evaluation mode. Those that
+    draw random numbers pass client by client, each with its own: `holders` are the clients' numbers and their counts
+    of rows, one's behind another's (None: client 0 has all). Nothing is kept of them, a step's pass is the same again.
+    """
+    block = task.blocks[silo]
+    chain = as_chain(block)
+    if chain is not None:
+        return forward_alike(chain, [weights], x.unsqueeze(0), keep=keep)[0]
+    if seed is not None and draws_random_numbers(block, x[:1]):
+        numbers, counts = (np.zeros(1, dtype=np.int64), np.array([len(x)])) if holders is None else holders
+        return forward_rows(task, silo, weights.expand(len(counts), -1), x, counts, numbers=numbers, seed=seed), None
+    with evaluating(block) if seed is None else nullcontext():
+        return _in_pieces(task, silo, weights, x, keep=keep, threads=threads)
+
+
+def forward_alike(
+    chain: Chain, weights: Sequence[Tensor], x: Tensor, *, keep: bool
+) -> list[tuple[Tensor, Passes | None]]:
+    """The same for G silos with equal chains of layers and samples x (G, n, ...), in one go."""
+    flat = weights[0].unsqueeze(0) if len(weights) == 1 else torch.stack(list(weights))
+    x = x if x.dim() == 3 else x.flatten(2)
+    outputs = forward_chain(split(flat, chain), chain, x)
+    # The outputs are at hand: kept unless they are large and of no use.
+    pile = None
+    if keep or sum(out.nbytes for out in outputs) <= _SMALL * len(weights):
+        pile = Pile(chain, flat, x, tuple(outputs))
+    rows = outputs[-1].unbind(0)
+    return [(rows[g], None if pile is None else Passes(w, pile=pile, place=g)) for g, w in enumerate(weights)]
+
+
+def _in_pieces(
+    task: Task, silo: int, weights: Tensor, x: Tensor, *, keep: bool, threads: int
+) -> tuple[Tensor, Passes | None]:
+    block = task.blocks[silo]
+    parameters = leaves(block, task.split(silo, weights)[0])
+    slices = in_pieces(len(x))
+
+    def run(rows: slice, kept: bool) -> Tensor:
+        with torch.set_grad_enabled(kept):
+            return call_with(block, parameters, x[rows])
+
+    pieces: list[Tensor] = []
+    fit = 0
+    if keep and slices:
+        known = _GRAPHS.setdefault(block, {})
+        shape = x[slices[0]].shape
+        if shape not in known:
+            first, known[shape] = _weigh(partial(run, slices[0], True))
+            pieces = [first]
+        fit = max(1, _KEPT // max(1, known[shape]))
+    work = [partial(run, rows, i < fit) for i, rows in enumerate(slices)]
+    pieces += run_all(work[len(pieces) :], threads=threads)
+    values = torch.cat([piece.detach() for piece in pieces])
+    if not keep:
+        return values, None
+    kept = (piece if i < fit else None for i, piece in enumerate(pieces))
+    return values, Passes(weights, parameters, tuple(zip(slices, kept, strict=True)))
+
+
+def _weigh(run: Callable[[], Tensor]) -> tuple[Tensor, int]:
+    """A forward pass, and the bytes its graph holds on to."""
+    held: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        held[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        out = run()
+    return out, sum(held.values())
+
+
+def forward_rows(
+    task: Task,
+    silo: int,
+    rows: Tensor,
+    x: Tensor,
+    counts: Ids,
+    owners: Ids | None = None,
+    *,
+    numbers: Ids,
+    seed: tuple[int, ...],
+) -> Tensor:
+    """Embeddings (n, e) in training where every client at work has a block of its own, `rows` (clients, p).
+
+    Samples x are ordered by client, or `owners` (n,) says whose each is. `numbers` are the clients', and `seed` is that
+    of `forward`.
+    """
+    if owners is not None:
+        order = torch.as_tensor(np.argsort(owners, kind="stable"), device=x.device)
+        by_client = forward_rows(task, silo, rows, x.index_select(0, order), counts, numbers=numbers, seed=seed)
+        return torch.empty_like(by_client).index_copy_(0, order, by_client)
+    random = draws_random_numbers(task.blocks[silo], x[:1])
+    outputs = []
+    with torch.no_grad():
+        for weights, piece, number in zip(rows, torch.split(x, counts.tolist()), numbers.tolist(), strict=True):
+            if len(piece):
+                with own_masks(seed, silo, number) if random else nullcontext():
+                    outputs.append(task.embed(silo, weights, piece))
+    return torch.cat(outputs)

@@ -1,0 +1,1 @@
+"""One step from a common start: one pass serves all clients."""

@@ -1,0 +1,68 @@
+"""One step from a common start for any module: gradients from the graph the exchange's forward pass left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from crosshatch.local.modules import call, call_with
+from crosshatch.local.pool import run_all
+from crosshatch.local.problem import Problem
+from crosshatch.task.fusion import Head
+
+
+def descend_by_graph(
+    problems: Sequence[Problem], starts: Sequence[Tensor], per_row: Sequence[Tensor], *, threads: int
+) -> list[Tensor]:
+    """From each start (p,) a step along the gradient of its problem's losses, row for row under these weights (n,).
+
+    Threads take the pieces of all problems; gradients are subtracted one parameter at a time, in the pieces' order.
+    """
+    work = []
+    for i, problem in enumerate(problems):
+        assert problem.passes is not None
+        work += [(i, partial(_gradients, problem, rows, kept, per_row[i])) for rows, kept in problem.passes.pieces]
+    totals = [torch.empty_like(start) for start in starts]
+    now = list(starts)  # where each stands: what a first piece starts from is not copied
+    for (i, _), gradients in zip(work, run_all([run for _, run in work], threads=threads), strict=True):
+        places = (_parameters(problems[i], flat) for flat in (totals[i], now[i]))
+        for target, before, gradient in zip(*places, gradients, strict=True):
+            if gradient is not None:
+                torch.sub(before, gradient, alpha=problems[i].step_size, out=target)
+            elif now[i] is not totals[i]:
+                target.copy_(before)
+        now[i] = totals[i]
+    return totals
+
+
+def head_of(problem: Problem, held: Tensor | None) -> Callable[[Tensor], Tensor] | None:
+    """The head under the weights held here or else as received; None for a sum."""
+    fusion = problem.task.fusion
+    flat = problem.head if held is None else held
+    return partial(call, fusion.module, flat) if isinstance(fusion, Head) and flat is not None else None
+
+
+def _gradients(problem: Problem, rows: slice, kept: Tensor | None, per_row: Tensor) -> list[Tensor | None]:
+    """Of a piece of the pass: one for each parameter of the block, and that of the head if it is held here."""
+    part, passes, block = problem.part(0), problem.passes, problem.task.blocks[problem.silo]
+    assert passes is not None
+    leaves = list(passes.leaves.values())
+    held = problem.task.split(problem.silo, problem.start.detach())[1]
+    if held is not None:
+        leaves.append(held.requires_grad_())
+    with torch.enable_grad():
+        embedding = call_with(block, passes.leaves, part.x[rows]) if kept is None else kept
+        loss = problem.loss(embedding, part.known.rows(rows), head_of(problem, held), per_row[rows])
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    found = iter(torch.autograd.grad(loss, wanted, allow_unused=True))
+    return [next(found) if leaf.requires_grad else None for leaf in leaves]
+
+
+def _parameters(problem: Problem, flat: Tensor) -> list[Tensor]:
+    """The block's parameters in a flat vector (p,), and the head in one piece if it is held here."""
+    block, held = problem.task.split(problem.silo, flat)
+    views = problem.task.layouts[problem.silo].views(block)
+    return [*views.values(), *([] if held is None else [held])]

@@ -1,0 +1,1 @@
+"""Many clients at once: their copies of the weights are an axis."""

@@ -1,0 +1,172 @@
+"""A layer that stays implicit: gradient steps move it only within the span of the rows it has seen.
+
+With X those rows, W0 where the layer started and c the product of the decays, it is W = c W0 - S^T X. Nobody's own
+layer is written down: the products with W0 are shared by all clients, and the average of all W is one product.
+
+On one batch for Q steps (`Gram`) X stays. With G the gradient at the outputs Z, decay a and step size eta, a step is
+
+    Z <- a Z - eta (X X^T + 1) G,    S <- a S + eta G,
+
+so the features are touched twice a round instead of twice a step. `+ 1` is the bias. Behind layers that take steps
+themselves (`Growing`) X gets new rows every step, and the layer's outputs for its inputs A are
+
+    c (A W0^T + b0) - (A X^T + 1) S.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from crosshatch.local.chain import Layer
+from crosshatch.local.layers import Weights, activate, copies, linear, slope, split
+from crosshatch.local.stacked.stack import Jobs, Rows, Stack
+
+
+class Implicit:
+    """A bucket's layer: rows X (K, r, d), accumulated S (K, r, o), factor c; its numbers stand at `offset`."""
+
+    def __init__(self, stack: Stack, jobs: Jobs, layer: Layer, offset: int, x: Tensor) -> None:
+        self.stack, self.jobs, self.layer, self.x = stack, jobs, layer, x
+        self.where = slice(offset, offset + layer.size)
+        self.pull = stack.problems[0].pull
+        self.accumulated = x.new_zeros(*x.shape[:2], layer.outputs)
+        self.factor = 1.0
+
+    def starts(self) -> list[tuple[slice, Tensor]]:
+        """Where jobs start alike: their places, and the layer (1, size); elsewhere, theirs (jobs, size)."""
+        found: list[tuple[slice, Tensor]] = []
+        before: Tensor | None = None
+        for mine in self.stack.by_problem(self.jobs):
+            start = self.stack.problems[mine.problem].start
+            if start is before and start.dim() == 1:
+                found[-1] = slice(found[-1][0].start, mine.where.stop), found[-1][1]
+            else:
+                own = start.unsqueeze(0) if start.dim() == 1 else start.index_select(0, mine.clients)
+                found.append((mine.where, own[:, self.where]))
+            before = start
+        return found
+
+    def at_start(self, x: Tensor) -> Tensor:
+        """Outputs (K, m, o) for inputs x (K, m, d) at the start, before the activation."""
+        outputs = x.new_empty(*x.shape[:2], self.layer.outputs)
+        for where, start in self.starts():
+            (weights,) = split(start, (self.layer,))
+            outputs[where] = linear(_together(x[where], start), weights).view_as(outputs[where])
+        return outputs
+
+    def decay(self, eta: float, decay: float) -> None:
+        """Everything so far counts less, the start is pulled to."""
+        self.accumulated.mul_(decay)
+        self.factor = self.factor * decay + eta * self.pull
+
+    def weights(self) -> Weights:
+        """Every client's layer in the end."""
+        (weights,) = copies(self.stack.start(self.jobs, self.where), (self.layer,))
+        weights.weight.baddbmm_(self.accumulated.mT, self.x, beta=self.factor, alpha=-1)
+        if weights.bias is not None:
+            weights.bias.mul_(self.factor).sub_(self.accumulated.sum(1, keepdim=True))
+        return weights
+
+    def weighted_sums(self, shares: Tensor) -> Tensor:
+        """The sum of the layers under weights `shares` (K,), of each problem that has jobs here: (problems, size)."""
+        sums = []
+        for mine in self.stack.by_problem(self.jobs):
+            start = self.stack.problems[mine.problem].start
+            own_start = start if start.dim() == 1 else start.index_select(0, mine.clients)
+            sums.append(self._weighted_sum(shares[mine.where], mine.where, own_start[..., self.where]))
+        return torch.stack(sums)
+
+    def _weighted_sum(self, shares: Tensor, where: slice, start: Tensor) -> Tensor:
+        """Of one problem's jobs: a product over all their rows; `start` (size,) or (K, size)."""
+        scaled = self.accumulated[where] * shares.view(-1, 1, 1)
+        change = scaled.flatten(0, 1).mT @ self.x[where].flatten(0, 1)
+        total = start * shares.sum() if start.dim() == 1 else shares @ start
+        total *= self.factor
+        total[: change.numel()] -= change.flatten()
+        if self.layer.bias:
+            total[change.numel() :] -= scaled.sum((0, 1))
+        return total
+
+
+class Gram(Implicit):
+    """The first layer on one batch: its outputs Z (K, m, o) take the steps."""
+
+    def __init__(self, stack: Stack, jobs: Jobs, layer: Layer, rows: Rows) -> None:
+        super().__init__(stack, jobs, layer, 0, rows.x)
+        self.outputs = self.activated = self.at_start(rows.x)
+        self.begin = self.outputs.clone() if self.pull else None
+        self.products = torch.bmm(rows.x, rows.x.mT)
+        if layer.bias:
+            self.products += 1
+
+    def outputs_for(self, x: Tensor) -> Tensor:
+        """The layer's outputs for its samples x, behind its activation."""
+        assert x is self.x
+        kind = self.layer.activation  # works in place
+        self.activated = self.outputs if kind == "none" else activate(kind, self.outputs.clone())
+        return self.activated
+
+    def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
+        """One gradient step, on the outputs, from the gradient behind the activation; returns that before it."""
+        gradient = slope(self.layer.activation, gradient, self.activated)
+        if self.layer.outputs == 1:  # the products are symmetric, and a row vector is quicker
+            self.outputs.mT.baddbmm_(gradient.mT, self.products, beta=decay, alpha=-eta)
+        else:
+            self.outputs.baddbmm_(self.products, gradient, beta=decay, alpha=-eta)
+        self.decay(eta, decay)
+        self.accumulated.add_(gradient, alpha=eta)
+        if self.begin is not None:
+            self.outputs.add_(self.begin, alpha=eta * self.pull)
+        return gradient
+
+
+class Growing(Implicit):
+    """A layer behind others, for `steps` steps: every step its inputs are further rows."""
+
+    def __init__(self, stack: Stack, jobs: Jobs, layer: Layer, offset: int, rows: Rows, steps: int) -> None:
+        room = rows.scale.new_zeros(len(jobs), steps * rows.scale.shape[1], layer.inputs)
+        super().__init__(stack, jobs, layer, offset, room)
+        self.seen = 0  # rows
+        self.activated = self.x
+
+    def outputs_for(self, x: Tensor) -> Tensor:
+        """The layer's outputs for inputs x (K, m, d), behind its activation."""
+        outputs = self._faded(self.at_start(x))
+        if self.seen:
+            products = torch.bmm(x, self.x[:, : self.seen].mT)
+            if self.layer.bias:
+                products += 1
+            outputs.baddbmm_(products, self.accumulated[:, : self.seen], alpha=-1)
+        self.x[:, self.seen : self.seen + x.shape[1]] = x
+        self.activated = activate(self.layer.activation, outputs)
+        return self.activated
+
+    def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
+        """One gradient step from the gradient behind the activation; returns that at the inputs, before the step."""
+        gradient = slope(self.layer.activation, gradient, self.activated)
+        back = self._at_inputs(gradient)
+        self.decay(eta, decay)
+        rows = slice(self.seen, self.seen + gradient.shape[1])
+        torch.mul(gradient, eta, out=self.accumulated[:, rows])
+        self.seen = rows.stop
+        return back
+
+    def _faded(self, from_start: Tensor) -> Tensor:
+        return from_start if self.factor == 1 else from_start.mul_(self.factor)
+
+    def _at_inputs(self, gradient: Tensor) -> Tensor:
+        back = gradient.new_empty(*gradient.shape[:2], self.layer.inputs)
+        for where, start in self.starts():
+            (weights,) = split(start, (self.layer,))
+            back[where] = torch.matmul(_together(gradient[where], start), weights.weight).view_as(back[where])
+        back = self._faded(back)
+        if self.seen:
+            products = torch.bmm(gradient, self.accumulated[:, : self.seen].mT)
+            back.baddbmm_(products, self.x[:, : self.seen], alpha=-1)
+        return back
+
+
+def _together(rows: Tensor, start: Tensor) -> Tensor:
+    """Rows (K, m, d) as those of one client, (1, K m, d), where all have one start (1, size)."""
+    return rows.flatten(0, 1).unsqueeze(0) if len(start) == 1 else rows

@@ -1,0 +1,1 @@
+"""A token's visit: the steps of one agent."""

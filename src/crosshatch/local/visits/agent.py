@@ -1,0 +1,179 @@
+"""An agent's local work on its own block: Q proximal gradient steps with a token's scores.
+
+Three ways to the same steps, by what the block is:
+
+- `gram`: a linear block under the squared loss, from X'X (`crosshatch.local.visits.linear_visits`);
+- `linear`: a linear block under any loss;
+- `module`: anything else, by automatic differentiation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from crosshatch.local.chain import as_chain
+from crosshatch.local.visits.linear_visits import FromGram, StepByStep, Visits
+from crosshatch.task.losses import Loss, Squared
+from crosshatch.task.regulariser import Regulariser
+from crosshatch.task.task import Task
+
+Way = Literal["gram", "linear", "module"]
+_CURVATURE = {"squared": 1.0, "logistic": 0.25, "cross_entropy": 0.5}  # largest second derivative in the scores
+_EXACT = 1024  # up to this size the largest eigenvalue is computed, beyond it is approached by powers
+
+
+@dataclass
+class Agent:
+    """One silo: its columns `x` (n, ...) of all samples, the labels `y` (n,), and the block's number in the task."""
+
+    task: Task
+    silo: int
+    x: Tensor
+    y: Tensor
+    width: int  # of the embeddings: scores a sample
+
+    @cached_property
+    def way(self) -> Way:
+        """How visits are computed."""
+        chain = as_chain(self.task.blocks[self.silo])
+        if chain is None or len(chain) > 1 or chain[0].activation != "none" or self.x.dim() != 2:
+            return "module"
+        plain = self.width == 1 and not chain[0].bias
+        few = self.x.shape[1] <= self.x.shape[0]
+        return "gram" if plain and few and isinstance(self.loss, Squared) else "linear"
+
+    @cached_property
+    def plain(self) -> Visits | None:
+        """The quick way, for a linear block with one score a sample and no bias; it shares memory with numpy."""
+        if self.x.device.type != "cpu":
+            return None
+        if self.way == "gram":
+            return FromGram(self.x, self.y, self.task.regulariser)
+        if self.way == "linear" and self.width == 1 and self.task.layouts[self.silo].size == self.x.shape[1]:
+            return StepByStep(self.x, self.y, self.task.regulariser, self.loss.name == "logistic")
+        return None
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether outputs are linear in the block's parameters, so that averages of outputs are outputs of averages."""
+        return self.way != "module"
+
+    @property
+    def loss(self) -> Loss:
+        return self.task.loss
+
+    @cached_property
+    def smoothness(self) -> float:
+        """L: the largest curvature of the summed loss along the block's parameters; only for a linear block."""
+        return _CURVATURE[self.loss.name] * self.norm_squared
+
+    @property
+    def largest_step(self) -> float:
+        """One over the smoothness; any step does where the block's features are all zero."""
+        return 1.0 / self.smoothness if self.smoothness else 1.0
+
+    @property
+    def design(self) -> Tensor:
+        """What a linear block multiplies with its parameters, (n, d): the bias is the weight of a column of ones."""
+        assert self.is_linear
+        has_bias = self.task.layouts[self.silo].size > self.width * self.x.shape[1]
+        return torch.cat([self.x, self.x.new_ones(len(self.x), 1)], dim=1) if has_bias else self.x
+
+    @cached_property
+    def norm_squared(self) -> float:
+        """Of the design: its largest singular value, squared."""
+        return _largest_eigenvalue(self.design)
+
+    def embed(self, theta: Tensor) -> Tensor:
+        """Outputs (n, e) under the block's flat parameters."""
+        with torch.no_grad():
+            return self.task.embed(self.silo, theta, self.x)
+
+    def visit(self, theta: Tensor, scores: Tensor, *, steps: int, step_size: float) -> None:
+        """Q proximal steps, in place: `theta` (p,) is the token's copy of this block, `scores` (n, e) the token."""
+        if self.plain is not None:
+            self.plain(theta, scores.view(-1), steps, step_size)
+        elif self.way == "linear":
+            self._visit_linear(theta, scores, steps, step_size)
+        else:
+            self._visit_module(theta, scores, steps, step_size)
+
+    def _visit_linear(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
+        for _ in range(steps):
+            gradient = self.pull(self.loss.derivative(scores, self.y))
+            after = shrink(self.task.regulariser, torch.add(theta, gradient, alpha=-step), step)
+            self.push(after - theta, scores)
+            theta.copy_(after)
+
+    def push(self, theta: Tensor, scores: Tensor) -> None:
+        """Add a linear block's outputs under `theta` (p,) to `scores` (n, e)."""
+        entries = self.width * self.x.shape[1]
+        if self.width == 1:
+            scores[:, 0].addmv_(self.x, theta[:entries])
+        else:
+            scores.addmm_(self.x, theta[:entries].view(self.width, -1).T)
+        if len(theta) > entries:
+            scores.add_(theta[entries:])
+
+    def pull(self, derivative: Tensor) -> Tensor:
+        """The gradient (p,) of a linear block from derivatives (n, e) in the scores."""
+        weights = torch.mv(self.x.T, derivative[:, 0]) if self.width == 1 else (derivative.T @ self.x).reshape(-1)
+        has_bias = self.task.layouts[self.silo].size > weights.numel()
+        return torch.cat([weights, derivative.sum(0)]) if has_bias else weights
+
+    def _visit_module(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
+        """The token without this agent's part stays fixed; the part is computed anew at every step."""
+        leaf = theta.clone().requires_grad_()
+        rest = None
+        for _ in range(steps):
+            out = self.task.embed(self.silo, leaf, self.x)
+            if rest is None:
+                rest = scores - out.detach()
+            value = self.loss.value(rest + out, self.y).sum()
+            (gradient,) = torch.autograd.grad(value, leaf)
+            after = shrink(self.task.regulariser, leaf.detach() - step * gradient, step)
+            leaf = after.requires_grad_()
+        assert rest is not None
+        theta.copy_(leaf.detach())
+        torch.add(rest, self.embed(theta), out=scores)
+
+
+def shrink(regulariser: Regulariser, theta: Tensor, step: float) -> Tensor:
+    """The proximal operator of the whole regulariser, `argmin_u |u - theta|^2 / 2 + step (l2/2 |u|^2 + l1 |u|_1)`."""
+    shrunk = regulariser.proximal(theta, step)
+    return shrunk / (1.0 + step * regulariser.l2) if regulariser.l2 else shrunk
+
+
+def start_of(task: Task, silo: int, initial: Tensor) -> Tensor:
+    """A block's first weights: those of the task with the last layer of a chain at zero, so that all outputs are zero.
+
+    A token then begins as zeros and nobody needs to be asked for its first scores.
+    """
+    chain = as_chain(task.blocks[silo])
+    if chain is None or chain[-1].activation not in ("none", "tanh"):
+        return initial  # a sigmoid of zero is one half, and a rectifier passes no gradient there
+    start = initial.clone()
+    start[len(start) - chain[-1].size :] = 0
+    return start
+
+
+def _largest_eigenvalue(x: Tensor) -> float:
+    """Of X'X, by way of the smaller of X'X and XX'."""
+    wide = x.shape[1] > x.shape[0]
+    if min(x.shape) <= _EXACT:
+        product = (x @ x.T if wide else x.T @ x).double()
+        return float(torch.linalg.eigvalsh(product)[-1])
+    vector, value = x.new_ones(x.shape[1]) / x.shape[1] ** 0.5, 0.0
+    for _ in range(200):
+        vector = x.T @ (x @ vector)
+        size = float(vector.norm())
+        vector = vector / size
+        if abs(size - value) < 1e-6 * size:
+            break
+        value = size
+    return size

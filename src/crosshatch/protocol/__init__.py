@@ -1,0 +1,1 @@
+"""What all parties agree on without a message."""

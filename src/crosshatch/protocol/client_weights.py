@@ -1,0 +1,40 @@
+"""How much each client counts in its silo's average."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.names import ClientWeights
+
+
+def client_weights(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> Tensor:
+    """Weights of the clients at work, of `total` clients that hold the samples as `owners` says."""
+    if weights == "samples" and total > 1:
+        return torch.as_tensor(everyones_weights(owners, total, at_work, weights)[at_work])
+    return _equal(len(at_work), len(at_work) if weights == "at_work" else total)
+
+
+@lru_cache(maxsize=64)
+def _equal(at_work: int, counted: int) -> Tensor:
+    return torch.full((at_work,), 1.0 / counted, dtype=torch.float64)
+
+
+def everyones_weights(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> npt.NDArray[np.float64]:
+    """Weights of all clients of a silo, those not at work included.
+
+    >>> everyones_weights(np.array([0, 1, 1, 2]), 3, np.array([1, 2]), "samples")
+    array([0.25, 0.5 , 0.25])
+    """
+    counted = np.ones(total)
+    if weights == "samples":
+        counted = np.bincount(owners, minlength=total).astype(np.float64)
+    elif weights == "at_work":
+        counted = np.bincount(at_work, minlength=total).astype(np.float64)
+    share: npt.NDArray[np.float64] = counted / counted.sum()
+    return share

@@ -1,0 +1,81 @@
+"""Which federations an algorithm, a model or a codec does not run on; every party finds the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from crosshatch.codecs import AnyCodec, ErrorFeedback
+from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError, ModelError
+from crosshatch.task.fusion import Head
+from crosshatch.task.task import Task
+from crosshatch.topology import Topology
+
+
+def check_head(data: FederatedData, task: Task) -> None:
+    """Where one silo holds the labels it holds the head too."""
+    if isinstance(task.fusion, Head) and data.label_silo is not None:
+        holder = data.silos[task.fusion.holder].name
+        if holder != data.label_silo:
+            raise ModelError(
+                f"silo '{holder}' holds the head, '{data.label_silo}' the labels: derivatives need both in one place, "
+                f"set model.head_holder = '{data.label_silo}'"
+            )
+
+
+def check_codecs(data: FederatedData, codecs: Mapping[str, AnyCodec]) -> None:
+    """No codec that would need a memory where there is none."""
+    codec = codecs.get("broadcast")
+    if data.branches and isinstance(codec, ErrorFeedback):
+        raise ConfigError(
+            f"codecs.broadcast = '{codec}': error feedback would need a memory in every branch (federation.branches): "
+            f"use '{codec.codec}', or leave the branches out"
+        )
+
+
+def check_topology(data: FederatedData, name: str, topology: Topology) -> None:
+    """Groups, branches and silos are those that the tiers of the algorithm with this name ask for."""
+    groups = 1 if data.groups is None else len(np.unique(data.groups))
+    if groups > 1 and not topology.above:
+        raise ConfigError(
+            f"algorithm {name} runs on {topology}, the federation has {groups} groups: "
+            "set federation.groups = 1, or use HSGD"
+        )
+    if groups > 1 and len(topology.above) != len(data.group_shape or (groups,)):
+        raise ConfigError(
+            f"algorithm {name} has {_tiers(len(topology.above))} above the vertical one ({topology}), "
+            f"federation.groups nests {len(data.group_shape)}: give one number a tier, for example [2, 5]"
+        )
+    wanted = max(0, len(topology.below) - 1)
+    if wanted != len(data.branches):
+        remedy = "leave it out" if wanted == 0 else f"give {wanted} number{'s' * (wanted > 1)} above 1"
+        raise ConfigError(
+            f"algorithm {name} on {topology} takes {_tiers(wanted)} of branches, federation.branches has "
+            f"{len(data.branches)}: {remedy}, or change the tiers (algorithm 'tiered')"
+        )
+    if topology.vertical is None and len(data.silos) > 1:
+        raise ConfigError(f"algorithm {name} takes one silo, this federation has {len(data.silos)}: use TDCD")
+
+
+def check_clients(data: FederatedData, name: str, topology: Topology, *, pairs: bool, where: str) -> None:
+    """The same for the clients of one federation, or of a group."""
+    for silo in data.silos:
+        if 1 < silo.clients < prod(data.branches):
+            raise ConfigError(
+                f"federation.branches makes {prod(data.branches)} branches a silo, '{silo.name}' has {silo.clients} "
+                f"clients{where}: every branch needs one"
+            )
+        if silo.clients > 1 and not topology.below and not pairs:
+            finest = topology.tiers[-1].interval
+            other = f"a tier below, '{topology} H({finest})'" if topology.above else "TDCD"
+            raise ConfigError(
+                f"algorithm {name} takes one client a silo, '{silo.name}' has {silo.clients}{where}: "
+                f"set clients = 1, or use {other}"
+            )
+
+
+def _tiers(count: int) -> str:
+    return "1 tier" if count == 1 else f"{count} tiers"

@@ -1,0 +1,1 @@
+"""What a message costs in bytes and seconds, and nothing else."""

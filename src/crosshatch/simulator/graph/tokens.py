@@ -1,0 +1,202 @@
+"""Tokens on a graph, all agents in one process; see `crosshatch.exchanges.TokenFederation` for the meaning.
+
+Every token has a model: a copy of each block, kept by the block's agent. All copies lie in one tensor (tokens, p), and
+`scores[g]` is the output of model g for all samples after every visit and every average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+
+import networkx as nx
+import numpy as np
+import torch
+from torch import Tensor
+
+from crosshatch.local.visits.agent import Agent
+from crosshatch.protocol.walks import Walk
+from crosshatch.simulator.accounting.agent_links import AgentLinks, Ids, Seconds
+
+_VIEWS = 20_000  # kept at most, about 10 MB
+
+
+@dataclass
+class Tokens:
+    """All tokens; visits and averages change them in place."""
+
+    at: Ids  # (tokens,) the agent that holds each
+    scores: Tensor  # (tokens, n, e)
+    models: Tensor  # (tokens, p) all blocks side by side
+    seconds: Seconds  # (tokens,) the time each has come to
+    free: Seconds  # (agents,) when each agent has done its last visit
+    visits: Ids  # (agents,) how many visits each has had
+
+
+class _Parts:
+    """Views of the tokens' tensors; to cut them out anew at every visit would take as long as a small product."""
+
+    def __init__(self, of: tuple[Tensor, Tensor]) -> None:
+        self.of = of
+        models, scores = of
+        self._rows, self._blocks = list(models), dict[tuple[int, int], Tensor]()
+        self.scores = list(scores)
+        self.flat = [rows.view(-1) for rows in self.scores]
+        self.first = scores[:, 0, 0]
+
+    def block(self, token: int, agent: int, span: slice) -> Tensor:
+        """An agent's part of a token's model."""
+        key = (token, agent)
+        if key not in self._blocks:
+            if len(self._blocks) >= _VIEWS:
+                self._blocks.clear()
+            self._blocks[key] = self._rows[token][span]
+        return self._blocks[key]
+
+
+@dataclass
+class SimulatedTokens:
+    """The exchanges of tokens, answered for all agents at once."""
+
+    agents: Sequence[Agent]
+    links: AgentLinks
+    walk: Walk
+    count: int  # of tokens
+    start: Sequence[Tensor]  # first weights of each block
+    server: bool
+    graph: nx.Graph
+    chosen: dict[str, str] = field(default_factory=dict)  # how visits are computed, by silo
+
+    def __post_init__(self) -> None:
+        """Note where each block stands among all parameters."""
+        ends = np.cumsum([len(weights) for weights in self.start]).tolist()
+        self._spans = [slice(high - len(weights), high) for high, weights in zip(ends, self.start, strict=True)]
+        self._linear = all(agent.is_linear for agent in self.agents)
+        self._parts: _Parts | None = None
+        names = self.links.agents
+        self.chosen = {name: agent.way for name, agent in zip(names, self.agents, strict=True)}
+
+    def begin(self) -> Tokens:
+        """Every token at its first agent, with scores of zero; where blocks begin with outputs the server adds them."""
+        like = self.start[0]
+        samples, width = self.links.shape
+        tokens = Tokens(
+            at=self.walk.begin(self.count),
+            scores=like.new_zeros(self.count, samples, width),
+            models=torch.cat(list(self.start)).repeat(self.count, 1),
+            seconds=np.zeros(self.count),
+            free=np.zeros(len(self.agents)),
+            visits=np.zeros(len(self.agents), dtype=np.int64),
+        )
+        if not self._linear and any(bool(self._embed(tokens, k).any()) for k in range(len(self.agents))):
+            assert self.server, "blocks with outputs at the start need a server"
+            self._add_up(tokens, "gather", round=0)
+        return tokens
+
+    def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
+        """Token by token; each has copies of its own, so the order matters to the clocks alone."""
+        parts = self._cut(tokens)
+        at = tokens.at.tolist()
+        for g, k in enumerate(at):
+            agent, theta = self.agents[k], parts.block(g, k, self._spans[k])
+            step = agent.largest_step if step_size is None else step_size
+            if agent.plain is not None:
+                agent.plain(theta, parts.flat[g], steps, step)
+            else:
+                agent.visit(theta, parts.scores[g], steps=steps, step_size=step)
+        self._time_visits(tokens, at, steps)
+        return tokens
+
+    def _time_visits(self, tokens: Tokens, at: list[int], steps: int) -> None:
+        """Who comes first is served first."""
+        seconds, free = tokens.seconds, tokens.free
+        for g in [0] if self.count == 1 else np.argsort(seconds, kind="stable").tolist():
+            k = at[g]
+            seconds[g] = free[k] = max(seconds[g], free[k]) + steps * self.links.step_seconds(k)
+            tokens.visits[k] += 1
+
+    def _cut(self, tokens: Tokens) -> _Parts:
+        if self._parts is None or self._parts.of[0] is not tokens.models or self._parts.of[1] is not tokens.scores:
+            self._parts = _Parts((tokens.models, tokens.scores))
+        return self._parts
+
+    def broken(self, tokens: Tokens) -> bool:
+        """Whether a token has a NaN or an infinity.
+
+        Where blocks are linear one that is not finite spoils all scores, so one score a token is enough.
+        """
+        if self._linear:
+            return not all(map(isfinite, self._cut(tokens).first.tolist()))
+        return not isfinite(float(tokens.scores.sum()))
+
+    def average_met(self, tokens: Tokens) -> Tokens:
+        """Tokens at one agent wait for each other and go on as equals."""
+        for k in np.unique(tokens.at):
+            together = np.flatnonzero(tokens.at == k)
+            if len(together) > 1:
+                rows = torch.as_tensor(together, device=tokens.models.device)
+                for values in (tokens.scores, tokens.models):
+                    values[rows] = values[rows].mean(0, keepdim=True)
+                tokens.seconds[together] = tokens.seconds[together].max()
+        return tokens
+
+    def average_tokens(self, tokens: Tokens, *, round: int) -> Tokens:
+        """The scores at the server, the copies at the agents."""
+        if self.count > 1:
+            tokens.models[:] = tokens.models.mean(0, keepdim=True)
+        if not self._linear:
+            self._add_up(tokens, "average tokens", round=round)
+            return tokens
+        at, numbers = tokens.at.tolist(), range(self.count)
+        up = self.links.to_server(at, "average tokens", round=round, steps=numbers)
+        last = (tokens.seconds + up).max()
+        tokens.scores[:] = tokens.scores.mean(0, keepdim=True)
+        down = self.links.from_server(at, "average tokens", round=round, steps=numbers)
+        tokens.seconds = last + np.array(down)
+        return tokens
+
+    def _add_up(self, tokens: Tokens, exchange: str, *, round: int) -> None:
+        """Every agent sends its block's outputs, the server returns their sum to the tokens' holders."""
+        everyone = range(len(self.agents))
+        ready = tokens.free.copy()
+        np.maximum.at(ready, tokens.at, tokens.seconds)
+        last = (ready + self.links.to_server(everyone, exchange, round=round, steps=everyone)).max()
+        total = tokens.scores.new_zeros(tokens.scores.shape[1:])
+        for k in everyone:
+            total += self._embed(tokens, k)
+        tokens.scores[:] = total
+        down = self.links.from_server(tokens.at.tolist(), exchange, round=round, steps=range(self.count))
+        tokens.seconds = last + np.array(down)
+
+    def _embed(self, tokens: Tokens, agent: int) -> Tensor:
+        return self.agents[agent].embed(tokens.models[0, self._spans[agent]])
+
+    def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
+        """A message for every token that moves."""
+        after = self.walk.next(tokens.at, round, stay=stay)
+        self._time_hops(tokens, tokens.at, after, round)
+        tokens.at = after
+        return tokens
+
+    def _time_hops(self, tokens: Tokens, before: Ids, after: Ids, round: int) -> None:
+        old, new = before.tolist(), after.tolist()
+        moving = [g for g in range(self.count) if old[g] != new[g]]
+        senders, receivers = [old[g] for g in moving], [new[g] for g in moving]
+        seconds = self.links.send(senders, receivers, "pass token", round=round, steps=moving)
+        for g, taken in zip(moving, seconds, strict=True):
+            tokens.seconds[g] += taken
+
+    def trace(self, hops: int, *, stay: bool) -> list[int]:
+        """Where the first token began and its first hops: a walk is known from the seed alone."""
+        at = self.walk.begin(self.count)
+        visited = [int(at[0])]
+        for hop in range(hops):
+            at = self.walk.next(at, hop, stay=stay)
+            visited.append(int(at[0]))
+        return visited
+
+    def model(self, tokens: Tokens) -> tuple[Tensor, ...]:
+        """The average of the tokens' models, block by block."""
+        mean = tokens.models[0] if self.count == 1 else tokens.models.mean(0)
+        return tuple(mean[span].clone() for span in self._spans)

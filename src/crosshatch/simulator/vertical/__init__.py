@@ -1,0 +1,1 @@
+"""The numbers of each exchange of a vertical federation."""

@@ -1,0 +1,183 @@
+"""Branches: nodes between a silo's hub and its clients, which average their own clients more often than the hub does.
+
+Blocks travel along the tree: client, its branch, the branches above, hub. Embeddings go between client and hub
+directly. What a client sends is encoded where "average" has a codec; what a branch puts together travels as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crosshatch.exchanges import ClientWeights
+from crosshatch.network import Seconds
+from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.client_weights import everyones_weights
+from crosshatch.protocol.contents import Always, Call, Specs
+from crosshatch.simulator.accounting.routes import Routes
+from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.coding import Coding
+from crosshatch.simulator.vertical.values import Blocks
+
+
+@dataclass(frozen=True)
+class Branches:
+    """`shape` (2, 3): every silo has two branches of three each. Depth 0 is the hub, `len(shape)` the clients' own.
+
+    >>> Branches((2, 3), clients=(12,)).of(0, np.array([0, 1, 2, 11]), 2)
+    array([0, 0, 1, 5])
+    """
+
+    shape: tuple[int, ...]
+    clients: tuple[int, ...]  # of each silo
+
+    @property
+    def deepest(self) -> int:
+        """The depth of the branches that have clients."""
+        return len(self.shape)
+
+    def count(self, depth: int) -> int:
+        """Nodes of a silo at a depth."""
+        return prod(self.shape[:depth])
+
+    def of(self, silo: int, clients: Ids, depth: int) -> Ids:
+        """The node at a depth under which each client is: an equal share of them, in order, under each."""
+        return clients * self.count(depth) // self.clients[silo]
+
+    def above(self, depth: int) -> Ids:
+        """For each innermost branch the node at a depth above it."""
+        return np.arange(self.count(self.deepest)) * self.count(depth) // self.count(self.deepest)
+
+    def average(
+        self,
+        blocks: Blocks,
+        batch: Batch,
+        weights: ClientWeights,
+        owners: Sequence[Ids],
+        coding: Coding,
+        depth: int,
+    ) -> Blocks:
+        """Averages at the nodes of a depth, from the clients' blocks; `owners[j]` (n,) says who holds silo j's samples.
+
+        A client or branch with nobody at work counts with the block it would have started from.
+        """
+        assert blocks.moved is not None
+        averages = []
+        for j, rows in blocks.moved.rows().items():
+            clients = batch.clients[j]
+            own = torch.as_tensor(self.of(j, clients, self.deepest))
+            before = blocks.branches[j] if blocks.branches else blocks.base[j].expand(self.count(self.deepest), -1)
+            if coding.travels("average", j):
+                problem = blocks.moved.problems[j]
+                start, where = problem.start, problem.task.trained[j]
+                rows = start + coding.vectors(
+                    "average", str(j), rows - start, clients, self.clients[j], round=batch.round, where=where
+                )
+            everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
+            branch = self.of(j, np.arange(self.clients[j]), self.deepest)
+            total = torch.as_tensor(np.bincount(branch, everyone, minlength=len(before))).to(rows)
+            each = torch.as_tensor(everyone[clients]).to(rows)
+            moved = torch.zeros_like(before).index_add_(
+                0, own, each.unsqueeze(1) * (rows - before.index_select(0, own))
+            )
+            averages.append(self._gather(before * total.unsqueeze(1) + moved, total, before, depth))
+        if depth == 0:
+            return Blocks(tuple(rows[0] for rows in averages))
+        return Blocks(blocks.base, branches=tuple(averages))
+
+    def _gather(self, sums: Tensor, total: Tensor, before: Tensor, depth: int) -> Tensor:
+        """Weighted sums (branches, p) of the innermost branches, averaged at the nodes of a depth and sent back."""
+        node = torch.as_tensor(self.above(depth))
+        shape = (self.count(depth), sums.shape[1])
+        summed = torch.zeros(shape, dtype=sums.dtype, device=sums.device).index_add_(0, node, sums)
+        weight = total.new_zeros(shape[0]).index_add_(0, node, total)
+        mean = (summed / weight.clamp(min=torch.finfo(weight.dtype).tiny).unsqueeze(1)).index_select(0, node)
+        return torch.where((weight > 0).index_select(0, node).unsqueeze(1), mean, before)
+
+    def broadcast(
+        self, blocks: Blocks, batch: Batch, coding: Coding, trained: Sequence[Tensor | None], depth: int
+    ) -> Blocks:
+        """What arrives of the blocks that the nodes of a depth send to everybody at work below them.
+
+        A branch above others or above clients at work holds what it got; one without keeps what its node had.
+        """
+        if not any(coding.travels("broadcast", j) for j in range(len(blocks.base))):
+            return Blocks(blocks.base, branches=blocks.branches if depth else ())
+        ids, node = np.arange(self.count(depth)), torch.as_tensor(self.above(depth))
+        first = torch.as_tensor(np.searchsorted(self.above(depth), ids))  # all branches under a node have its block
+        branches, received = [], []
+        for j, base in enumerate(blocks.base):
+            held = blocks.branches[j] if depth else base.expand(self.count(self.deepest), -1)
+            branches.append(held)
+            received.append(held if depth else base)
+            if not coding.travels("broadcast", j):
+                continue
+            name, sent = f"{j} at depth {depth}" if depth else str(j), held.index_select(0, first)
+            arrived = coding.vectors("broadcast", name, sent, ids, len(ids), round=batch.round, where=trained[j])
+            received[j] = arrived.index_select(0, node) if depth else arrived[0]
+            if depth < self.deepest:
+                below = np.unique(self.of(j, batch.clients[j], depth + 1))
+                got = torch.as_tensor(np.isin(self.above(depth + 1), below)).unsqueeze(1)
+                branches[j] = torch.where(got, arrived.index_select(0, node), held)
+        return Blocks(blocks.base, branches=tuple(branches), received=tuple(received))
+
+
+@dataclass(frozen=True)
+class BranchRoutes:
+    """The messages of the blocks' way along the tree, and the branches' clocks in between."""
+
+    branches: Branches
+    routes: Routes
+
+    def down(self, batch: Batch, sizes: Sequence[int], depth: int, call: Call) -> None:
+        """Nodes of a depth to everybody at work below them."""
+        traffic = self.routes.traffic
+        for j, size in enumerate(sizes):
+            if traffic.free or j in traffic.single:
+                continue
+            block = self.routes.block("broadcast", size)
+            when = traffic.clocks.branches.get((j, depth), np.full(1, traffic.clocks.hubs[j]))
+            for level in range(depth + 1, self.branches.deepest + 1):
+                seconds = self._leg(j, batch.clients[j], level, "down", block, call)
+                when = when[np.arange(self.branches.count(level)) // self.branches.shape[level - 1]] + seconds
+            own = self.branches.of(j, batch.clients[j], self.branches.deepest)
+            traffic.nodes_to_clients(batch.crowd([j]), [Always(block)], call, when[own])
+
+    def up(self, batch: Batch, silo: int, size: int, depth: int, call: Call) -> None:
+        """Clients at work to their branch, and on to the nodes of a depth."""
+        traffic = self.routes.traffic
+        if traffic.free or silo in traffic.single:
+            return
+        clients, deepest = batch.clients[silo], self.branches.deepest
+        block = Always(self.routes.block("average", size))
+        arrivals = traffic.clients_to_nodes(batch.crowd([silo]), [block], call)
+        when = _latest(arrivals, self.branches.of(silo, clients, deepest), self.branches.count(deepest))
+        plain = ((self.routes.dtype, (size,)),)
+        for level in range(deepest, depth, -1):
+            when = when + self._leg(silo, clients, level, "up", plain, call)
+            node = np.arange(self.branches.count(level)) // self.branches.shape[level - 1]
+            when = _latest(when, node, self.branches.count(level - 1))
+        if depth:
+            traffic.clocks.branches[silo, depth] = when
+        else:
+            traffic.clocks.hubs[silo] = max(traffic.clocks.hubs[silo], when[0])
+
+    def _leg(
+        self, silo: int, clients: Ids, level: int, direction: Literal["up", "down"], specs: Specs, call: Call
+    ) -> float:
+        """One message for each branch of a level with clients at work; returns the seconds it takes."""
+        at_work = np.unique(self.branches.of(silo, clients, level))
+        return self.routes.traffic.branch_leg(silo, at_work, level, direction, specs, call)
+
+
+def _latest(when: Seconds, node: Ids, nodes: int) -> Seconds:
+    """The latest arrival at each node; minus infinity where nothing arrives."""
+    latest = np.full(nodes, -np.inf)
+    np.maximum.at(latest, node, when)
+    return latest

@@ -1,0 +1,258 @@
+"""Groups: whole vertical federations that are members of horizontal tiers, averaged by a server.
+
+Each group is a `SimulatedFederation` of its own samples; an exchange is the same exchange in every group. Local steps
+of all groups are computed together, so that small models are stacked over groups as well as over silos and clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crosshatch.exchanges import ClientWeights, Within
+from crosshatch.local.chain import as_chain, draws_random_numbers
+from crosshatch.local.pool import run_all
+from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.contents import Specs
+from crosshatch.simulator.accounting.traffic import Traffic
+from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.simulator.vertical.joint import Averages, embed_jointly
+from crosshatch.simulator.vertical.values import Blocks, Embeddings, Frozen
+
+T = TypeVar("T")
+GroupBlocks = tuple[Blocks, ...] | Averages
+
+
+@dataclass
+class GroupedFederation:
+    """Several groups; `tiers[level][g]` is the member of that horizontal tier which group g belongs to."""
+
+    groups: tuple[SimulatedFederation, ...]
+    samples: Ids  # of each group
+    tiers: tuple[Ids, ...]
+    one_step: bool = False  # a round is one step, and all groups are averaged after it
+
+    @property
+    def silos(self) -> Sequence[int]:
+        """Numbers of the silos of a group."""
+        return self.groups[0].silos
+
+    @property
+    def labels_held(self) -> bool:
+        """Whether one silo of a group alone knows the labels."""
+        return self.groups[0].labels_held
+
+    def _each(self, what: Callable[[SimulatedFederation, int], T]) -> tuple[T, ...]:
+        return tuple(what(group, g) for g, group in enumerate(self.groups))
+
+    @cached_property
+    def _random(self) -> bool:
+        """Whether a block draws random numbers, which are a group's own."""
+        one = self.groups[0]
+        pairs = zip(one.task.blocks, one.data.silos, strict=True)
+        return any(draws_random_numbers(block, silo.train[:1]) for block, silo in pairs)
+
+    @cached_property
+    def _parallel(self) -> bool:
+        """Whether threads may take a group's blocks each: torch spreads chains itself, and has one random generator."""
+        return not (self._random or any(as_chain(block) is not None for block in self.groups[0].task.blocks))
+
+    @cached_property
+    def _joint(self) -> bool:
+        """Whether one pass over all groups can stand for one in each; the proximal step is not linear."""
+        one = self.groups[0]
+        plain = not (one.coding.codecs or one.branches or one.task.regulariser.l1)
+        return self.one_step and plain and not self._random and not any(group.settles for group in self.groups)
+
+    def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> tuple[Batch, ...]:
+        """`size` samples in every group."""
+        return self._each(lambda group, _: group.draw_batch(size, round=round, parts=parts, first=first))
+
+    def select(self, fraction: float, *, round: int) -> tuple[Batch, ...]:
+        """A fraction of the clients of every group."""
+        return self._each(lambda group, _: group.select(fraction, round=round))
+
+    def broadcast(
+        self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, within: Within = "silo", depth: int = 0
+    ) -> GroupBlocks:
+        """Hub (or server, or branches) to clients in every group."""
+        now = self.now(blocks)
+        return self._each(lambda group, g: group.broadcast(now[g], batch[g], within=within, depth=depth))
+
+    def average(
+        self,
+        blocks: GroupBlocks,
+        batch: tuple[Batch, ...],
+        *,
+        weights: ClientWeights = "equal",
+        within: Within = "silo",
+        depth: int = 0,
+    ) -> GroupBlocks:
+        """Clients to hub in every group, the local steps of all groups computed in one go."""
+        now = self.now(blocks)
+        averaged: GroupBlocks
+        if self.groups[0].branches is not None or "average" in self.groups[0].coding.codecs:
+            averaged = self._each(
+                lambda group, g: group.average(now[g], batch[g], weights=weights, within=within, depth=depth)
+            )
+        else:
+            averaged = self._average(now, batch, weights, within)
+        if within == "silo":
+            return averaged
+        self._meet()
+        at_work = np.array([max(len(clients) for clients in one.clients) for one in batch])
+        return (self._mean(averaged, at_work),) * len(self.groups)
+
+    def _average(
+        self, blocks: tuple[Blocks, ...], batch: tuple[Batch, ...], weights: ClientWeights, within: Within
+    ) -> GroupBlocks:
+        """Of the groups with somebody to average with; the others are as they should be."""
+        busy = [g for g, one in enumerate(blocks) if one.moved is not None]
+        for g in busy:
+            self.groups[g].count_average(blocks[g], batch[g], within)
+        averages = Averages(
+            [self.groups[g] for g in busy], [blocks[g] for g in busy], [batch[g] for g in busy], weights
+        )
+        if len(busy) == len(blocks) and averages.joint:
+            return averages
+        done = dict(zip(busy, averages.each(), strict=True)) if busy else {}
+        return tuple(done.get(g, one) for g, one in enumerate(blocks))
+
+    def now(self, blocks: GroupBlocks) -> tuple[Blocks, ...]:
+        """The groups' blocks, computed if they were not yet."""
+        return blocks.each() if isinstance(blocks, Averages) else blocks
+
+    def average_groups(self, blocks: GroupBlocks, *, round: int, level: int = 0) -> GroupBlocks:
+        """Every hub to the server of its member of the tier, the weighted average back."""
+        members = np.unique(self.tiers[level])
+        if len(members) > 1:
+            blocks = self.now(blocks)
+        averaged: dict[int, Blocks] = {}
+        call = self.groups[0].traffic.call("average_groups", round)
+        for member in members:
+            mine = np.flatnonzero(self.tiers[level] == member)
+            self._each_hub(mine, lambda traffic, j, specs: traffic.hub_to_server(j, specs, 1, call))
+            self._meet(mine)
+            self._each_hub(mine, lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
+            arrived: GroupBlocks = blocks
+            if not isinstance(blocks, Averages):
+                arrived = tuple(self._arrived(blocks[g], g, f"up {level}", round) for g in mine.tolist())
+            mean = self._arrived(self._mean(arrived, self.samples[mine]), int(mine[0]), f"down {level}", round)
+            averaged |= dict.fromkeys(mine.tolist(), mean)
+        return tuple(averaged[g] for g in range(len(self.groups)))
+
+    def _each_hub(self, groups: Ids, what: Callable[[Traffic, int, Specs], None]) -> None:
+        for g in groups:
+            traffic, routes = self.groups[g].traffic, self.groups[g].routes
+            for j, size in enumerate(self.groups[g].task.sent):
+                what(traffic, j, routes.block("average_groups", size))
+
+    def _arrived(self, blocks: Blocks, group: int, way: str, round: int) -> Blocks:
+        """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
+        one = self.groups[group]
+        arrived = (
+            one.coding.vector("average_groups", f"{j} {way}", weights, round=round, where=one.task.trained[j])
+            for j, weights in enumerate(blocks.base)
+        )
+        return Blocks(tuple(arrived))
+
+    def _meet(self, groups: Ids | None = None) -> None:
+        """The server waits for the last hub; nobody goes on before."""
+        clocks = [self.groups[g].traffic.clocks for g in (range(len(self.groups)) if groups is None else groups)]
+        last = max(clock.now for clock in clocks)
+        for clock in clocks:
+            clock.hubs[:] = last
+
+    def _mean(self, blocks: GroupBlocks, samples: Ids) -> Blocks:
+        weights = (samples / samples.sum()).tolist()
+        if isinstance(blocks, Averages):
+            return blocks.mean(weights)
+        means = []
+        for pieces in zip(*(block.base for block in blocks), strict=True):
+            mean = pieces[0] * weights[0]
+            for piece, weight in zip(pieces[1:], weights[1:], strict=True):
+                mean.add_(piece, alpha=weight)
+            means.append(mean)
+        return Blocks(tuple(means))
+
+    def model(self, blocks: GroupBlocks) -> tuple[Tensor, ...]:
+        """The global model: the groups' blocks weighted by their samples."""
+        now = self.now(blocks)
+        return now[0].base if _equal(now) else self._mean(now, self.samples).base
+
+    def embed(
+        self,
+        blocks: GroupBlocks,
+        batch: tuple[Batch, ...],
+        *,
+        only: int | None = None,
+        known: tuple[Embeddings, ...] | None = None,
+    ) -> tuple[Embeddings, ...]:
+        """Outputs in every group; threads take whole groups where that is safe."""
+        now = self.now(blocks)
+        at_hubs = all(one.moved is None for one in now)
+        same = at_hubs and all(one.base is now[0].base for one in now)
+        if self._joint and same and only is None and not any(one.whole or len(one.parts) > 1 for one in batch):
+            return embed_jointly(self.groups, now[0], batch)
+        work = [
+            partial(group.embed, now[g], batch[g], only=only, known=None if known is None else known[g])
+            for g, group in enumerate(self.groups)
+        ]
+        if not (at_hubs and self._parallel):
+            return tuple(run() for run in work)
+        return tuple(run_all(work, threads=self.groups[0].threads))
+
+    def share(
+        self, embeddings: tuple[Embeddings, ...], batch: tuple[Batch, ...], *, to: int | None = None
+    ) -> tuple[Frozen, ...]:
+        """The exchange inside every group."""
+        return self._each(lambda group, g: group.share(embeddings[g], batch[g], to=to))
+
+    def share_derivatives(
+        self,
+        embeddings: tuple[Embeddings, ...],
+        batch: tuple[Batch, ...],
+        *,
+        around: tuple[Embeddings, ...] | None = None,
+        step: int = 0,
+        senders: Sequence[int] | None = None,
+        to: int | None = None,
+    ) -> tuple[Frozen, ...]:
+        """The exchange with the label's holder inside every group."""
+        return self._each(
+            lambda group, g: group.share_derivatives(
+                embeddings[g], batch[g], around=None if around is None else around[g], step=step, senders=senders, to=to
+            )
+        )
+
+    def descend(
+        self,
+        blocks: GroupBlocks,
+        batch: tuple[Batch, ...],
+        frozen: tuple[Frozen, ...],
+        *,
+        steps: int,
+        step_size: float,
+        first: int = 0,
+        pull: float = 0.0,
+        only: int | None = None,
+    ) -> GroupBlocks:
+        """Local steps in every group."""
+        now = self.now(blocks)
+        return self._each(
+            lambda group, g: group.descend(
+                now[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, pull=pull, only=only
+            )
+        )
+
+
+def _equal(blocks: Sequence[Blocks]) -> bool:
+    """Whether the groups hold the same blocks, as after an average of all."""
+    return all(one is blocks[0] or all(map(torch.equal, one.base, blocks[0].base)) for one in blocks[1:])

@@ -1,0 +1,181 @@
+"""What clients know of the other silos after an exchange: embeddings with the labels, or derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import torch
+from torch import Tensor
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.local.chain import as_chain
+from crosshatch.local.problem import Known
+from crosshatch.protocol.contents import About
+from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.coding import Coding, head_channel
+from crosshatch.simulator.vertical.values import Embeddings, Frozen
+from crosshatch.task.fusion import Head, Sum
+from crosshatch.task.task import Task
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The numbers behind `share` and `share_derivatives`; the messages are `messages.Routes`."""
+
+    data: FederatedData
+    task: Task
+    coding: Coding
+    widths: tuple[int, ...]
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the scores are the sum of what others get to see, the same if they are computed anew."""
+        summed = isinstance(self.task.fusion, Sum) and "share" not in self.coding.codecs
+        return summed and all(as_chain(block) is not None for block in self.task.blocks)
+
+    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None, use: int) -> Frozen:
+        """Everybody (or silo `to`) gets the others' part for its own samples, the labels it has itself."""
+        silos = range(len(self.widths))
+        arrived = self._arrive(embeddings, batch, [j for j in silos if j != to], to=to, use=use)
+
+        @cache
+        def labels(part: int) -> Tensor:
+            return self._labels(batch, part)
+
+        @cache
+        def rest(part: int) -> list[Tensor]:
+            return self._others([values[part] for values in arrived], silos)
+
+        @cache
+        def derivative(part: int) -> Tensor:
+            return self.task.loss.derivative(_sum([values[part] for values in arrived]), labels(part))
+
+        def known(silo: int) -> tuple[Known, ...]:
+            shares = enumerate(batch.shares[silo])
+            return tuple(Known(y=share.sort(labels(s)), rest=share.sort(rest(s)[silo])) for s, share in shares)
+
+        def at_start(silo: int) -> tuple[Known, ...]:
+            return tuple(Known(derivative=share.sort(derivative(s))) for s, share in enumerate(batch.shares[silo]))
+
+        head = self._send_head(embeddings.head, batch.round, to)
+        return Frozen(known, head, embeddings.passes, at_start if self._plain else None)
+
+    def _send_head(self, head: Tensor | None, round: int, to: int | None) -> Tensor | None:
+        """What others get of the head; its holder has it."""
+        if head is None or len(self.widths) == 1 or (to is not None and self.task.holds_head(to)):
+            return head
+        return self.coding.vector("head", head_channel(to), head, round=round, where=self.task.trained_head)
+
+    def derivatives(
+        self,
+        embeddings: Embeddings,
+        batch: Batch,
+        *,
+        around: Embeddings,
+        holder: int,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        about: About,
+        use: int,
+    ) -> Frozen:
+        """The holder gets the others' embeddings, the other receivers the loss's derivatives at theirs."""
+        sending = [j for j in senders if j != holder]
+        arrived = self._arrive(embeddings, batch, sending, use=use, part=about.asked)
+        reference = [around.seen.get(j, values) for j, values in enumerate(around.values)]
+        known: dict[int, list[Known]] = {j: [Known()] * len(batch.parts) for j in receivers}
+        answered = range(len(batch.parts)) if about.answered is None else [about.answered]
+        for s in answered:
+            labels, rest = self._labels(batch, s), self._others([values[s] for values in reference], receivers)
+            for j, others in zip(receivers, rest, strict=True):
+                if j == holder:
+                    share = batch.shares[j][s]
+                    known[j][s] = Known(y=share.sort(labels), rest=share.sort(others))
+                else:
+                    found = self._derivative(j, arrived[j][s], others, labels, around.clients_head)
+                    known[j][s] = Known(derivative=found)
+        asking = [j for j in receivers if j != holder]
+        messages = {str(j): [j] for j in asking}
+        if not about.each and len(receivers) > 1:
+            messages = {"all": asking}  # one derivative serves them all, so it is sent once
+        for name, silos in messages.items():
+            self._send_back(silos, name, known, batch, holder, answered, use)
+        return Frozen(lambda silo: tuple(known[silo]), around.head, embeddings.passes)
+
+    def _send_back(
+        self,
+        silos: Sequence[int],
+        name: str,
+        known: dict[int, list[Known]],
+        batch: Batch,
+        holder: int,
+        parts: Sequence[int],
+        use: int,
+    ) -> None:
+        """One message's derivatives from the label holder's clients, as silos get to see them in their own orders."""
+        rows = [one for s in parts if (one := known[silos[0]][s].derivative) is not None]
+        arrived = self.coding.embeddings("derivatives", name, rows, batch, holder, use=use, parts=parts)
+        for j in silos:
+            for s, values in zip(parts, arrived, strict=True):
+                known[j][s] = Known(derivative=batch.shares[j][s].sort(values))
+
+    def columns(self, silo: int) -> tuple[int, int]:
+        """Where a silo's embedding stands among all of them."""
+        low = sum(self.widths[:silo])
+        return low, low + self.widths[silo]
+
+    def _arrive(
+        self,
+        embeddings: Embeddings,
+        batch: Batch,
+        senders: Sequence[int],
+        *,
+        use: int,
+        to: int | None = None,
+        part: int | None = None,
+    ) -> list[tuple[Tensor, ...]]:
+        """Every silo's embeddings as the others get to see them, of all parts or one; the rest was seen before."""
+        parts = list(range(len(batch.parts))) if part is None else [part]
+        for j in senders if "share" in self.coding.codecs else ():
+            name = str(j) if to is None else f"{j} to {to}"
+            now = list(embeddings.seen.get(j, embeddings.values[j]))
+            sent = [embeddings.values[j][s] for s in parts]
+            for s, values in zip(
+                parts, self.coding.embeddings("share", name, sent, batch, j, use=use, parts=parts), strict=True
+            ):
+                now[s] = values
+            embeddings.seen[j] = tuple(now)
+        return [embeddings.seen.get(j, values) for j, values in enumerate(embeddings.values)]
+
+    def _others(self, values: Sequence[Tensor], receivers: Sequence[int]) -> list[Tensor]:
+        """For each receiver what the other silos say: their sum, or all embeddings side by side."""
+        if isinstance(self.task.fusion, Head):
+            beside = torch.cat(list(values), dim=-1)
+            return [beside for _ in receivers]
+        # No difference of sums: what cancels would leave its rounding behind.
+        every = torch.stack(list(values))
+        rest = torch.zeros_like(every)
+        rest[1:] += every[:-1].cumsum(0)
+        rest[:-1] += every[1:].flip(0).cumsum(0).flip(0)
+        return [rest[j] for j in receivers]
+
+    def _labels(self, batch: Batch, part: int) -> Tensor:
+        labels = self.data.y_train
+        if batch.whole:
+            return labels
+        return labels.index_select(0, batch.ids(part, labels.device))
+
+    def _derivative(self, silo: int, own: Tensor, rest: Tensor, labels: Tensor, head: Tensor | None) -> Tensor:
+        """Each sample's derivative of the loss with respect to this silo's embedding (n, e)."""
+        loss = self.task.loss
+        if head is None:
+            return loss.derivative(own + rest, labels)
+        low, high = self.columns(silo)
+        leaf = own.detach().requires_grad_()
+        scores = self.task.apply_head(head, torch.cat([rest[:, :low], leaf, rest[:, high:]], dim=-1))
+        return torch.autograd.grad(loss.value(scores, labels).sum(), leaf)[0]
+
+
+def _sum(values: Sequence[Tensor]) -> Tensor:
+    return values[0] + values[1] if len(values) == 2 else torch.stack(list(values)).sum(0)
