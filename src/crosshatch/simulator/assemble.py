@@ -18,8 +18,8 @@ from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, in_groups
 from crosshatch.protocol.batches import BatchSource, SeededBatches
 from crosshatch.protocol.named_parties import check_parties
+from crosshatch.protocol.names import group_codec_seed, group_seed
 from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
-from crosshatch.seeds import torch_seed
 from crosshatch.simulator.accounting.traffic import Traffic
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.coding import Coding
@@ -77,9 +77,9 @@ def assemble(
     engine = replace(engine, network=in_groups(engine.network, names.tolist()))
     groups = []
     for number, g in enumerate(names):
-        source = sources[number] if sources else SeededBatches(torch_seed(seed, "group", int(g)))
+        source = sources[number] if sources else SeededBatches(group_seed(seed, int(g)))
         part = _restrict(data, np.flatnonzero(data.groups == g))
-        own = torch_seed(seed, "codecs", int(g))
+        own = group_codec_seed(seed, int(g))
         groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}", seed=own))
     samples = np.array([len(group.data.y_train) for group in groups])
     shape = data.group_shape or (len(groups),)

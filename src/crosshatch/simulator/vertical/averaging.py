@@ -16,18 +16,16 @@ def with_idle(total: Tensor, start: Tensor, idle: float) -> Tensor:
     return total.add_(start, alpha=idle) if idle > 1e-9 else total  # what is left of 1 may be rounding
 
 
-def coded_sums(
+def weighted_sums(
     blocks: Blocks, batch: Batch, shares: Mapping[int, Tensor], coding: Coding, clients: Sequence[int]
 ) -> dict[int, Tensor]:
-    """Weighted sums of what arrives of the clients' blocks: each sends how far it moved from the block it got."""
+    """By silo the weighted sum of what arrives of its clients' blocks, `clients` of them in each silo."""
     assert blocks.moved is not None
+    if "average" not in coding.codecs:
+        return blocks.moved.sums(dict(shares))
     sums = {}
     for j, rows in blocks.moved.rows().items():
-        if not coding.travels("average", j):
-            sums[j] = shares[j].to(rows) @ rows
-            continue
-        start, ids = blocks.at_clients(j), batch.clients[j]
-        where = blocks.moved.problems[j].task.trained[j]
-        moves = coding.vectors("average", str(j), rows - start, ids, clients[j], round=batch.round, where=where)
-        sums[j] = shares[j].to(rows) @ (moves + start)
+        trained, ids = blocks.moved.problems[j].task.trained[j], batch.clients[j]
+        arrived = coding.blocks(rows, blocks.at_clients(j), j, ids, clients[j], round=batch.round, where=trained)
+        sums[j] = shares[j].to(rows) @ arrived
     return sums

@@ -21,7 +21,7 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec, Channel, Draw, ErrorFeedback
 from crosshatch.errors import ConfigError
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.names import CODED
+from crosshatch.protocol.names import CODED, block_channel
 from crosshatch.simulator.vertical.batch import Batch
 
 _UP_TO_DATE = "up_to_date"
@@ -101,8 +101,17 @@ class Coding:
     def broadcast(self, base: Sequence[Tensor], trained: Sequence[Tensor | None], round: int) -> tuple[Tensor, ...]:
         """What clients get of the hubs' blocks; empty where that is the blocks themselves."""
         sent = [j for j in range(len(base)) if self.travels("broadcast", j)]
-        got = {j: self.vector("broadcast", str(j), base[j], round=round, where=trained[j]) for j in sent}
+        got = {j: self.vector("broadcast", block_channel(j), base[j], round=round, where=trained[j]) for j in sent}
         return tuple(got.get(j, weights) for j, weights in enumerate(base)) if got else ()
+
+    def blocks(
+        self, rows: Tensor, start: Tensor, silo: int, clients: Ids, total: int, *, round: int, where: Tensor | None
+    ) -> Tensor:
+        """What arrives of the blocks (n, p) of these clients, `total` in the silo: each sends how far it moved."""
+        if not self.travels("average", silo):
+            return rows
+        name = block_channel(silo)
+        return start + self.vectors("average", name, rows - start, clients, total, round=round, where=where)
 
     def behind(self, exchange: str, name: str, clients: Ids, total: int) -> npt.NDArray[np.bool_] | None:
         """Which of the clients at work missed an earlier message of a channel whose messages build on each other.
@@ -148,11 +157,6 @@ class Coding:
     def _draws(self, exchange: str, name: str, batch: Batch, use: int, sender: int) -> list[Draw]:
         base = Draw(self.seed, f"{exchange}:{name}", (batch.round, use))
         return [base.of(int(client)) for client in batch.clients[sender]]
-
-
-def head_channel(to: int | None) -> str:
-    """The channel of the head, to everybody or to one silo."""
-    return "all" if to is None else f"to {to}"
 
 
 def _sorted(order: Tensor | None, ids: Ids) -> Ids:

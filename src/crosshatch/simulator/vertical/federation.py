@@ -17,12 +17,14 @@ from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.protocol.batches import BatchSource, Ids
 from crosshatch.protocol.client_weights import client_weights
 from crosshatch.protocol.contents import About
+from crosshatch.protocol.names import block_channel, head_channel
+from crosshatch.simulator.accounting.branch_routes import BranchRoutes
 from crosshatch.simulator.accounting.routes import Behind, Routes
 from crosshatch.simulator.accounting.traffic import Traffic
-from crosshatch.simulator.vertical.averaging import coded_sums, with_idle
+from crosshatch.simulator.vertical.averaging import weighted_sums, with_idle
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.branches import Branches, BranchRoutes
-from crosshatch.simulator.vertical.coding import Coding, head_channel
+from crosshatch.simulator.vertical.branches import Branches
+from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.draws import Draws
 from crosshatch.simulator.vertical.embedding import Embedder
 from crosshatch.simulator.vertical.sharing import Sharing
@@ -126,7 +128,7 @@ class SimulatedFederation:
     def _behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Behind:
         """By silo which of its clients at work missed an earlier message that this one builds on."""
         late = {
-            j: self.coding.behind(exchange, f"{j}{to}", batch.clients[j], self._clients(j))
+            j: self.coding.behind(exchange, f"{block_channel(j)}{to}", batch.clients[j], self._clients(j))
             for j in silos
             if j not in self.traffic.single
         }
@@ -152,10 +154,7 @@ class SimulatedFederation:
                 blocks, batch, weights, [silo.owners for silo in self.data.silos], self.coding, depth
             )
         shares = self.client_weights(batch, weights)
-        if "average" in self.coding.codecs:
-            sums = coded_sums(blocks, batch, shares, self.coding, [self._clients(j) for j in self.silos])
-        else:
-            sums = blocks.moved.sums(shares)
+        sums = weighted_sums(blocks, batch, shares, self.coding, [self._clients(j) for j in self.silos])
         self.count_average(blocks, batch, within)
         return self.finish_average(blocks, batch, shares, sums)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from crosshatch.local.chain import as_chain, draws_random_numbers
 from crosshatch.local.pool import run_all
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.contents import Specs
+from crosshatch.protocol.names import server_channel
 from crosshatch.simulator.accounting.traffic import Traffic
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -143,8 +144,8 @@ class GroupedFederation:
             self._each_hub(mine, lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
             arrived: GroupBlocks = blocks
             if not isinstance(blocks, Averages):
-                arrived = tuple(self._arrived(blocks[g], g, f"up {level}", round) for g in mine.tolist())
-            mean = self._arrived(self._mean(arrived, self.samples[mine]), int(mine[0]), f"down {level}", round)
+                arrived = tuple(self._arrived(blocks[g], g, "up", level, round) for g in mine.tolist())
+            mean = self._arrived(self._mean(arrived, self.samples[mine]), int(mine[0]), "down", level, round)
             averaged |= dict.fromkeys(mine.tolist(), mean)
         return tuple(averaged[g] for g in range(len(self.groups)))
 
@@ -154,11 +155,13 @@ class GroupedFederation:
             for j, size in enumerate(self.groups[g].task.sent):
                 what(traffic, j, routes.block("average_groups", size))
 
-    def _arrived(self, blocks: Blocks, group: int, way: str, round: int) -> Blocks:
+    def _arrived(self, blocks: Blocks, group: int, way: Literal["up", "down"], level: int, round: int) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
         one = self.groups[group]
         arrived = (
-            one.coding.vector("average_groups", f"{j} {way}", weights, round=round, where=one.task.trained[j])
+            one.coding.vector(
+                "average_groups", server_channel(j, way, level), weights, round=round, where=one.task.trained[j]
+            )
             for j, weights in enumerate(blocks.base)
         )
         return Blocks(tuple(arrived))

@@ -1,0 +1,71 @@
+"""The messages of blocks along a tree of branches, and the branches' clocks in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from crosshatch.network import Seconds
+from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.contents import Always, Call, Specs
+from crosshatch.simulator.accounting.routes import Routes
+from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.branches import Branches
+
+
+@dataclass(frozen=True)
+class BranchRoutes:
+    """The messages of the blocks' way along the tree, and the branches' clocks in between."""
+
+    branches: Branches
+    routes: Routes
+
+    def down(self, batch: Batch, sizes: Sequence[int], depth: int, call: Call) -> None:
+        """Nodes of a depth to everybody at work below them."""
+        traffic = self.routes.traffic
+        for j, size in enumerate(sizes):
+            if traffic.free or j in traffic.single:
+                continue
+            block = self.routes.block("broadcast", size)
+            when = traffic.clocks.branches.get((j, depth), np.full(1, traffic.clocks.hubs[j]))
+            for level in range(depth + 1, self.branches.deepest + 1):
+                seconds = self._leg(j, batch.clients[j], level, "down", block, call)
+                when = when[np.arange(self.branches.count(level)) // self.branches.shape[level - 1]] + seconds
+            own = self.branches.of(j, batch.clients[j], self.branches.deepest)
+            traffic.nodes_to_clients(batch.crowd([j]), [Always(block)], call, when[own])
+
+    def up(self, batch: Batch, silo: int, size: int, depth: int, call: Call) -> None:
+        """Clients at work to their branch, and on to the nodes of a depth."""
+        traffic = self.routes.traffic
+        if traffic.free or silo in traffic.single:
+            return
+        clients, deepest = batch.clients[silo], self.branches.deepest
+        block = Always(self.routes.block("average", size))
+        arrivals = traffic.clients_to_nodes(batch.crowd([silo]), [block], call)
+        when = _latest(arrivals, self.branches.of(silo, clients, deepest), self.branches.count(deepest))
+        plain = ((self.routes.dtype, (size,)),)
+        for level in range(deepest, depth, -1):
+            when = when + self._leg(silo, clients, level, "up", plain, call)
+            node = np.arange(self.branches.count(level)) // self.branches.shape[level - 1]
+            when = _latest(when, node, self.branches.count(level - 1))
+        if depth:
+            traffic.clocks.branches[silo, depth] = when
+        else:
+            traffic.clocks.hubs[silo] = max(traffic.clocks.hubs[silo], when[0])
+
+    def _leg(
+        self, silo: int, clients: Ids, level: int, direction: Literal["up", "down"], specs: Specs, call: Call
+    ) -> float:
+        """One message for each branch of a level with clients at work; returns the seconds it takes."""
+        at_work = np.unique(self.branches.of(silo, clients, level))
+        return self.routes.traffic.branch_leg(silo, at_work, level, direction, specs, call)
+
+
+def _latest(when: Seconds, node: Ids, nodes: int) -> Seconds:
+    """The latest arrival at each node; minus infinity where nothing arrives."""
+    latest = np.full(nodes, -np.inf)
+    np.maximum.at(latest, node, when)
+    return latest
