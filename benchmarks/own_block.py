@@ -1,4 +1,4 @@
-"""A block as users write them, for `benchmarks.same_configs`: random in training, and with a part that never changes."""
+"""A block as users write them, for `benchmarks.same_configs`: random in training, a part of it never changes."""
 
 from __future__ import annotations
 
