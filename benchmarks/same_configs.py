@@ -1,4 +1,4 @@
-"""Thirty small configs that between them touch every path of the simulator, for `benchmarks.same_results`.
+"""Thirty small configs that between them run most lines of the simulator, for `benchmarks.same_results`.
 
 Each entry changes `BASE`: a section's keys replace those of the base, [algorithm] and [network] are replaced whole.
 """
