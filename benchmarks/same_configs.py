@@ -100,7 +100,7 @@ CONFIGS: Mapping[str, Tables] = {
     },
     "tdcd_one_step": {
         "federation": {"clients": 10},
-        "model": {"l1": 0.001, "l2": 0.001},
+        "model": MLP_HEAD | {"l2": 0.001},
         "algorithm": {"name": "tdcd", "local_steps": 1, "batch_size": 64, "step_size": HALVING},
     },
     "tdcd_reused": {
