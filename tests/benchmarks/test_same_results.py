@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from benchmarks import same_configs, same_results
 from benchmarks.same_configs import CONFIGS, tables
 from benchmarks.same_results import CHECKPOINT, KEPT, compare, keep, main, write
-from crosshatch.exchanges import CODED
+from crosshatch.protocol.names import CODED
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.named import ALGORITHMS, COMPRESSED, NETWORKS
 
