@@ -23,7 +23,6 @@ from crosshatch.local.masks import own_masks
 from crosshatch.local.modules import Replica, frozen
 from crosshatch.local.pool import run_each
 from crosshatch.local.problem import Part, Problem
-from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.outputs import checked
 
 _RUNS = 16  # of all silos together: enough that no thread waits long for the last
@@ -98,11 +97,10 @@ class _Worker:
         replica = Replica(task.blocks[silo], self.block)
         self.module, self.trained = partial(_call, task.blocks[silo], replica.module), replica.trained
         self.head: Callable[[Tensor], Tensor] | None = None
-        if isinstance(task.fusion, Head):
-            flat = problem.head if self.held is None else self.held
-            assert flat is not None
-            head = Replica(task.fusion.module, flat)
-            self.head = partial(_call, task.fusion.module, head.module)
+        flat = problem.head if self.held is None else self.held
+        if task.head is not None and flat is not None:
+            head = Replica(task.head, flat)
+            self.head = partial(_call, task.head, head.module)
             self.trained = self.trained + ([] if self.held is None else head.trained)
         self.frozen = frozen(task, silo)
         self.random = _random(problem)
@@ -121,7 +119,7 @@ class _Worker:
     @torch.enable_grad()
     def _gradients(self, part: Part) -> Sequence[Tensor | None]:
         embedding = self.module(part.x)
-        if isinstance(self.problem.task.fusion, Sum) or part.known.derivative is not None:
+        if self.head is None or part.known.derivative is not None:
             gradient = self.problem.derivative(embedding.detach(), part.known).div_(len(part.x))
             return torch.autograd.grad(embedding, self.trained, gradient, allow_unused=True)
         loss = self.problem.loss(embedding, part.known, self.head)

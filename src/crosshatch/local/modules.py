@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from crosshatch.task.fusion import Head
 from crosshatch.task.outputs import checked
 from crosshatch.task.task import Task
 from crosshatch.trees import Layout
@@ -72,11 +71,9 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 def frozen(task: Task, silo: int) -> list[slice]:
     """Where the numbers which are not trained stand in a silo's flat vector."""
-    fusion = task.fusion
-    modules = [task.blocks[silo], *([fusion.module] if isinstance(fusion, Head) and fusion.holder == silo else [])]
     found = []
     offset = 0
-    for parameter in (p for module in modules for p in module.parameters()):
+    for parameter in (p for module in task.modules_of(silo) for p in module.parameters()):
         if not parameter.requires_grad:
             found.append(slice(offset, offset + parameter.numel()))
         offset += parameter.numel()

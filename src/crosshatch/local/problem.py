@@ -85,7 +85,7 @@ class Problem:
     parts: tuple[Part, ...]
     start: Tensor  # (p,) the same for all, or (clients, p)
     head: Tensor | None  # the head as received; None at its holder, and for a sum
-    columns: tuple[int, int]  # where this silo's embedding stands among all (head fusion)
+    columns: tuple[int, int]  # where this silo's embedding stands in what is joined
     steps: int
     step_size: float
     first: int = 0
@@ -119,10 +119,9 @@ class Problem:
         """The samples of a local step."""
         return self.parts[(self.first + step) % len(self.parts)]
 
-    def beside(self, own: Tensor, rest: Tensor) -> Tensor:
-        """All embeddings side by side (n, all e), this silo's columns replaced by `own`."""
-        low, high = self.columns
-        return torch.cat([rest[..., :low], own, rest[..., high:]], dim=-1)
+    def join(self, own: Tensor, rest: Tensor) -> Tensor:
+        """This silo's embeddings and the others' part together: the scores of a sum, or what the head takes."""
+        return self.task.fusion.join(own, rest, self.columns)
 
     def derivative(self, embedding: Tensor, known: Known) -> Tensor:
         """Each row's derivative of its loss at the block's outputs (..., n, e), for a sum or where it was sent."""
@@ -130,7 +129,8 @@ class Problem:
             return known.derivative.clone()
         assert known.rest is not None
         assert known.y is not None
-        return self.task.loss.derivative(embedding + known.rest, known.y)
+        assert self.task.head is None
+        return self.task.loss.derivative(self.join(embedding, known.rest), known.y)
 
     def loss(
         self,
@@ -145,7 +145,7 @@ class Problem:
         else:
             assert known.rest is not None
             assert known.y is not None
-            scores = embedding + known.rest if head is None else head(self.beside(embedding, known.rest))
+            scores = self.task.fusion.scores(self.join(embedding, known.rest), head)
             values = self.task.loss.value(scores, known.y)
         return values.mean() if weights is None else values @ weights
 

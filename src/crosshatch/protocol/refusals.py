@@ -10,15 +10,14 @@ import numpy as np
 from crosshatch.codecs import AnyCodec, ErrorFeedback
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
-from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
 from crosshatch.topology import Topology
 
 
 def check_head(data: FederatedData, task: Task) -> None:
     """Where one silo holds the labels it holds the head too."""
-    if isinstance(task.fusion, Head) and data.label_silo is not None:
-        holder = data.silos[task.fusion.holder].name
+    if task.head_holder is not None and data.label_silo is not None:
+        holder = data.silos[task.head_holder].name
         if holder != data.label_silo:
             raise ModelError(
                 f"silo '{holder}' holds the head, '{data.label_silo}' the labels: derivatives need both in one place, "

@@ -23,7 +23,6 @@ from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import build_task, resolve_model
-from crosshatch.task.fusion import Head
 from crosshatch.task.metrics import default_metrics, require_fitting
 from crosshatch.task.task import Task
 
@@ -133,7 +132,7 @@ def used_exchanges(simulator: Simulator) -> tuple[str, ...]:
     held = simulator.data.label_silo is not None
     used = {
         "share": algorithm.topology.vertical is not None,
-        "head": isinstance(simulator.task.fusion, Head) and not held,
+        "head": simulator.task.head is not None and not held,
         "derivatives": algorithm.topology.vertical is not None and held,
         "broadcast": bool(algorithm.topology.below) or isinstance(algorithm, JFL),
         "average": bool(algorithm.topology.below) or isinstance(algorithm, JFL),

@@ -16,7 +16,6 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData
 from crosshatch.local.modules import evaluating
 from crosshatch.schedules import Adaptive
-from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
 from crosshatch.theory.estimate import gradient_squared
 from crosshatch.theory.strategies import best_step_size
@@ -45,10 +44,9 @@ def adapt(algorithm: AnyOf, schedule: Adaptive, data: FederatedData, task: Task,
 def without_dropout(task: Task) -> Iterator[None]:
     """All modules in evaluation mode, so that what is computed depends on weights and samples alone."""
     with ExitStack() as stack:
-        for block in task.blocks:
-            stack.enter_context(evaluating(block))
-        if isinstance(task.fusion, Head):
-            stack.enter_context(evaluating(task.fusion.module))
+        for silo in range(len(task.blocks)):
+            for module in task.modules_of(silo):
+                stack.enter_context(evaluating(module))
         yield
 
 

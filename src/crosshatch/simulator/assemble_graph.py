@@ -21,7 +21,6 @@ from crosshatch.simulator.accounting.agent_links import AgentLinks
 from crosshatch.simulator.assemble import Engine
 from crosshatch.simulator.graph.duals import SimulatedDuals, Steps
 from crosshatch.simulator.graph.tokens import SimulatedTokens
-from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import CrossEntropy, Squared
 from crosshatch.task.probe import ROWS
 from crosshatch.task.regulariser import Regulariser
@@ -73,7 +72,7 @@ def _agents(data: FederatedData, task: Task, engine: Engine, name: str) -> tuple
             )
         if silo.train[0].numel() == 0:
             raise ConfigError(f"agent '{silo.name}' has no features: give every silo one column at least")
-    if not isinstance(task.fusion, Sum):
+    if task.head is not None:
         raise ModelError(
             f"algorithm {name} adds the blocks' outputs up, a trained head does not: set model.fusion = 'sum'"
         )

@@ -10,7 +10,6 @@ import torch
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ModelError
 from crosshatch.local.visits.agent import Agent
-from crosshatch.task.fusion import Sum
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from crosshatch.theory.optimum import Optimum, find_optimum
@@ -20,7 +19,7 @@ def find_best(data: FederatedData, task: Task, *, summed: bool) -> Optimum:
     """f* of the training samples, as a sum over them or a mean; a ModelError where blocks are not linear."""
     agents = [Agent(task, k, silo.train, data.y_train, width=1) for k, silo in enumerate(data.silos)]
     curved = [task.names[agent.silo] for agent in agents if not agent.is_linear]
-    if curved or not isinstance(task.fusion, Sum):
+    if curved or task.head is not None:
         reason = f"the block of '{curved[0]}' is not linear" if curved else "a head is trained"
         raise ModelError(
             f"metric 'suboptimality' needs the best value of the objective, unknown where {reason}: leave it out"

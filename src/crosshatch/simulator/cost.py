@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 import numpy as np
@@ -22,7 +21,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from crosshatch.exchanges import Algorithm
 from crosshatch.local.problem import Known, Part, Problem
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.task import Task
 
 
@@ -46,23 +44,22 @@ def _plain_products() -> Iterator[None]:
 def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...]) -> StepCost:
     """The cost of a gradient step on the rows x (n, ...) at a client of a silo, labels at hand.
 
+    >>> from crosshatch.task.fusion import Sum
     >>> from crosshatch.task.losses import Squared
     >>> task = Task((torch.nn.Linear(10, 1, bias=False),), Sum(), Squared())
     >>> step_cost(task, 0, torch.ones(4, 10), torch.ones(4), (1,)).flops  # forward and weight gradient, 2 x 40 each
     160
     """
     weights = task.initial()[silo].requires_grad_()
-    rest = x.new_zeros(len(x), widths[silo] if isinstance(task.fusion, Sum) else sum(widths))
-    low = sum(widths[:silo])
+    rest = x.new_zeros(len(x), task.fusion.others_width(widths, silo))
     problem = Problem(
         task=task, silo=silo, parts=(Part(x, Known(y=y, rest=rest), torch.tensor([len(x)]).numpy()),), start=weights,
-        head=None, columns=(low, low + widths[silo]), steps=1, step_size=0.0,
+        head=None, columns=task.fusion.columns(widths, silo), steps=1, step_size=0.0,
     )  # fmt: skip
     _, head = task.split(silo, weights)
-    if isinstance(task.fusion, Head) and head is None:  # the head as received: used, not trained
-        holder = task.fusion.holder
-        head = task.split(holder, task.initial()[holder])[1]
-    apply = None if head is None else partial(task.apply_head, head)
+    if head is None:  # as received, where there is one: used, not trained
+        head = task.head_in(task.initial())
+    apply = task.fusion.under(head)
     held = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in (weights, x, rest)}
 
     def note(t: Tensor) -> Tensor:

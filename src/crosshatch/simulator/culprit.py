@@ -9,7 +9,6 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.local.forward import forward
-from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
 
 _ROWS = 1024  # training samples whose gradient is looked at
@@ -48,11 +47,10 @@ def _by_module(task: Task, weights: Sequence[Tensor], xs: Sequence[Tensor], whic
         if row is not None:
             return _blame(f"the block of silo '{silo}' returns NaN or infinity for {which} sample {row}")
         embeddings.append(out)
-    if isinstance(task.fusion, Head):
-        _, head = task.split(task.fusion.holder, weights[task.fusion.holder])
-        assert head is not None
+    head = task.head_in(weights)
+    if head is not None:
         with torch.no_grad():
-            row = _first_bad(task.apply_head(head, torch.cat(embeddings, dim=-1)))
+            row = _first_bad(task.combine(embeddings, head))
         if row is not None:
             return _blame(f"the head returns NaN or infinity for {which} sample {row}")
     return None

@@ -34,7 +34,6 @@ from crosshatch.simulator.graph.tokens import SimulatedTokens
 from crosshatch.simulator.memory import keep_freed_memory
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
-from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import require_labels
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.task import Task
@@ -186,12 +185,8 @@ class Simulator:
             forward(self.task, j, weights, x, keep=False, threads=self.threads)[0]
             for j, (weights, x) in enumerate(zip(model, xs, strict=True))
         ]
-        if isinstance(self.task.fusion, Sum):
-            return torch.stack(embeddings).sum(0)
-        _, head = self.task.split(self.task.fusion.holder, model[self.task.fusion.holder])
-        assert head is not None
         with torch.no_grad():
-            return self.task.apply_head(head, torch.cat(embeddings, dim=-1))
+            return self.task.combine(embeddings, self.task.head_in(model))
 
     def objective(self, samples: int | None = None) -> float:
         """Mean loss on the (first `samples`) training samples plus the regulariser; on a graph, the sum instead."""

@@ -14,7 +14,6 @@ from crosshatch.local.layers import backward, flat_gradient, split
 from crosshatch.local.modules import frozen
 from crosshatch.local.one_step.traced import descend_by_graph, head_of
 from crosshatch.local.problem import Part, Pile, Problem
-from crosshatch.task.fusion import Head, Sum
 
 Numbers = npt.NDArray[np.floating]
 
@@ -88,7 +87,7 @@ def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int)
         for problem, total, one in zip(problems, totals, each.tolist(), strict=True):
             block, _ = problem.task.split(problem.silo, total)
             block.copy_(regulariser.proximal(block / one, eta) * one)
-    if pile is None or isinstance(first.task.fusion, Head):  # a chain is trained as a whole
+    if pile is None or first.task.head is not None:  # a chain is trained as a whole
         for problem, total, factor in zip(problems, totals, kept, strict=True):
             for where in frozen(problem.task, problem.silo):
                 total[where] = _scaled(problem.start[where], factor)
@@ -140,7 +139,7 @@ def _by_hand(problems: Sequence[Problem], pile: Pile, per_row: Tensor) -> Tensor
 def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tensor, Tensor | None]:
     """Gradient at the block's outputs (n, e), and that of a head held here."""
     known, task = problem.part(0).known, problem.task
-    if known.derivative is not None or isinstance(task.fusion, Sum):
+    if known.derivative is not None or task.head is None:
         return problem.derivative(own, known).mul_(per_row.unsqueeze(-1)), None
     _, held = task.split(problem.silo, problem.start.detach())
     own = own.detach().requires_grad_()

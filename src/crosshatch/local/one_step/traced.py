@@ -11,7 +11,6 @@ from torch import Tensor
 from crosshatch.local.modules import call, call_with
 from crosshatch.local.pool import run_all
 from crosshatch.local.problem import Problem
-from crosshatch.task.fusion import Head
 
 
 def descend_by_graph(
@@ -40,9 +39,9 @@ def descend_by_graph(
 
 def head_of(problem: Problem, held: Tensor | None) -> Callable[[Tensor], Tensor] | None:
     """The head under the weights held here or else as received; None for a sum."""
-    fusion = problem.task.fusion
+    head = problem.task.head
     flat = problem.head if held is None else held
-    return partial(call, fusion.module, flat) if isinstance(fusion, Head) and flat is not None else None
+    return None if head is None or flat is None else partial(call, head, flat)
 
 
 def _gradients(problem: Problem, rows: slice, kept: Tensor | None, per_row: Tensor) -> list[Tensor | None]:

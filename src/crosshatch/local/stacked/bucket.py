@@ -25,7 +25,6 @@ from crosshatch.local.stacked.convolved import Convolved, Images, as_convolved
 from crosshatch.local.stacked.gram import Gram, Growing
 from crosshatch.local.stacked.recurrent import Cell, Recurrent, as_recurrent
 from crosshatch.local.stacked.stack import Jobs, Mine, Rows, Stack, buckets
-from crosshatch.task.fusion import Head, Sum
 
 _MEMORY = 2**28  # bytes a bucket of recurrent layers, or of blocks behind convolutions, may take
 _CACHE = 2**26  # bytes a bucket of convolutions should take
@@ -42,12 +41,12 @@ class Shapes:
 
 def shapes_of(problem: Problem) -> Shapes | None:
     """The layers to stack, or None where stacking by hand is impossible."""
-    module, fusion = problem.task.blocks[problem.silo], problem.task.fusion
+    module, fused = problem.task.blocks[problem.silo], problem.task.head
     sample = tuple(problem.parts[0].x.shape[1:])
     front, block = as_recurrent(module) or as_convolved(module, sample) or (None, as_chain(module))
     if block is None:
         return None
-    head = () if isinstance(fusion, Sum) or problem.parts[0].known.derivative is not None else as_chain(fusion.module)
+    head = () if fused is None or problem.parts[0].known.derivative is not None else as_chain(fused)
     return None if head is None else Shapes(front, block, head)
 
 
@@ -197,14 +196,14 @@ class Bucket:
         assert rows.y is not None
         assert rows.rest is not None
         loss = self.problem.task.loss
-        if not isinstance(self.problem.task.fusion, Head):
-            return loss.derivative(own + rows.rest, rows.y).mul_(rows.scale)
-        beside = self.problem.beside(own, rows.rest)
-        outputs = forward(self.head_layers, self.head, beside)
+        joined = self.problem.join(own, rows.rest)
+        if self.problem.task.head is None:
+            return loss.derivative(joined, rows.y).mul_(rows.scale)
+        outputs = forward(self.head_layers, self.head, joined)
         gradient = loss.derivative(outputs[-1], rows.y).mul_(rows.scale)
         gradients, gradient = backward(self.head, self.head_layers, outputs, gradient)
         if self.trains_head:
-            descend(self.head_layers, [beside, *outputs[:-1]], gradients, eta, decay)
+            descend(self.head_layers, [joined, *outputs[:-1]], gradients, eta, decay)
         low, high = self.problem.columns
         return gradient[..., low:high].contiguous()
 

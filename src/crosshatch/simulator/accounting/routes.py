@@ -30,6 +30,7 @@ class Routes:
     traffic: Traffic
     dtype: torch.dtype
     widths: tuple[int, ...]
+    arriving: tuple[int, ...]  # at a silo's clients of the others' embeddings, numbers a sample
     head: tuple[int, int] | None
     codecs: Mapping[str, AnyCodec]
 
@@ -102,7 +103,7 @@ class Routes:
     def _answers(self) -> list[_Rows]:
         """What each silo's clients get of the others' embeddings."""
         silos = range(len(self.widths))
-        return [_Rows(self.dtype, self._width_of_others(j), self._head_to(j)) for j in silos]
+        return [_Rows(self.dtype, self.arriving[j], self._head_to(j)) for j in silos]
 
     @cached_property
     def _whole_answers(self) -> list[_Rows]:
@@ -156,10 +157,6 @@ class Routes:
         codec = self.codecs[exchange]
         total = sum(int(t) * codec.size((int(n), width), self.dtype) for n, t in zip(distinct, times, strict=True))
         return ((torch.uint8, (total,)),)
-
-    def _width_of_others(self, silo: int) -> int:
-        """Numbers a sample that reach a client: the others' sum, or all their embeddings."""
-        return self.widths[silo] if self.head is None else sum(self.widths) - self.widths[silo]
 
     def _head_from(self, silo: int) -> Specs:
         return self.block("head", self.head[0]) if self.head is not None and self.head[1] == silo else ()

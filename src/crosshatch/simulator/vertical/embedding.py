@@ -14,7 +14,6 @@ from crosshatch.local.forward import forward, forward_alike, forward_rows
 from crosshatch.local.problem import Passes
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.values import Blocks, Embeddings
-from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
 
 Outputs = tuple[tuple[Tensor, ...], Passes | None]
@@ -101,16 +100,11 @@ class Embedder:
 
     def head(self, blocks: Blocks) -> Tensor | None:
         """The head as its holder's hub has it."""
-        return self._head_in(blocks.base)
+        return self.task.head_in(blocks.base)
 
     def _clients_head(self, blocks: Blocks, batch: Batch) -> Tensor | None:
         """The head as its holder's clients got it."""
         if not (blocks.received or blocks.branches):
             return self.head(blocks)
         starts = [self.starts(blocks, batch, j) for j in range(len(blocks.base))]
-        return self._head_in([start if start.dim() == 1 else start[0] for start in starts])
-
-    def _head_in(self, blocks: Sequence[Tensor]) -> Tensor | None:
-        if not isinstance(self.task.fusion, Head):
-            return None
-        return self.task.split(self.task.fusion.holder, blocks[self.task.fusion.holder])[1]
+        return self.task.head_in([start if start.dim() == 1 else start[0] for start in starts])

@@ -29,7 +29,6 @@ from crosshatch.simulator.vertical.draws import Draws
 from crosshatch.simulator.vertical.embedding import Embedder
 from crosshatch.simulator.vertical.sharing import Sharing
 from crosshatch.simulator.vertical.values import Blocks, Embeddings, Frozen, Moved
-from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
 
 
@@ -67,9 +66,10 @@ class SimulatedFederation:
 
     @cached_property
     def routes(self) -> Routes:
-        fusion = self.task.fusion
-        head = (self.task.sent_head, fusion.holder) if isinstance(fusion, Head) else None
-        return Routes(self.traffic, self.data.silos[0].train.dtype, self.widths, head, self.coding.codecs)
+        holder = self.task.head_holder
+        head = None if holder is None else (self.task.sent_head, holder)
+        arriving = tuple(self.task.fusion.sent_width(self.widths, j) for j in self.silos)
+        return Routes(self.traffic, self.data.silos[0].train.dtype, self.widths, arriving, head, self.coding.codecs)
 
     @cached_property
     def _sharing(self) -> Sharing:
@@ -249,7 +249,7 @@ class SimulatedFederation:
             )
             problems[j] = Problem(
                 task=self.task, silo=j, parts=parts, start=start,
-                head=None if self.task.holds_head(j) else frozen.head, columns=self._sharing.columns(j),
+                head=None if self.task.holds_head(j) else frozen.head, columns=self.task.fusion.columns(self.widths, j),
                 steps=steps, step_size=step_size, first=first, pull=pull, passes=kept,
                 seed=(self.coding.seed, batch.round), numbers=batch.clients[j],
             )  # fmt: skip

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
@@ -17,7 +16,6 @@ from crosshatch.protocol.names import derivatives_channel, embeddings_channel, h
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.values import Embeddings, Frozen
-from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.task import Task
 
 
@@ -33,7 +31,7 @@ class Sharing:
     @cached_property
     def _plain(self) -> bool:
         """Whether the scores are the sum of what others get to see, the same if they are computed anew."""
-        summed = isinstance(self.task.fusion, Sum) and "share" not in self.coding.codecs
+        summed = self.task.head is None and "share" not in self.coding.codecs
         return summed and all(as_chain(block) is not None for block in self.task.blocks)
 
     def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None, use: int) -> Frozen:
@@ -47,11 +45,12 @@ class Sharing:
 
         @cache
         def rest(part: int) -> list[Tensor]:
-            return self._others([values[part] for values in arrived], silos)
+            return self.task.fusion.others([values[part] for values in arrived], silos)
 
         @cache
         def derivative(part: int) -> Tensor:
-            return self.task.loss.derivative(_sum([values[part] for values in arrived]), labels(part))
+            scores = self.task.combine([values[part] for values in arrived], None)
+            return self.task.loss.derivative(scores, labels(part))
 
         def known(silo: int) -> tuple[Known, ...]:
             shares = enumerate(batch.shares[silo])
@@ -88,13 +87,17 @@ class Sharing:
         known: dict[int, list[Known]] = {j: [Known()] * len(batch.parts) for j in receivers}
         answered = range(len(batch.parts)) if about.answered is None else [about.answered]
         for s in answered:
-            labels, rest = self._labels(batch, s), self._others([values[s] for values in reference], receivers)
+            labels = self._labels(batch, s)
+            rest = self.task.fusion.others([values[s] for values in reference], receivers)
             for j, others in zip(receivers, rest, strict=True):
                 if j == holder:
                     share = batch.shares[j][s]
                     known[j][s] = Known(y=share.sort(labels), rest=share.sort(others))
                 else:
-                    found = self._derivative(j, arrived[j][s], others, labels, around.clients_head)
+                    columns = self.task.fusion.columns(self.widths, j)
+                    found = self.task.derivative(
+                        arrived[j][s], others, labels, columns=columns, head=around.clients_head
+                    )
                     known[j][s] = Known(derivative=found)
         asking = [j for j in receivers if j != holder]
         messages = {derivatives_channel(j): [j] for j in asking}
@@ -121,11 +124,6 @@ class Sharing:
             for s, values in zip(parts, arrived, strict=True):
                 known[j][s] = Known(derivative=batch.shares[j][s].sort(values))
 
-    def columns(self, silo: int) -> tuple[int, int]:
-        """Where a silo's embedding stands among all of them."""
-        low = sum(self.widths[:silo])
-        return low, low + self.widths[silo]
-
     def _arrive(
         self,
         embeddings: Embeddings,
@@ -149,34 +147,8 @@ class Sharing:
             embeddings.seen[j] = tuple(now)
         return [embeddings.seen.get(j, values) for j, values in enumerate(embeddings.values)]
 
-    def _others(self, values: Sequence[Tensor], receivers: Sequence[int]) -> list[Tensor]:
-        """For each receiver what the other silos say: their sum, or all embeddings side by side."""
-        if isinstance(self.task.fusion, Head):
-            beside = torch.cat(list(values), dim=-1)
-            return [beside for _ in receivers]
-        # No difference of sums: what cancels would leave its rounding behind.
-        every = torch.stack(list(values))
-        rest = torch.zeros_like(every)
-        rest[1:] += every[:-1].cumsum(0)
-        rest[:-1] += every[1:].flip(0).cumsum(0).flip(0)
-        return [rest[j] for j in receivers]
-
     def _labels(self, batch: Batch, part: int) -> Tensor:
         labels = self.data.y_train
         if batch.whole:
             return labels
         return labels.index_select(0, batch.ids(part, labels.device))
-
-    def _derivative(self, silo: int, own: Tensor, rest: Tensor, labels: Tensor, head: Tensor | None) -> Tensor:
-        """Each sample's derivative of the loss with respect to this silo's embedding (n, e)."""
-        loss = self.task.loss
-        if head is None:
-            return loss.derivative(own + rest, labels)
-        low, high = self.columns(silo)
-        leaf = own.detach().requires_grad_()
-        scores = self.task.apply_head(head, torch.cat([rest[:, :low], leaf, rest[:, high:]], dim=-1))
-        return torch.autograd.grad(loss.value(scores, labels).sum(), leaf)[0]
-
-
-def _sum(values: Sequence[Tensor]) -> Tensor:
-    return values[0] + values[1] if len(values) == 2 else torch.stack(list(values)).sum(0)

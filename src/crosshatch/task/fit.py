@@ -1,0 +1,58 @@
+"""Whether blocks and heads fit the samples, the loss and each other: tried out before anything is trained."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from crosshatch.errors import ModelError
+from crosshatch.task.outputs import Promise, expect
+from crosshatch.task.probe import ROWS, first_outputs, refuse_random, try_out
+
+
+def refuse_batch_norm(place: str, module: nn.Module) -> None:
+    """Refuse running statistics."""
+    if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()):
+        raise ModelError(
+            f"{place} has BatchNorm, whose running statistics are neither averaged nor shared: use GroupNorm"
+        )
+
+
+def block_outputs(silo: str, block: nn.Module, x: Tensor) -> Tensor:
+    """A block's outputs (2, e) for the first two of its silo's samples x (n, ...), or a ModelError."""
+    place = f"block of silo '{silo}'"
+    refusal = f"{place} does not take samples of shape {tuple(x.shape[1:])}: {{reason}}"
+    out = first_outputs(Promise(place), block, x[:2], refusal)
+    if not out.requires_grad:
+        raise ModelError(
+            f"outputs of the {place} do not depend on its parameters, so it cannot learn: "
+            "take out detach() and no_grad()"
+        )
+    return out
+
+
+def check_block(silo: str, block: nn.Module, x: Tensor, width: int) -> None:
+    """Refuse a block that does more than turn samples x (n, ...) into rows; its outputs are checked from now on."""
+    promise = Promise(f"block of silo '{silo}'", width)
+    try_out(promise, block, x)
+    expect(block, promise)
+
+
+def check_head(head: nn.Module, embeddings: Tensor, scores: int) -> None:
+    """Refuse a head that does not make so many scores of embeddings (n, all e); they are checked from now on."""
+    width = embeddings.shape[1]
+    refusal = (
+        f"the head does not take {width} embedding numbers (all silos together; {{reason}}): give it {width} "
+        "inputs, change model.outputs, or let model.head build one that fits"
+    )
+    out = first_outputs(Promise("the head"), head, embeddings, refusal)
+    if out.shape[1] != scores:
+        raise ModelError(
+            f"the head returns {tuple(out.shape[1:])} scores a sample, the loss needs {scores}: give it {scores} "
+            "outputs, or let model.head build one that fits"
+        )
+    promise, draw = Promise("the head", scores), torch.Generator().manual_seed(0)
+    trial = torch.randn(ROWS, width, generator=draw).to(embeddings)
+    try_out(promise, head, trial)
+    refuse_random(promise, head, trial)
+    expect(head, promise)
