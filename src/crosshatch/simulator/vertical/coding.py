@@ -150,10 +150,5 @@ class Coding:
         return [base.of(int(client)) for client in batch.clients[sender]]
 
 
-def head_channel(to: int | None) -> str:
-    """The channel of the head, to everybody or to one silo."""
-    return "all" if to is None else f"to {to}"
-
-
 def _sorted(order: Tensor | None, ids: Ids) -> Ids:
     return ids if order is None else ids[order.cpu().numpy()]

@@ -17,12 +17,13 @@ from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.protocol.batches import BatchSource, Ids
 from crosshatch.protocol.client_weights import client_weights
 from crosshatch.protocol.contents import About
+from crosshatch.protocol.names import head_channel
 from crosshatch.simulator.accounting.routes import Behind, Routes
 from crosshatch.simulator.accounting.traffic import Traffic
 from crosshatch.simulator.vertical.averaging import coded_sums, with_idle
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.branches import Branches, BranchRoutes
-from crosshatch.simulator.vertical.coding import Coding, head_channel
+from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.draws import Draws
 from crosshatch.simulator.vertical.embedding import Embedder
 from crosshatch.simulator.vertical.sharing import Sharing
