@@ -6,9 +6,8 @@ where receivers get different messages. Random numbers come from a seed and a na
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
-
-from crosshatch.seeds import torch_seed
 
 ClientWeights = Literal["equal", "samples", "at_work"]
 """How clients count in an average: all of a silo alike, by the samples they hold, or only those at work, alike."""
@@ -16,36 +15,30 @@ CODED = ("share", "head", "derivatives", "broadcast", "average", "average_groups
 """What may have a codec, by the names in a config: the exchanges, and the head that `share` sends along."""
 
 
-def embeddings_channel(sender: int, to: int | None) -> str:
-    """Of a silo's embeddings, to everybody or to one silo."""
-    return str(sender) if to is None else f"{sender} to {to}"
+def share_channel(silo: int, to: int | None = None) -> str:
+    """The channel of a silo's embeddings, to everybody or to one silo."""
+    return str(silo) if to is None else f"{silo} to {to}"
 
 
 def head_channel(to: int | None) -> str:
-    """Of the head, to everybody or to one silo."""
+    """The channel of the head, to everybody or to one silo."""
     return "all" if to is None else f"to {to}"
 
 
-def derivatives_channel(to: int | None) -> str:
-    """Of derivatives from the labels' holder: one that serves all silos, or a silo's own."""
-    return "all" if to is None else str(to)
+def derivative_channels(asking: Sequence[int], *, each: bool) -> dict[str, Sequence[int]]:
+    """Channels of the derivatives for these silos, by name with the silos each serves: one serves all of them, or one.
+
+    >>> derivative_channels([0, 2], each=False), derivative_channels([0, 2], each=True)
+    ({'all': [0, 2]}, {'0': [0], '2': [2]})
+    """
+    return {str(j): [j] for j in asking} if each else {"all": asking}
 
 
 def block_channel(silo: int, depth: int = 0) -> str:
-    """Of a silo's block between its hub (or its branches at a depth) and the clients."""
+    """The channel of a silo's block between its hub (or its branches at a depth) and the clients."""
     return f"{silo} at depth {depth}" if depth else str(silo)
 
 
 def server_channel(silo: int, way: Literal["up", "down"], level: int) -> str:
-    """Of a silo's block between the hubs of groups and the server of a tier."""
+    """The channel of a silo's block between the hubs of groups and the server of a tier."""
     return f"{silo} {way} {level}"
-
-
-def group_seed(seed: int, group: int) -> int:
-    """From which a group draws batches and selections."""
-    return torch_seed(seed, "group", group)
-
-
-def group_codec_seed(seed: int, group: int) -> int:
-    """From which a group draws what codecs and blocks need."""
-    return torch_seed(seed, "codecs", group)

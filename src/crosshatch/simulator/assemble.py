@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
 
 import numpy as np
 import torch
@@ -17,8 +16,8 @@ from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, in_groups
 from crosshatch.protocol.batches import BatchSource, SeededBatches
+from crosshatch.protocol.members import members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.named_parties import check_parties
-from crosshatch.protocol.names import group_codec_seed, group_seed
 from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
 from crosshatch.simulator.accounting.traffic import Traffic
 from crosshatch.simulator.vertical.branches import Branches
@@ -76,14 +75,13 @@ def assemble(
         return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
     engine = replace(engine, network=in_groups(engine.network, names.tolist()))
     groups = []
-    for number, g in enumerate(names):
-        source = sources[number] if sources else SeededBatches(group_seed(seed, int(g)))
-        part = _restrict(data, np.flatnonzero(data.groups == g))
-        own = group_codec_seed(seed, int(g))
-        groups.append(_one(part, task, algorithm, engine, widths, source, suffix=f"@{g}", seed=own))
+    for number, member in enumerate(members_of(data, seed=seed)):
+        source = sources[number] if sources else SeededBatches(member.batch_seed)
+        groups.append(
+            _one(member.data, task, algorithm, engine, widths, source, suffix=member.suffix, seed=member.codec_seed)
+        )
     samples = np.array([len(group.data.y_train) for group in groups])
-    shape = data.group_shape or (len(groups),)
-    tiers = tuple(np.arange(len(groups)) // prod(shape[level:]) for level in range(len(shape)))
+    tiers = tiers_of(len(groups), data.group_shape)
     one_step = algorithm.local_steps == 1 and [tier.interval for tier in algorithm.topology.above] == [1]
     return GroupedFederation(tuple(groups), samples, tiers, one_step)
 
@@ -119,17 +117,12 @@ def _one(
         name, where = type(algorithm).__name__, suffix.replace("@", " in group ")
         check_clients(data, name, algorithm.topology, pairs=pairs, where=where)
     names = [silo.name + suffix for silo in data.silos]
-    if not (algorithm.topology.below or algorithm.topology.above):
-        single = frozenset(range(len(names)))
-    elif algorithm.topology.above:  # a hospital is one party, its devices have an edge node between them
-        single = frozenset(j for j, silo in enumerate(data.silos) if silo.clients == 1)
-    else:
-        single = frozenset()
     clients = tuple(silo.clients for silo in data.silos)
+    single = one_party_silos(algorithm.topology, clients)
     clocks = Clocks(np.zeros(len(names)))
     traffic = Traffic(names, engine.network, engine.meter, clocks, free=central, single=single, together=pairs)
     if pairs:
-        data = _pair(data)
+        data = pair(data)
     return SimulatedFederation(
         data,
         task,
@@ -143,20 +136,3 @@ def _one(
         one_client=central,
         branches=Branches(data.branches, clients) if data.branches and not central else None,
     )
-
-
-def _restrict(data: FederatedData, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FederatedData:
-    """A group's samples, its clients numbered anew."""
-    index = torch.as_tensor(rows, device=data.y_train.device)
-    silos = []
-    for silo in data.silos:
-        present, owners = np.unique(silo.owners[rows], return_inverse=True)
-        train = silo.train.index_select(0, index)
-        silos.append(replace(silo, train=train, owners=owners.astype(np.int64), clients=len(present)))
-    return replace(data, silos=tuple(silos), y_train=data.y_train.index_select(0, index), groups=None)
-
-
-def _pair(data: FederatedData) -> FederatedData:
-    """Every client of the silo with the most gets a partner in the others."""
-    most = max(data.silos, key=lambda silo: silo.clients)
-    return replace(data, silos=tuple(replace(s, owners=most.owners, clients=most.clients) for s in data.silos))

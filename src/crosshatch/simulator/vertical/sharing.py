@@ -12,7 +12,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.local.chain import as_chain
 from crosshatch.local.problem import Known
 from crosshatch.protocol.contents import About
-from crosshatch.protocol.names import derivatives_channel, embeddings_channel, head_channel
+from crosshatch.protocol.names import derivative_channels, head_channel, share_channel
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.values import Embeddings, Frozen
@@ -100,10 +100,8 @@ class Sharing:
                     )
                     known[j][s] = Known(derivative=found)
         asking = [j for j in receivers if j != holder]
-        messages = {derivatives_channel(j): [j] for j in asking}
-        if not about.each and len(receivers) > 1:
-            messages = {derivatives_channel(None): asking}  # one derivative serves them all, so it is sent once
-        for name, silos in messages.items():
+        each = about.each or len(receivers) == 1
+        for name, silos in derivative_channels(asking, each=each).items():
             self._send_back(silos, name, known, batch, holder, answered, use)
         return Frozen(lambda silo: tuple(known[silo]), around.head, embeddings.passes)
 
@@ -137,7 +135,7 @@ class Sharing:
         """Every silo's embeddings as the others get to see them, of all parts or one; the rest was seen before."""
         parts = list(range(len(batch.parts))) if part is None else [part]
         for j in senders if "share" in self.coding.codecs else ():
-            name = embeddings_channel(j, to)
+            name = share_channel(j, to)
             now = list(embeddings.seen.get(j, embeddings.values[j]))
             sent = [embeddings.values[j][s] for s in parts]
             for s, values in zip(

@@ -1,0 +1,82 @@
+"""Who belongs to what: groups with their samples and seeds, tiers of groups, silos that are one party, pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+import torch
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.protocol.batches import Ids
+from crosshatch.seeds import torch_seed
+from crosshatch.topology import Topology
+
+
+@dataclass(frozen=True)
+class Member:
+    """A whole vertical federation: its samples and clients numbered anew, and the seeds of its batches and codecs."""
+
+    data: FederatedData
+    suffix: str  # of its silos' names
+    batch_seed: int
+    codec_seed: int
+
+
+def members_of(data: FederatedData, *, seed: int) -> tuple[Member, ...]:
+    """The groups, each with seeds of its own; without groups the whole federation under the run's seed."""
+    if data.groups is None:
+        return (Member(data, "", seed, seed),)
+    return tuple(
+        Member(
+            _restrict(data, np.flatnonzero(data.groups == g)),
+            f"@{g}",
+            torch_seed(seed, "group", int(g)),
+            torch_seed(seed, "codecs", int(g)),
+        )
+        for g in np.unique(data.groups)
+    )
+
+
+def tiers_of(groups: int, shape: Sequence[int]) -> tuple[Ids, ...]:
+    """For each horizontal tier above the vertical one, outermost first, which of its members each group belongs to.
+
+    `shape` says how groups nest; empty: side by side.
+
+    >>> [tier.tolist() for tier in tiers_of(6, (2, 3))]
+    [[0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+    """
+    sizes = shape or (groups,)
+    return tuple(np.arange(groups) // prod(sizes[level:]) for level in range(len(sizes)))
+
+
+def one_party_silos(topology: Topology, clients: Sequence[int]) -> frozenset[int]:
+    """Silos whose hub and client are one party, without a link between them.
+
+    >>> sorted(one_party_silos(Topology.parse("H(4) V(2) H(2)"), (1, 5)))
+    [0]
+    """
+    if not (topology.below or topology.above):
+        return frozenset(range(len(clients)))
+    if topology.above:  # a hospital is one party, its devices have an edge node between them
+        return frozenset(j for j, count in enumerate(clients) if count == 1)
+    return frozenset()
+
+
+def pair(data: FederatedData) -> FederatedData:
+    """Every client of the silo with the most gets a partner in the others."""
+    most = max(data.silos, key=lambda silo: silo.clients)
+    return replace(data, silos=tuple(replace(s, owners=most.owners, clients=most.clients) for s in data.silos))
+
+
+def _restrict(data: FederatedData, rows: Ids) -> FederatedData:
+    """A group's samples, its clients numbered anew."""
+    index = torch.as_tensor(rows, device=data.y_train.device)
+    silos = []
+    for silo in data.silos:
+        present, owners = np.unique(silo.owners[rows], return_inverse=True)
+        train = silo.train.index_select(0, index)
+        silos.append(replace(silo, train=train, owners=owners.astype(np.int64), clients=len(present)))
+    return replace(data, silos=tuple(silos), y_train=data.y_train.index_select(0, index), groups=None)
