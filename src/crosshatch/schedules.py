@@ -109,7 +109,7 @@ def rate(step_size: Schedule | float, round: int) -> float:
 
 
 def check_step_size(step_size: Schedule | float) -> None:
-    """Refuse a plain number that is no step size; schedules check themselves."""
+    """Refuse a plain number that is not a step size; schedules check themselves."""
     if isinstance(step_size, bool) or not isinstance(step_size, int | float | Schedule):
         raise ConfigError(f"algorithm.step_size = {step_size!r}: must be a number or a schedule")
     if isinstance(step_size, int | float):

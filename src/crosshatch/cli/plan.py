@@ -155,7 +155,7 @@ def _constants(plan: Plan) -> Table:
     for name, own, batch, client in zip(
         plan.silos, known.block_lipschitz, known.batch_noise, known.client_noise, strict=True
     ):
-        spread = f"noise^2 {human_number(batch)} a batch, {human_number(client)} a client"
+        spread = f"noise^2 {human_number(batch)} per batch, {human_number(client)} per client"
         rows.append((f"L of {name}", own, f"partial derivative of the block; {spread}"))
     rows.append(("|grad F|^2", plan.gradient_squared, "at the start"))
     for name, value, meaning in rows:

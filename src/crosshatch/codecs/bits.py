@@ -24,8 +24,8 @@ def packed_size(count: int, width: int) -> int:
 def pack(numbers: npt.NDArray[np.integer], width: int) -> bytes:
     """Numbers (count,) below 2**width as `packed_size` bytes, for widths up to 56.
 
-    First the whole low bytes of every number, then the remaining high bits, eight numbers a group, the first number in
-    the lowest bits. The two planes are as short as one stream of bits, and many times faster to make.
+    First the whole low bytes of every number, then the remaining high bits, eight numbers per group, the first in the
+    lowest bits. The two planes are as short as one stream of bits, and many times faster to make.
 
     >>> pack(np.array([1, 2, 3]), 4).hex()  # 3 | 21
     '2103'

@@ -120,7 +120,7 @@ class _Setting:
         yield from self._below()
         yield from self._derivatives()
         if self._several_steps and not (self._fresh or self._whole):
-            yield "a round reuses its batch, the theorem draws one a step"
+            yield "a round reuses its batch, the theorem draws one per step"
 
     def unlike_tdcd(self) -> Iterator[str]:
         yield from self._groups()

@@ -12,7 +12,7 @@ from crosshatch.errors import ConfigError
 @final
 @dataclass(frozen=True)
 class Constants:
-    """Known or estimated; tuples have one entry a silo, in the silos' order.
+    """Known or estimated; tuples have one entry per silo, in the silos' order.
 
     `gap`: F0, the loss at the start minus a lower bound of the loss.
     `lipschitz`: L (HSGD: rho), the Lipschitz constant of the gradient.
