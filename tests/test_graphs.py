@@ -117,7 +117,7 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], complaint: str) -
 
 
 def test_a_grid_needs_rows() -> None:
-    with pytest.raises(ConfigError, match="7 agents fill no grid"):
+    with pytest.raises(ConfigError, match="7 agents do not fill a grid"):
         Graph("grid").build(tuple("abcdefg"))
 
 

@@ -92,7 +92,7 @@ def _grid(count: int) -> nx.Graph:
     rows = next(rows for rows in range(isqrt(count), 0, -1) if count % rows == 0)
     if rows == 1 and count > 3:
         raise ConfigError(
-            f"algorithm.graph.kind = 'grid': {count} agents fill no grid of two rows or more: "
+            f"algorithm.graph.kind = 'grid': {count} agents do not fill a grid of two rows or more: "
             "use 'path' or another number of silos"
         )
     return nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, count // rows), ordering="sorted")

@@ -88,7 +88,7 @@ class Adaptive:
             raise ConfigError(f"an adaptive schedule needs a positive, finite rho, got {self.rho!r}")
         if not (math.isfinite(self.delta_squared) and self.delta_squared >= 0):
             raise ConfigError(
-                f"an adaptive schedule needs a finite delta_squared from 0 on, got {self.delta_squared!r}"
+                f"an adaptive schedule needs a finite delta_squared of at least 0, got {self.delta_squared!r}"
             )
         _require_rounds("an adaptive schedule", self.every)
 

@@ -125,7 +125,7 @@ def _print(plan: Plan, console: Console) -> None:
     console.print(_bounds(plan))
     for judged in plan.judgements:
         if not judged.applies:
-            _say(console, f"{judged.theorem.name} is not about this setting: {'; '.join(judged.theorem.differs)}")
+            _say(console, f"{judged.theorem.name} does not cover this setting: {'; '.join(judged.theorem.differs)}")
     for table in (_strategies(plan), _forecast(plan)):
         _say(console, "")
         console.print(table)

@@ -117,7 +117,7 @@ def unpack_positions(data: memoryview, n: int, k: int) -> Positions:
     if bits:
         ones = np.flatnonzero(np.unpackbits(np.frombuffer(data[split:], np.uint8), count=bits, bitorder="little"))
         if len(ones) != k:
-            raise DataError(f"message marks {len(ones)} of {n} positions where {k} are due: damaged or not ours")
+            raise DataError(f"message marks {len(ones)} of {n} positions where {k} are expected: damaged or not ours")
         positions = (ones - np.arange(k)) << low if low else ones
     if low:
         positions = positions | unpack(data[:split], k, low).astype(np.int64)

@@ -115,7 +115,7 @@ def _value(name: str, node: ast.expr, text: str) -> object:
             return {"true": True, "false": False}.get(word, word)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return -number
-    raise ConfigError(f"cannot read {ast.unparse(node)!r} in the codec {text!r}: a number or a word is due")
+    raise ConfigError(f"cannot read {ast.unparse(node)!r} in the codec {text!r}: expected a number or a word")
 
 
 def _chain(parts: list[AnyCodec]) -> AnyCodec:

@@ -90,13 +90,15 @@ def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | N
     columns = _names(arrays, "feature_names", x.shape[-1], path) if kind != "image" else ()
     groups = tuple(arrays["feature_group"].astype(str).tolist()) if "feature_group" in arrays and columns else ()
     if groups and len(groups) != len(columns):
-        raise DataError(f"{path}: feature_group names {len(groups)} columns of {len(columns)}: one each is needed")
+        raise DataError(f"{path}: feature_group names {len(groups)} columns of {len(columns)}: name every one")
     train = _samples(arrays, suffix, x, kind, columns, path)
     test = None
     if suffix and ("x_test" in arrays or "jpeg_test" in arrays):
         x_test = _pixels_or_numbers(arrays, "_test", path)
         if x_test.shape[1:] != x.shape[1:]:
-            raise DataError(f"{path}: x_train is {x.shape} but x_test {x_test.shape}: all but the first must agree")
+            raise DataError(
+                f"{path}: x_train is {x.shape} but x_test {x_test.shape}: all but the first number must agree"
+            )
         test = _samples(arrays, "_test", x_test, kind, columns, path)
     left = len(arrays["y_val"]) if "y_val" in arrays else 0
     notes = (f"{left} validation samples of {name} are not used",) if left else ()
@@ -170,7 +172,7 @@ def _names(arrays: Mapping[str, Array], key: str, count: int, path: Path) -> tup
         return tuple(f"x{i}" for i in range(count))
     names = tuple(arrays[key].astype(str).tolist())
     if len(names) != count or len(set(names)) != count:
-        raise DataError(f"{path}: {key} has {len(set(names))} different names for {count} columns: one each is needed")
+        raise DataError(f"{path}: {key} has {len(set(names))} different names for {count} columns: each needs its own")
     return names
 
 

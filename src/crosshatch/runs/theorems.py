@@ -32,7 +32,7 @@ from crosshatch.theory.constants import Constants
 @final
 @dataclass(frozen=True)
 class Theorem:
-    """One theorem: its step-size limit, its bound at a step size up to that, and why it is not about this setting.
+    """One theorem: its step-size limit, its bound at a step size up to that, and why it does not cover this setting.
 
     `differs` is empty where it is. The bound is then a theorem's; otherwise it is that of the nearest setting it has.
     """

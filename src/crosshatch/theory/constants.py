@@ -38,7 +38,7 @@ class Constants:
         _check("theory.gap", (self.gap,), "the lower bound of the loss is above the loss at the start: lower it")
         _check("theory.noise", self.batch_noise + self.client_noise, "a mean square is at least 0")
         smooth = (self.lipschitz, self.local_lipschitz, *self.block_lipschitz)
-        _check("theory.lipschitz", smooth, "give Lipschitz constants of the gradient from 0 on")
+        _check("theory.lipschitz", smooth, "give Lipschitz constants of the gradient that are at least 0")
         if self.lipschitz == 0:
             raise ConfigError("theory.lipschitz = 0: the loss is flat at the start, start from other weights")
 
