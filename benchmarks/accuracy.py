@@ -195,7 +195,7 @@ def spread(found: Sequence[Outcome]) -> str:
     return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.4f}"
 
 
-HEAD = "set | model | algorithm | Q | clients a silo | step size | best rounds | test | central's test | loss"
+HEAD = "set | model | algorithm | Q | clients per silo | step size | best rounds | test | central's test | loss"
 
 
 def shorten(plan: Plan) -> Plan:

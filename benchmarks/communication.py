@@ -178,7 +178,7 @@ def tune(race: Race, held: Sequence[Held], method: Method, q: int, *, threads: i
 
 
 HEAD = (
-    "set | target | algorithm | Q | clients a silo | step size | rounds (seeds) | mean | of FedSGD's "
+    "set | target | algorithm | Q | clients per silo | step size | rounds (seeds) | mean | of FedSGD's "
     "| MB | simulated time"
 )
 

@@ -79,7 +79,7 @@ def test_an_edge_list_takes_names_and_numbers(tmp_path: Path) -> None:
     [
         ("a b\nb x", r"edges.txt:2: edge to an unknown agent 'x'.*The agents are a, b, c, or 0 to 2"),
         ("a 9", r"edges.txt:1: edge to an unknown agent '9'"),
-        ("a", r"edges.txt:1: 'a' is no edge: write two agents a line"),
+        ("a", r"edges.txt:1: 'a' is not an edge: write two agents per line"),
     ],
 )
 def test_a_bad_edge_list_is_refused(text: str, complaint: str, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_an_absent_edge_list_is_refused(tmp_path: Path) -> None:
 
 def test_an_edge_list_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "edges.bin").write_bytes(bytes(range(256)))
-    with pytest.raises(ConfigError, match=r"edges.bin' is no text: give an edge list, two agents a line"):
+    with pytest.raises(ConfigError, match=r"edges.bin' is not a text file: give an edge list, two agents per line"):
         Graph("file", file=str(tmp_path / "edges.bin")).build(NAMES)
 
 
@@ -117,7 +117,7 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], complaint: str) -
 
 
 def test_a_grid_needs_rows() -> None:
-    with pytest.raises(ConfigError, match="7 agents fill no grid"):
+    with pytest.raises(ConfigError, match="7 agents do not fill a grid"):
         Graph("grid").build(tuple("abcdefg"))
 
 

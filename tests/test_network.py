@@ -77,7 +77,7 @@ def test_impossible_networks_are_refused() -> None:
         ConstantNetwork(t_comp=float("nan"))
     with pytest.raises(ConfigError, match=r"t_comp = 1e\+300: must be at most 1e\+12"):
         ConstantNetwork(t_comp=1e300)
-    with pytest.raises(ConfigError, match=r"'a' down = 1e-200: must be at least 1e-12 megabits a second"):
+    with pytest.raises(ConfigError, match=r"'a' down = 1e-200: must be at least 1e-12 megabits per second"):
         BandwidthNetwork(parties={"a": Link(down=1e-200)})
     with pytest.raises(ConfigError, match="a/1 = -2"):
         ConstantNetwork(slow={"a/1": -2})

@@ -26,7 +26,7 @@ class Graph:
     """Table [algorithm.graph]: who may send to whom.
 
     `p`: of each edge of "erdos_renyi". `ratio`: of the complete graph's edges in "connectivity", a random connected
-    graph (the connectivity ratio of Shi et al., 2014). `file`: an edge list, two agents (names or numbers) a line.
+    graph (the connectivity ratio of Shi et al., 2014). `file`: an edge list, two agents (names or numbers) per line.
     `seed` draws the random kinds; left out, the run's seed does. "empty" has no edges: all traffic goes by the server.
 
     >>> sorted(Graph("path").build(("a", "b", "c")).edges)
@@ -92,7 +92,7 @@ def _grid(count: int) -> nx.Graph:
     rows = next(rows for rows in range(isqrt(count), 0, -1) if count % rows == 0)
     if rows == 1 and count > 3:
         raise ConfigError(
-            f"algorithm.graph.kind = 'grid': {count} agents fill no grid of two rows or more: "
+            f"algorithm.graph.kind = 'grid': {count} agents do not fill a grid of two rows or more: "
             "use 'path' or another number of silos"
         )
     return nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, count // rows), ordering="sorted")
@@ -116,14 +116,14 @@ def _connectivity(count: int, ratio: float, seed: int) -> nx.Graph:
 
 
 def _read(path: Path, agents: Sequence[str]) -> nx.Graph:
-    """Two agents a line, by name or number; `#` starts a comment."""
+    """Two agents per line, by name or number; `#` starts a comment."""
     place = f"algorithm.graph.file = '{path}'"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise ConfigError(f"{place} cannot be read ({error.strerror}): check the path") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{place} is no text: give an edge list, two agents a line") from None
+        raise ConfigError(f"{place} is not a text file: give an edge list, two agents per line") from None
     numbers = {str(i): i for i in range(len(agents))} | {name: i for i, name in enumerate(agents)}
     graph = nx.empty_graph(len(agents))
     for number, line in enumerate(lines, start=1):
@@ -131,7 +131,7 @@ def _read(path: Path, agents: Sequence[str]) -> nx.Graph:
         if not ends:
             continue
         if len(ends) != 2:
-            raise ConfigError(f"{path}:{number}: '{line.strip()}' is no edge: write two agents a line")
+            raise ConfigError(f"{path}:{number}: '{line.strip()}' is not an edge: write two agents per line")
         for end in ends:
             if end not in numbers:
                 close = get_close_matches(end, agents, n=1)

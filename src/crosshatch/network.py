@@ -38,7 +38,7 @@ class Network(Protocol):
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
     ) -> Seconds:
-        """Seconds each message takes; `sizes` in bytes, one message a client (`clients` None: the hub itself)."""
+        """Seconds each message takes; `sizes` in bytes, one message per client (`clients` None: the hub itself)."""
         ...
 
     def local_step(self, silo: str, clients: Clients) -> Seconds:
@@ -79,7 +79,7 @@ class ConstantNetwork:
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
     ) -> Seconds:
-        """Half a round trip a message, a whole one for a mutual exchange."""
+        """Half a round trip per message, a whole one for a mutual exchange."""
         del link
         base = self.t_comm if direction == "across" else self.t_comm / 2
         return base * _factors(self.slow, silo, clients, len(sizes)) if self.slow else _same(len(sizes), base)
@@ -92,7 +92,7 @@ class ConstantNetwork:
 
 @dataclass(frozen=True)
 class Link:
-    """Latency in seconds, bandwidth in megabits a second: `up` for what the lower party sends, `down` for the rest.
+    """Latency in seconds, bandwidth in megabits per second: `up` for what the lower party sends, `down` for the rest.
 
     >>> Link(latency=0.05, up=14.0, down=110.0).down
     110.0
@@ -151,7 +151,7 @@ class BandwidthNetwork:
         return seconds
 
     def local_step(self, silo: str, clients: Clients) -> Seconds:
-        """The given time a step, times a party's factor."""
+        """The given time per step, times a party's factor."""
         count = 1 if clients is None else len(clients)
         return np.full(count, self.step_seconds) * _factors(self.slow, silo, clients, count)
 
@@ -206,7 +206,7 @@ def _check_positive(place: str, value: float, *, zero: bool = False) -> None:
     if zero and value > _LARGEST:
         raise ConfigError(f"{place} = {value}: must be at most {_LARGEST:g}")
     if not zero and value < 1 / _LARGEST:
-        raise ConfigError(f"{place} = {value}: must be at least {1 / _LARGEST:g} megabits a second")
+        raise ConfigError(f"{place} = {value}: must be at least {1 / _LARGEST:g} megabits per second")
 
 
 def _check_names(place: str, table: Mapping[str, object]) -> None:

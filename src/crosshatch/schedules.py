@@ -88,7 +88,7 @@ class Adaptive:
             raise ConfigError(f"an adaptive schedule needs a positive, finite rho, got {self.rho!r}")
         if not (math.isfinite(self.delta_squared) and self.delta_squared >= 0):
             raise ConfigError(
-                f"an adaptive schedule needs a finite delta_squared from 0 on, got {self.delta_squared!r}"
+                f"an adaptive schedule needs a finite delta_squared of at least 0, got {self.delta_squared!r}"
             )
         _require_rounds("an adaptive schedule", self.every)
 
@@ -109,7 +109,7 @@ def rate(step_size: Schedule | float, round: int) -> float:
 
 
 def check_step_size(step_size: Schedule | float) -> None:
-    """Refuse a plain number that is no step size; schedules check themselves."""
+    """Refuse a plain number that is not a step size; schedules check themselves."""
     if isinstance(step_size, bool) or not isinstance(step_size, int | float | Schedule):
         raise ConfigError(f"algorithm.step_size = {step_size!r}: must be a number or a schedule")
     if isinstance(step_size, int | float):

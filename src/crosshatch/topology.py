@@ -46,7 +46,7 @@ class Topology:
         for outer, inner in zip(self.tiers, self.tiers[1:], strict=False):
             if outer.interval % inner.interval:
                 raise ConfigError(
-                    f"algorithm.tiers = '{self}': interval {outer.interval} is no multiple of {inner.interval} "
+                    f"algorithm.tiers = '{self}': interval {outer.interval} is not a multiple of {inner.interval} "
                     f"in the tier below it: write '{self._nested()}'"
                 )
 

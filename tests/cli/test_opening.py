@@ -37,13 +37,13 @@ def test_clients_are_counted_in_a_group(federation: dict[str, Any], words: str) 
     assert parties(prepared.simulator.data) == words
     first, second, *_ = opening(prepared, Path("runs/r"))
     assert first.endswith(f" on {words}, into runs/r")
-    assert second == "constant network: 10 s a round trip, 1 s a local step"
+    assert second == "constant network: 10 s per round trip, 1 s per local step"
 
 
 def test_networks_in_words() -> None:
     links = {"client-hub": Link(0.05, 14, 110), "hub-hub": Link(0.02, 1000, 1000), "group-server": Link(latency=1)}
     assert describe_network(BandwidthNetwork(links, 0.002, slow={"lab/1": 3.0})) == (
         "bandwidth network: client-hub 50 ms, 14 Mbit/s up, 110 Mbit/s down; hub-hub 20 ms, 1000 Mbit/s each way; "
-        "group-server 1 s; 2 ms a local step; 1 party differs"
+        "group-server 1 s; 2 ms per local step; 1 party differs"
     )
     assert describe_network(ConstantNetwork(1, 0, slow={"lab": 2.0, "lab/1": 3.0})).endswith("; 2 parties differ")

@@ -83,7 +83,7 @@ def test_parts_names_groups_ids_and_what_accompanies(tmp_path: Path) -> None:
         ({"x": np.zeros((10, 2)), "y": Y, "feature_group": np.array(["a"])}, "names 1 columns of 2"),
         (
             {"x_train": np.zeros((10, 2)), "y_train": Y, "x_test": np.zeros((10, 3)), "y_test": Y},
-            "all but the first must agree",
+            "all but the first number must agree",
         ),
         ({"x": np.zeros((10, 2)), "y": np.array([None] * 10)}, "not a readable npz archive: Object arrays"),
     ],

@@ -210,7 +210,7 @@ def test_hospitals_and_one_device_a_patient() -> None:
 @pytest.mark.parametrize(
     ("federation", "message"),
     [
-        ({"labels": "nobody"}, "federation.labels = 'nobody' is no silo: use 'shared' or one of silo1, silo2"),
+        ({"labels": "nobody"}, "federation.labels = 'nobody' is not a silo: use 'shared' or one of silo1, silo2"),
         ({"silos": 0}, "federation.silos = 0"),
         ({"silos": ()}, "at least one silo"),
         ({"silos": 7}, "7 silos for 6 columns"),

@@ -70,9 +70,9 @@ def test_an_archive_goes_before_text(gisette: tuple[Array, Array, Path]) -> None
         ("gisette_train.labels", None, r"no file .*gisette_train.labels beside gisette_train.data"),
         ("gisette_valid.labels", None, r"no file .*gisette_valid.labels beside gisette_valid.data"),
         ("gisette_train.labels", "1\n-1\n", r"has 2 labels for the 10 samples of gisette_train.data"),
-        ("gisette_train.data", "1 2 3\n4 5\n", r"gisette_train.data is no text file of numbers"),
-        ("gisette_train.data", "1:5 7:3\n", r"gisette_train.data is no text file of numbers"),
-        ("gisette_train.data", "", r"gisette_train.data is no text file of numbers"),
+        ("gisette_train.data", "1 2 3\n4 5\n", r"gisette_train.data is not a text file of numbers"),
+        ("gisette_train.data", "1:5 7:3\n", r"gisette_train.data is not a text file of numbers"),
+        ("gisette_train.data", "", r"gisette_train.data is not a text file of numbers"),
     ],
 )
 def test_files_that_do_not_fit(gisette: tuple[Array, Array, Path], file: str, text: str | None, complaint: str) -> None:

@@ -28,7 +28,7 @@ def divided(
         ({"owners": (0, 1, 1)}, "3 owners for 4 labels"),
         ({"rows": 5}, "5 training samples for 4 labels"),
         ({"test": 3}, "3 test samples for 2 labels"),
-        ({"label_silo": "shop"}, "label_silo = 'shop' is no silo: the silos are bank"),
+        ({"label_silo": "shop"}, "label_silo = 'shop' is not a silo: the silos are bank"),
         ({"groups": np.zeros(3, dtype=np.int64)}, "groups has 3 entries for 4 training samples"),
     ],
 )

@@ -119,5 +119,7 @@ def test_labels_in_another_silos_file(tmp_path: Path) -> None:
     write(tmp_path, list(range(20)), list(range(20)))
     with pytest.raises(CrosshatchError, match=r"federation.labels = 'shop', but label 'y' is in .*bank.csv"):
         build(DATA, FederationSettings(silos=(BANK, SHOP), labels="shop"), base=tmp_path, seed=0)
-    with pytest.raises(CrosshatchError, match=r"federation.labels = 'x' is no silo: use 'shared' or one of bank, shop"):
+    with pytest.raises(
+        CrosshatchError, match=r"federation.labels = 'x' is not a silo: use 'shared' or one of bank, shop"
+    ):
         build(DATA, FederationSettings(silos=(BANK, SHOP), labels="x"), base=tmp_path, seed=0)

@@ -122,7 +122,7 @@ def with_column(name: str, values: Callable[[int], object]) -> Rows:
         (people(), {"clip": 0.0}, "data.clip = 0.0"),
         (people(), {"name": "wine"}, "either a name"),
         (people(), {"path": None}, "either a name"),
-        (people(), {"path": None, "name": "wine"}, "data.id is for own files"),
+        (people(), {"path": None, "name": "wine"}, "data.id is for your own files"),
     ],
 )
 def test_mistakes_are_one_line_with_a_remedy(
@@ -208,5 +208,5 @@ def test_a_negative_split_seed() -> None:
 
 
 def test_settings_for_known_sets_only(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"data.label is for own files"):
+    with pytest.raises(ConfigError, match=r"data.label is for your own files"):
         load_dataset(DataSettings(name="wine", label="y"), base=tmp_path)

@@ -149,7 +149,7 @@ def _one_class(rows: list[list[str]]) -> None:
 
 
 BY_TABLE: dict[str, tuple[Change, tuple[str, ...]]] = {
-    "duplicate ids": (_duplicate_id, ("people.csv", "id '1'", "keep one row an id")),
+    "duplicate ids": (_duplicate_id, ("people.csv", "id '1'", "keep one row per id")),
     "NaN in features": (_cell("NaN"), ("x2",)),
     "nothing in features": (_cell(""), ("x2", "impute")),
     "infinity in features": (_cell("inf"), ("x2",)),

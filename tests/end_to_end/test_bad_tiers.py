@@ -58,10 +58,10 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "P = 0": (("algorithm.global_steps=0",), ("algorithm.global_steps = 0", "for example 2")),
     "an interval no multiple of the next": (
         (*TIERED, "algorithm.tiers=H(5) V(2) H(2)"),
-        ("algorithm.tiers", "interval 5 is no multiple of 2", "write 'H(4) V(2) H(2)'"),
+        ("algorithm.tiers", "interval 5 is not a multiple of 2", "write 'H(4) V(2) H(2)'"),
     ),
     "several intervals that do not nest": (
-        (*TIERED, "algorithm.tiers=V(20) H(7) H(5)"), ("20 is no multiple of 7", "write 'V(20) H(5) H(5)'")),
+        (*TIERED, "algorithm.tiers=V(20) H(7) H(5)"), ("20 is not a multiple of 7", "write 'V(20) H(5) H(5)'")),
     "a tier without branches": (
         (*TIERED, "algorithm.tiers=H(4) V(4) H(2) H(1)"), ("takes 1 tier of branches", "give 1 number above 1")),
     "fraction 0": (("algorithm.fraction=0",), ("algorithm.fraction = 0", "above 0 and at most 1")),
@@ -76,7 +76,7 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a share of 0": (("codecs.share=topk(0)",), ("codecs.share", "above 0 and at most 1")),
     "one level": (("codecs.share=quantise(1)",), ("codecs.share", "from 2 to")),
     "unknown codec": (("codecs.share=topp(0.1)",), ("codecs.share", "unknown codec 'topp'", "did you mean 'topk'?")),
-    "no codec at all": (("codecs.share=3",), ("codecs.share", "a text such as")),
+    "no codec at all": (("codecs.share=3",), ("codecs.share", "a string such as")),
     "unknown exchange": (("codecs.shar=half",), ("codecs.shar is unknown", "did you mean 'share'?")),
     "an exchange this run has not": (
         ("federation.labels=shared", "codecs.derivatives=half"),

@@ -210,7 +210,7 @@ def test_without_noise_there_is_no_interval() -> None:
     ("changes", "words"),
     [
         ({"rho": 0.0}, "positive, finite rho"),
-        ({"delta_squared": -1.0}, "delta_squared from 0 on"),
+        ({"delta_squared": -1.0}, "delta_squared of at least 0"),
         ({"every": 0}, "every >= 1"),
         ({"every": None}, "every >= 1"),
         ({"rho": "large"}, "a number"),

@@ -123,9 +123,9 @@ rounds = 1
         ("model.l2=-1", "l2 = -1"),
         ("model.blocks.a.blok=mlp", "unknown key model.blocks.a.blok: did you mean 'block'?"),
         ("federation.silos.1.client=3", "unknown key federation.silos[1].client: did you mean 'clients'?"),
-        ("federation.silos.7.clients=3", "'7' is no entry of a list of 2"),
+        ("federation.silos.7.clients=3", "'7' is not an entry of a list of 2"),
         ("federation.clients=many", "federation.clients = 'many': expected a whole number or 'each'"),
-        ("data.name=3", "data.name = 3: expected text"),
+        ("data.name=3", "data.name = 3: expected a string"),
         ("data.name.x=3", "is 'breast_cancer', not a table"),
         ("data.name.x.y=3", "not a table"),
         ("rounds=3", "write section.key=value"),
@@ -184,5 +184,5 @@ def test_file_is_no_toml(tmp_path: Path) -> None:
 def test_file_is_no_text(tmp_path: Path) -> None:
     for content in (b"\xff\xfe\x00", b"\x7fELF\x00\x01"):
         (tmp_path / "bad.toml").write_bytes(content)
-        with pytest.raises(ConfigError, match=r"bad.toml is no text: a config is a TOML file"):
+        with pytest.raises(ConfigError, match=r"bad.toml is not a text file: a config is a TOML file"):
             read_config(tmp_path / "bad.toml")

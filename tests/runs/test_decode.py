@@ -68,7 +68,7 @@ def test_everything_at_once() -> None:
         ({"count": 1, "inner": 4}, "s.inner = 4: expected a table of settings"),
         ({"count": 1, "inner": {"nam": "x"}}, "unknown key s.inner.nam: did you mean 'name'?"),
         ({"count": 1, "several": "no"}, "s.several = 'no': expected a list of tables or a whole number"),
-        ({"count": 1, "several": [{"name": "a"}, {"name": 1}]}, "s.several[1].name = 1: expected text"),
+        ({"count": 1, "several": [{"name": "a"}, {"name": 1}]}, "s.several[1].name = 1: expected a string"),
         ({"count": 1, "several": [3]}, "s.several[0] = 3: expected a table of settings"),
         ({"count": 1, "named": {"w": {"siz": 1}}}, "unknown key s.named.w.siz: did you mean 'sizes'?"),
         ({"count": 1, "extras": {"a": {"size": "x"}}}, "s.extras.a.size = 'x': expected a whole number"),

@@ -160,7 +160,7 @@ def test_four_tiers() -> None:
     plan = make_plan(config)
     assert (plan.global_steps, plan.local_steps) == (8, 2)
     assert not any(judged.applies for judged in plan.judgements)
-    assert "no theorem is about this setting" in " ".join(plan.warnings)
+    assert "no theorem covers this setting" in " ".join(plan.warnings)
 
 
 Command = Callable[..., tuple[int, str, str]]

@@ -300,7 +300,7 @@ def test_an_existing_folder_is_refused(make_config: MakeConfig, out: Path) -> No
     (out / "precious").write_text("x")
     with pytest.raises(RunError, match=r"exists and is not empty: choose another --out, or --resume"):
         train(make_config(), out=out)
-    with pytest.raises(RunError, match="is no run directory"):
+    with pytest.raises(RunError, match="is not a run directory"):
         train(make_config(), out=out, resume=True)
     with pytest.raises(RunError, match="is a file"):
         train(make_config(), out=out / "precious")

@@ -1,1 +1,1 @@
-"""One method a file, each a short text over the exchanges."""
+"""One method per file, each a short class written against the exchanges."""

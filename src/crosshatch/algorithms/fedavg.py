@@ -21,7 +21,7 @@ class FedAvg:
     """Federated averaging inside one silo: `H(Q)`.
 
     `weights`: "samples" weighs clients by the samples they hold (FedAvg), "equal" does not (local SGD). `batches`: one
-    set of samples a round, or a fresh one each step.
+    set of samples per round, or a fresh one each step.
 
     >>> str(FedAvg(local_steps=10).topology)
     'H(10)'

@@ -1,4 +1,4 @@
-"""FedBCD: several local steps a party on frozen outputs of the others, in parallel or in turn, optionally proximal.
+"""FedBCD: several local steps per party on frozen outputs of the others, in parallel or in turn, optionally proximal.
 
 Liu et al., arXiv:1912.11187, Algorithms 2 and 3, equation (15).
 theta_k: block   H_-k: frozen   Q: local_steps   eta: step_size   S: batch   mu: proximal
@@ -18,7 +18,7 @@ from crosshatch.topology import Tier, Topology
 
 @dataclass(frozen=True)
 class FedBCD:
-    """Federated block coordinate descent: `V(Q)`, one client a silo.
+    """Federated block coordinate descent: `V(Q)`, one client per silo.
 
     With labels held by one silo the others take all their Q steps with the derivative it computed at the round's start.
 

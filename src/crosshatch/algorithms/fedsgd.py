@@ -16,7 +16,7 @@ from crosshatch.topology import Tier, Topology
 
 @dataclass(frozen=True)
 class FedSGD:
-    """Vertical stochastic gradient descent: `V(1)`, one client a silo.
+    """Vertical stochastic gradient descent: `V(1)`, one client per silo.
 
     >>> str(FedSGD(batch_size=64).topology)
     'V(1)'

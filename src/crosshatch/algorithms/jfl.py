@@ -17,7 +17,7 @@ from crosshatch.topology import Tier, Topology
 
 @dataclass(frozen=True)
 class JFL:
-    """Joint federated learning: `H(Q) V(Q)`, one pair a device; Q = 1 in the paper.
+    """Joint federated learning: `H(Q) V(Q)`, one pair per device; Q = 1 in the paper.
 
     >>> str(JFL().topology)
     'H(1) V(1)'

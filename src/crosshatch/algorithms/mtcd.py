@@ -62,7 +62,7 @@ class STCD:
 class MTCD:
     """Multi-token coordinate descent: several tokens, averaged at a server every S hops (Algorithm 2).
 
-    S = 0 (`hops_between_averages`) is no server: independent runs of STCD, whose average is the model. `meeting`
+    S = 0 (`hops_between_averages`) means no server: independent runs of STCD, whose average is the model. `meeting`
     "average" makes tokens one that are at an agent together, which needs no server. The client-server limit is the
     graph "empty" with `stay`, as many tokens as agents and `start` "each".
 

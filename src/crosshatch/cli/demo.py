@@ -23,8 +23,8 @@ TARGET = "accuracy=0.95"
 OPENING = """\
 Handwritten digits; one silo has the left half of every image, one the right.
   central         all in one place: the yardstick
-  fedsgd, fedbcd  a silo is one party; fedbcd takes 10 local steps a round
-  tdcd-q1, tdcd   a silo is 10 clients; tdcd takes 10 local steps a round
+  fedsgd, fedbcd  a silo is one party; fedbcd takes 10 local steps per round
+  tdcd-q1, tdcd   a silo is 10 clients; tdcd takes 10 local steps per round
 """
 
 
@@ -55,7 +55,7 @@ def run_demo(out: Path | None) -> None:
 
 
 def demo_configs() -> dict[str, dict[str, Any]]:
-    """The tables of the demo's configs by name; they differ in the algorithm and in the clients a silo."""
+    """The tables of the demo's configs by name; they differ in the algorithm and in the clients per silo."""
     chosen: dict[str, tuple[dict[str, Any], int]] = {
         "central": ({"name": "central"}, 1),
         "fedsgd": ({"name": "fedsgd"}, 1),

@@ -34,15 +34,15 @@ def describe_network(network: ConstantNetwork | BandwidthNetwork) -> str:
     """The network model in a line.
 
     >>> describe_network(ConstantNetwork())
-    'constant network: 10 s a round trip, 1 s a local step'
+    'constant network: 10 s per round trip, 1 s per local step'
     >>> describe_network(BandwidthNetwork({"client-hub": Link(0.05, 14.0, 110.0)}, step_seconds=0.002))
-    'bandwidth network: client-hub 50 ms, 14 Mbit/s up, 110 Mbit/s down; 2 ms a local step'
+    'bandwidth network: client-hub 50 ms, 14 Mbit/s up, 110 Mbit/s down; 2 ms per local step'
     """
     if isinstance(network, ConstantNetwork):
-        parts = [f"{human_seconds(network.t_comm)} a round trip, {human_seconds(network.t_comp)} a local step"]
+        parts = [f"{human_seconds(network.t_comm)} per round trip, {human_seconds(network.t_comp)} per local step"]
     else:
         parts = [_link(kind, link) for kind, link in network.links.items()]
-        parts.append(f"{human_seconds(network.step_seconds)} a local step")
+        parts.append(f"{human_seconds(network.step_seconds)} per local step")
     if network.named:
         count = len(network.named)
         parts.append("1 party differs" if count == 1 else f"{count} parties differ")

@@ -125,7 +125,7 @@ def _print(plan: Plan, console: Console) -> None:
     console.print(_bounds(plan))
     for judged in plan.judgements:
         if not judged.applies:
-            _say(console, f"{judged.theorem.name} is not about this setting: {'; '.join(judged.theorem.differs)}")
+            _say(console, f"{judged.theorem.name} does not cover this setting: {'; '.join(judged.theorem.differs)}")
     for table in (_strategies(plan), _forecast(plan)):
         _say(console, "")
         console.print(table)
@@ -155,7 +155,7 @@ def _constants(plan: Plan) -> Table:
     for name, own, batch, client in zip(
         plan.silos, known.block_lipschitz, known.batch_noise, known.client_noise, strict=True
     ):
-        spread = f"noise^2 {human_number(batch)} a batch, {human_number(client)} a client"
+        spread = f"noise^2 {human_number(batch)} per batch, {human_number(client)} per client"
         rows.append((f"L of {name}", own, f"partial derivative of the block; {spread}"))
     rows.append(("|grad F|^2", plan.gradient_squared, "at the start"))
     for name, value, meaning in rows:

@@ -23,7 +23,7 @@ WIDE = 110  # columns of a terminal that take a bar with all figures
 
 
 class Lines:
-    """One plain line an evaluation."""
+    """One plain line per evaluation."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

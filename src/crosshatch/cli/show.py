@@ -36,7 +36,7 @@ def make_report(paths: Sequence[Path], out: Path | None, targets: Sequence[str])
 
 
 def show_datasets(folder: Path | None) -> None:
-    """One table row a data set, and below it how to get those which are absent."""
+    """One table row per data set, and below it how to get those which are absent."""
     from crosshatch.data.catalogue import rows  # late: the other two commands do without it
 
     if folder is not None and not folder.is_dir():

@@ -24,8 +24,8 @@ def packed_size(count: int, width: int) -> int:
 def pack(numbers: npt.NDArray[np.integer], width: int) -> bytes:
     """Numbers (count,) below 2**width as `packed_size` bytes, for widths up to 56.
 
-    First the whole low bytes of every number, then the remaining high bits, eight numbers a group, the first number in
-    the lowest bits. The two planes are as short as one stream of bits, and many times faster to make.
+    First the whole low bytes of every number, then the remaining high bits, eight numbers per group, the first in the
+    lowest bits. The two planes are as short as one stream of bits, and many times faster to make.
 
     >>> pack(np.array([1, 2, 3]), 4).hex()  # 3 | 21
     '2103'
@@ -117,7 +117,7 @@ def unpack_positions(data: memoryview, n: int, k: int) -> Positions:
     if bits:
         ones = np.flatnonzero(np.unpackbits(np.frombuffer(data[split:], np.uint8), count=bits, bitorder="little"))
         if len(ones) != k:
-            raise DataError(f"message marks {len(ones)} of {n} positions where {k} are due: damaged or not ours")
+            raise DataError(f"message marks {len(ones)} of {n} positions where {k} are expected: damaged or not ours")
         positions = (ones - np.arange(k)) << low if low else ones
     if low:
         positions = positions | unpack(data[:split], k, low).astype(np.int64)

@@ -33,7 +33,7 @@ class Chain(Codec):
                 raise ConfigError(f"a chain holds single codecs, not {part}: join chains, put error feedback around it")
         for part in parts[:-1]:
             if isinstance(part, Quantise):
-                raise ConfigError(f"{part} must come last in a chain: it leaves levels, no numbers to encode")
+                raise ConfigError(f"{part} must come last in a chain: it leaves levels, not numbers to encode")
         object.__setattr__(self, "parts", parts)
 
     def __str__(self) -> str:

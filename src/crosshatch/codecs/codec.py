@@ -2,7 +2,7 @@
 
 A codec is one stage or a chain of them. A stage takes n numbers, writes something of its own (positions, scales) and
 leaves k numbers to the next stage; what the last one leaves is written as it is, little-endian. Stages work on
-(m, n) arrays, one message a row: a simulator has the messages of all its clients at hand at once.
+(m, n) arrays, one message per row: a simulator has the messages of all its clients at hand at once.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _LONGEST = 200  # characters: Python's own parser reads them, and its depth is l
 
 
 def parse_codec(given: object, *, place: str = "codec") -> AnyCodec:
-    """A codec from a config value: a text, a list of them (a chain), or a table with `kind` and the arguments.
+    """A codec from a config value: a string, a list of them (a chain), or a table with `kind` and the arguments.
 
     >>> parse_codec("ef(topk(0.01) | quantise(128))")
     ErrorFeedback(codec=Chain(parts=(TopK(fraction=0.01, k=None), Quantise(levels=128))), mode='ef21')
@@ -47,7 +47,7 @@ def _parse(given: object) -> AnyCodec:
     if isinstance(given, list | tuple):
         return _chain([_parse(part) for part in given])
     if not isinstance(given, Mapping):
-        raise ConfigError(f"a codec is a text such as 'topk(0.01) | quantise(128)', a list or a table, got {given!r}")
+        raise ConfigError(f"a codec is a string such as 'topk(0.01) | quantise(128)', a list or a table, got {given!r}")
     arguments = {str(key): value for key, value in given.items()}
     kind = arguments.pop("kind", None)
     if kind is None:
@@ -115,7 +115,7 @@ def _value(name: str, node: ast.expr, text: str) -> object:
             return {"true": True, "false": False}.get(word, word)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return -number
-    raise ConfigError(f"cannot read {ast.unparse(node)!r} in the codec {text!r}: a number or a word is due")
+    raise ConfigError(f"cannot read {ast.unparse(node)!r} in the codec {text!r}: expected a number or a word")
 
 
 def _chain(parts: list[AnyCodec]) -> AnyCodec:

@@ -36,7 +36,7 @@ class Archive(Mapping[str, Array]):
     @contextmanager
     def _open(self) -> Iterator[NpzFile]:
         try:
-            with self.path.open("rb") as stream:  # numpy does not close a file that turns out to be no archive
+            with self.path.open("rb") as stream:  # numpy does not close a file that turns out not to be an archive
                 file = np.load(stream, allow_pickle=False)
                 if not isinstance(file, NpzFile):
                     raise ValueError("it holds a single array")
@@ -80,7 +80,7 @@ def open_set(path: Path) -> Mapping[str, Array]:
 def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | None = None) -> Raw:
     """Any archive laid out like the known ones; a dimension more or less says what it holds.
 
-    `x` of 2 dimensions is a table, 3 dimensions of integers or 4 are images, 3 dimensions of floats a sequence.
+    `x` of 2 dimensions is a table, 3 dimensions of integers or 4 are images, 3 dimensions of floats are a sequence.
     """
     arrays = open_set(path)
     name = path.name.removesuffix(FIRST).removesuffix(".npz")
@@ -90,13 +90,15 @@ def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | N
     columns = _names(arrays, "feature_names", x.shape[-1], path) if kind != "image" else ()
     groups = tuple(arrays["feature_group"].astype(str).tolist()) if "feature_group" in arrays and columns else ()
     if groups and len(groups) != len(columns):
-        raise DataError(f"{path}: feature_group names {len(groups)} columns of {len(columns)}: one each is needed")
+        raise DataError(f"{path}: feature_group names {len(groups)} columns of {len(columns)}: name every one")
     train = _samples(arrays, suffix, x, kind, columns, path)
     test = None
     if suffix and ("x_test" in arrays or "jpeg_test" in arrays):
         x_test = _pixels_or_numbers(arrays, "_test", path)
         if x_test.shape[1:] != x.shape[1:]:
-            raise DataError(f"{path}: x_train is {x.shape} but x_test {x_test.shape}: all but the first must agree")
+            raise DataError(
+                f"{path}: x_train is {x.shape} but x_test {x_test.shape}: all but the first number must agree"
+            )
         test = _samples(arrays, "_test", x_test, kind, columns, path)
     left = len(arrays["y_val"]) if "y_val" in arrays else 0
     notes = (f"{left} validation samples of {name} are not used",) if left else ()
@@ -110,13 +112,13 @@ def _samples(
         raise DataError(f"{path} has no labels: expected an array 'y{suffix}'")
     y = arrays[f"y{suffix}"]
     if y.shape != (len(x),):
-        raise DataError(f"{path}: y{suffix} is {y.shape} for {len(x)} samples: one label a sample is needed")
+        raise DataError(f"{path}: y{suffix} is {y.shape} for {len(x)} samples: one label per sample is needed")
     extra: dict[str, Array | pl.DataFrame] = {}
     if f"static{suffix}" in arrays:
         static = arrays[f"static{suffix}"]
         names = _names(arrays, "static_names", static.shape[-1], path)
         extra["static"] = _frame(static, names)
-    # One value a sample, for example the recording it was cut from: good for splitting, not a feature.
+    # One value per sample, for example the recording it was cut from: good for splitting, not a feature.
     known = {f"{stem}{suffix}" for stem in ("x", "y", "static", "id", "jpeg", "offset")}
     for name in arrays:
         stem = name.removesuffix(suffix)
@@ -170,7 +172,7 @@ def _names(arrays: Mapping[str, Array], key: str, count: int, path: Path) -> tup
         return tuple(f"x{i}" for i in range(count))
     names = tuple(arrays[key].astype(str).tolist())
     if len(names) != count or len(set(names)) != count:
-        raise DataError(f"{path}: {key} has {len(set(names))} different names for {count} columns: one each is needed")
+        raise DataError(f"{path}: {key} has {len(set(names))} different names for {count} columns: each needs its own")
     return names
 
 

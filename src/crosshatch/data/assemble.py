@@ -87,7 +87,7 @@ def assemble(raw: Raw, settings: DataSettings) -> Dataset:
 
 
 def column_values(samples: Samples, name: str, place: str) -> Array:
-    """One value a sample (n,), from what accompanies the samples or from a column of a table."""
+    """One value per sample (n,), from what accompanies the samples or from a column of a table."""
     extra = samples.extra.get(name)
     if isinstance(extra, np.ndarray):
         return extra

@@ -48,7 +48,7 @@ def load_dataset(
         label_silo = None if federation.labels == "shared" else federation.labels
         return assemble(read_file_per_silo(settings, silos, base, label_silo=label_silo), settings)
     if (settings.name is None) == (settings.path is None):
-        raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of an own file")
+        raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of your own file")
     require_whole("data.split_seed", settings.split_seed)
     if settings.limit is not None:
         require_whole("data.limit", settings.limit)
@@ -57,7 +57,7 @@ def load_dataset(
     for key in ("id", "label", "test_path"):
         if settings.name is not None and getattr(settings, key) is not None:
             raise ConfigError(
-                f"data.{key} is for own files and data.name = '{settings.name}' has its own: leave it out"
+                f"data.{key} is for your own files and data.name = '{settings.name}' has its own: leave it out"
             )
     raw = read_one_file(settings, base) if settings.path is not None else _named(str(settings.name), folder)
     return assemble(raw, settings)

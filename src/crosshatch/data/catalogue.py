@@ -153,7 +153,7 @@ KNOWN: dict[str, Known] = {
     "cifar10_subset": Known(
         "free for research",
         "16000 + 3200 images 32 x 32 x 3, 10 classes",
-        f"download https://www.cs.toronto.edu/~kriz/cifar.html, take 1600 + 320 images a class and save {_PARTS}",
+        f"download https://www.cs.toronto.edu/~kriz/cifar.html, take 1600 + 320 images per class and save {_PARTS}",
         (
             shape("x_train", 16000, 32, 32, 3),
             shape("x_test", 3200, 32, 32, 3),

@@ -1,7 +1,7 @@
 """Sets as the NIPS 2003 feature selection challenge published them, Gisette among them: plain text files.
 
-`NAME_train.data` has a sample a line, numbers with spaces between; `NAME_train.labels` a label a line. The validation
-part, `NAME_valid.data` and `NAME_valid.labels`, becomes the test samples if it is there.
+`NAME_train.data` has one sample per line, its numbers separated by spaces; `NAME_train.labels` has one
+label per line. The validation part, `NAME_valid.data` and `NAME_valid.labels`, becomes the test samples if it is there.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def read_challenge(path: Path) -> dict[str, Array]:
 def _part(path: Path, suffix: str) -> dict[str, Array]:
     labels = path.with_suffix(".labels")
     if not labels.is_file():
-        raise DataError(f"no file {labels} beside {path.name}: put the labels there, one a line")
+        raise DataError(f"no file {labels} beside {path.name}: put the labels there, one per line")
     x, y = _numbers(path), _numbers(labels)
     if y.shape != (len(x), 1):
         raise DataError(
-            f"{labels} has {y.size} labels for the {len(x)} samples of {path.name}: one a line is needed for each"
+            f"{labels} has {y.size} labels for the {len(x)} samples of {path.name}: each needs one, one per line"
         )
     return {f"x{suffix}": x, f"y{suffix}": y[:, 0].astype(np.int64)}
 
@@ -44,4 +44,6 @@ def _numbers(path: Path) -> Array:
             return np.loadtxt(path, dtype=np.float32, ndmin=2)
     except (OSError, ValueError, UserWarning) as error:
         reason = " ".join(str(error).split())
-        raise DataError(f"{path} is no text file of numbers, a sample a line: {reason}; get it again") from error
+        raise DataError(
+            f"{path} is not a text file of numbers with one sample per line: {reason}; get it again"
+        ) from error

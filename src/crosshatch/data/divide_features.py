@@ -27,7 +27,7 @@ def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
             raise PartitionError(f"silo name '{name}': names must be unique, not empty and not 'shared'")
     if federation.labels not in ("shared", *names):
         raise PartitionError(
-            f"federation.labels = '{federation.labels}' is no silo: use 'shared' or one of {', '.join(names)}"
+            f"federation.labels = '{federation.labels}' is not a silo: use 'shared' or one of {', '.join(names)}"
         )
     if federation.split != "patches" and federation.patches != FederationSettings.patches:
         raise PartitionError(

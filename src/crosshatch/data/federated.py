@@ -67,7 +67,7 @@ class FederatedData:
             _require_fitting(silo, len(self.y_train), len(self.y_test))
         names = [silo.name for silo in self.silos]
         if self.label_silo is not None and self.label_silo not in names:
-            raise PartitionError(f"label_silo = '{self.label_silo}' is no silo: the silos are {', '.join(names)}")
+            raise PartitionError(f"label_silo = '{self.label_silo}' is not a silo: the silos are {', '.join(names)}")
         if self.groups is not None and len(self.groups) != len(self.y_train):
             raise PartitionError(f"groups has {len(self.groups)} entries for {len(self.y_train)} training samples")
 

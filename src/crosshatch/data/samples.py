@@ -25,7 +25,7 @@ Target = Literal["binary", "multiclass", "regression"]
 class Samples:
     """Some samples. `x` is a frame (table), (n, h, w[, c]) pixels (image) or (n, t, d) measurements (sequence).
 
-    `extra` holds what belongs to a sample without being in `x`: one value a row (for example the recording a piece
+    `extra` holds what belongs to a sample without being in `x`: one value per row (for example the recording a piece
     was cut from), or a further table a silo may hold (for example `static`, what does not change with time).
     """
 

@@ -80,7 +80,7 @@ class SampleSplit:
 
     `permutation`: contiguous blocks of a seeded permutation. `column`: one client for each value of `column`.
     `dirichlet`: each class is spread over the clients in proportions drawn from Dirichlet(`alpha`). `main_labels`:
-    `main_share` of a client's samples have one of its `main` labels, the rest other labels. `sizes` are samples a
+    `main_share` of a client's samples have one of its `main` labels, the rest other labels. `sizes` are samples per
     client, equal if not given (for `permutation` and `main_labels`).
 
     >>> SampleSplit("dirichlet", alpha=0.1).alpha
@@ -129,9 +129,9 @@ class FederationSettings:
 
     `silos` is a list, or a number of silos that share the columns evenly. `split` says how silos without explicit
     columns divide: `columns` (even slices of the columns; of an image, vertical strips), `halves` (left and right half
-    of an image) or `patches` (`patches` = rows, columns of a grid). `clients` is the number of clients a silo (in each
-    group), or "each" for one client a sample. `labels` is "shared" or the name of the silo that holds them. `aligned`
-    divides the samples in the same way in silos with the same number of clients; otherwise each silo draws its own.
+    of an image) or `patches` (`patches` = rows, columns of a grid). `clients` is the number of clients per silo (in
+    each group), or "each" for one client per sample. `labels` is "shared" or the name of the silo that holds them.
+    `aligned` divides the samples in the same way in silos with the same number of clients; otherwise each draws one.
     `groups` is a number, or numbers where groups nest: [2, 5] are two regions of five groups each. `branches` in the
     same way are nodes between a silo's hub and its clients, for an algorithm with several tiers below the vertical one.
 

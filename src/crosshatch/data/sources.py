@@ -29,7 +29,7 @@ def require_sources(data: DataSettings, federation: FederationSettings, folder: 
 
 
 def require_table(path: Path) -> None:
-    """Refuse a file that is no table, by its name, or not there."""
+    """Refuse a file that by its name is not a table, or that is not there."""
     if path.suffix.lower() not in TABLES:
         raise DataError(f"{path}: unsupported kind of file '{path.suffix}': use .csv, .tsv or .parquet")
     if not path.is_file():

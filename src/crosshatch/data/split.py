@@ -31,7 +31,7 @@ def split_rows(
     if stratify and not chosen.any() and len(np.unique(y)) == len(y):
         raise DataError(
             f"every one of the {len(y)} rows has a class of its own, so none can be put aside for testing: "
-            "set data.target = 'regression' if the labels are a quantity, or give several rows a class"
+            "set data.target = 'regression' if the labels are a quantity, or give every class several rows"
         )
     test = np.flatnonzero(chosen)
     train = np.flatnonzero(~chosen)

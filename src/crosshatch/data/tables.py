@@ -54,7 +54,7 @@ def _read_text(path: Path) -> pl.DataFrame:
                 if len(values) > len(header):
                     raise DataError(
                         f"{path}, line {lines.line_num}: {len(values)} values, and the header names {len(header)} "
-                        "columns: correct the line (a text with the separator in it needs quotes)"
+                        "columns: correct the line (a value with the separator in it needs quotes)"
                     ) from None
             raise
 
@@ -138,7 +138,7 @@ def unique_ids(frame: pl.DataFrame, column: str, path: Path) -> Array:
         twice = values[counts > 1]
         raise DataError(
             f"{path}: id '{twice[0]}' in column '{column}' occurs {counts[counts > 1][0]} times ({len(twice)} such "
-            "ids): keep one row an id"
+            "ids): keep one row per id"
         )
     return ids
 

@@ -27,7 +27,7 @@ def client_sizes(n: int, clients: int, sizes: Sequence[int] | None = None) -> Ow
         raise PartitionError(f"{clients} clients: a silo needs at least 1")
     if sizes is not None:
         if len(sizes) != clients:
-            raise PartitionError(f"{len(sizes)} sizes for {clients} clients: give one size a client")
+            raise PartitionError(f"{len(sizes)} sizes for {clients} clients: give one size per client")
         if min(sizes) < 0:
             raise PartitionError(f"a size of {min(sizes)} samples: sizes must not be negative")
         if sum(sizes) != n:
@@ -89,7 +89,7 @@ def by_main_labels(
     classes, coded = np.unique(y, return_inverse=True)
     if not 1 <= main <= len(classes):
         raise PartitionError(
-            f"main = {main} labels a client, but there are {len(classes)} classes: use 1..{len(classes)}"
+            f"main = {main} labels per client, but there are {len(classes)} classes: use 1..{len(classes)}"
         )
     if not 0 <= share <= 1:
         raise PartitionError(f"main_share = {share}: it must be between 0 and 1")

@@ -1,4 +1,4 @@
-"""Where the bytes went: one stacked bar a run, and the numbers under it. Plain HTML, so that it prints."""
+"""Where the bytes went: one stacked bar per run, and the numbers under it. Plain HTML, so that it prints."""
 
 from __future__ import annotations
 

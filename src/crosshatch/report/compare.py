@@ -137,7 +137,7 @@ def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
 
 
 def print_comparison(result: Comparison, console: Console) -> None:
-    """Two kinds of table: totals with final metrics, as many as the console is wide enough for; one table a target."""
+    """Two kinds of table: totals with final metrics, as many as fit into the console; one table per target."""
     metrics = sort_metrics(result.metrics)
     unbounded = console.options.update(width=10_000)
     while len(metrics) > 1 and console.measure(_totals(result, metrics), options=unbounded).maximum > console.width:

@@ -1,4 +1,4 @@
-"""The data behind the curves, for the page's script: plain lists, one entry an evaluation, None where not finite."""
+"""The data behind the curves, for the page's script: plain lists, one entry per evaluation, None where not finite."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ AXES = (
 COMMUNICATIONS = Axis(
     "communications",
     "communications",
-    "communications (one number a training sample each)",
+    "communications (each one number per training sample)",
     lambda n: f"with {human_count(n)} communication{'' if n == 1 else 's'}",
     "fewer",
 )

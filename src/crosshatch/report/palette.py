@@ -29,7 +29,7 @@ class Style:
 
 
 def run_styles(runs: Sequence[Run]) -> tuple[Style, ...]:
-    """One style a run. Central training is the yardstick and not a rival: a broad pale band below the others.
+    """One style per run. Central training is the yardstick and not a rival: a broad pale band below the others.
 
     Curves of equal runs lie on each other, so each is thinner than those drawn before it and leaves their edges free.
     """

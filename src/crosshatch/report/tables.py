@@ -15,7 +15,7 @@ from crosshatch.report.units import human_bytes, human_count, human_flops, human
 
 
 def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence[str]) -> str:
-    """One row a run: final value of each metric with the best one under it, and the totals."""
+    """One row per run: final value of each metric with the best one under it, and the totals."""
     headings = ["Run", *(metric_title(metric) for metric in metrics)]
     headings += ["Rounds", "Bytes sent", "Messages", "Simulated time", "Wall time"]
     rows = [
@@ -63,7 +63,13 @@ def cost_table(runs: Sequence[Run]) -> str:
          human_bytes(cost.step_memory), human_flops(cost.run_flops)]
         for run in runs for silo, cost in run.facts.cost.items()
     ]  # fmt: skip
-    headings = ["Run and silo", "Samples of a client", "Operations a step", "Memory a step", "Operations, all clients"]
+    headings = [
+        "Run and silo",
+        "Samples of a client",
+        "Operations per step",
+        "Memory per step",
+        "Operations, all clients",
+    ]
     return _table(headings, rows) if rows else ""
 
 

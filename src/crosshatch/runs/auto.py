@@ -69,7 +69,7 @@ def planned(algorithm: AnyAlgorithm) -> Planned:
     if isinstance(algorithm, Planned):
         return algorithm
     raise ConfigError(
-        f"algorithm.name = '{algorithm_name(algorithm)}': no convergence theorem here speaks of it, choose one of "
+        f"algorithm.name = '{algorithm_name(algorithm)}': no convergence theorem here covers it: choose one of "
         f"{', '.join(PLANNED)} to plan"
     )
 

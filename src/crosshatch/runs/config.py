@@ -88,10 +88,10 @@ def read_config(path: Path, overrides: Sequence[str] = (), *, name: str | None =
         raise ConfigError(f"{path} is a folder, not a config file: a run's config is {path / 'config.toml'}") from None
     except tomllib.TOMLDecodeError as error:
         if "\0" in text:
-            raise ConfigError(f"{path} is no text: a config is a TOML file in UTF-8, see examples/") from None
+            raise ConfigError(f"{path} is not a text file: a config is a TOML file in UTF-8, see examples/") from None
         raise ConfigError(f"{path} is not TOML: {error}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no text: a config is a TOML file in UTF-8, see examples/") from None
+        raise ConfigError(f"{path} is not a text file: a config is a TOML file in UTF-8, see examples/") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}): check the file and its permissions") from None
     apply_overrides(tables, overrides)

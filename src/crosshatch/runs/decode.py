@@ -18,8 +18,8 @@ import msgspec
 from crosshatch.errors import ConfigError
 
 T = TypeVar("T")
-_ONE = {int: "a whole number", float: "a number", str: "text", bool: "true or false", object: "a value"}
-_MANY = {int: "whole numbers", float: "numbers", str: "texts", bool: "truth values"}
+_ONE = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", object: "a value"}
+_MANY = {int: "whole numbers", float: "numbers", str: "strings", bool: "booleans"}
 
 
 def decode(table: object, kind: type[T], place: str, given: Mapping[str, Any] = MappingProxyType({})) -> T:
@@ -59,7 +59,7 @@ def describe(hint: Any) -> str:
     """What a type hint asks for, in words.
 
     >>> describe(int | None), describe(tuple[str, ...]), describe(Literal["sum", "head"])
-    ('a whole number', 'a list of texts', "'sum' or 'head'")
+    ('a whole number', 'a list of strings', "'sum' or 'head'")
     """
     return " or ".join(_describe(member) for member in _members(hint))
 

@@ -1,9 +1,9 @@
 """The run directory: what is in it, and how it is begun, continued and given up.
 
 config.toml     the config with everything spelled out; `crosshatch train config.toml` runs it again
-metrics.jsonl   one JSON object an evaluation
+metrics.jsonl   one JSON object per evaluation
 summary.json    totals, final and best metrics, arrival at the targets; written when the run has ended
-model/          the trained weights, one safetensors file a silo, and head.safetensors
+model/          the trained weights, one safetensors file per silo, and head.safetensors
 checkpoint/     the state to resume from
 report.html     the run on a page, written by the command line
 """
@@ -159,7 +159,7 @@ def open_existing(path: Path) -> RunDirectory:
         raise RunError(f"the output folder {path} is a file: choose another --out")
     strange = [entry.name for entry in path.iterdir() if _strange(entry.name)] if path.is_dir() else []
     if strange and not (path / "config.toml").is_file():
-        raise RunError(f"{path} is no run directory (it has {sorted(strange)[0]}): choose another --out")
+        raise RunError(f"{path} is not a run directory (it has {sorted(strange)[0]}): choose another --out")
     return RunDirectory(path)
 
 

@@ -50,5 +50,5 @@ def writing(folder: Path) -> Iterator[None]:
                 "another --out"
             ) from error
         raise RunError(
-            f"cannot write {error.filename or folder} ({error.strerror}): choose another --out or its permissions"
+            f"cannot write {error.filename or folder} ({error.strerror}): choose another --out or change permissions"
         ) from error

@@ -13,7 +13,7 @@ from crosshatch.errors import ConfigError
 def apply_overrides(tables: dict[str, Any], overrides: Sequence[str]) -> None:
     """Change `tables` in place, override after override.
 
-    A value is TOML, or text where it is not; nothing after the `=` removes the key. A number in the path counts the
+    A value is TOML, or a string where it is not; nothing after the `=` removes the key. A number in the path counts the
     entries of a list, from 0.
 
     >>> tables = {"run": {"rounds": 10, "seed": 1}, "federation": {"silos": [{"name": "bank"}]}}
@@ -49,7 +49,7 @@ def _entry(found: object, key: str, place: str) -> Any:
     if not isinstance(found, list):
         raise ConfigError(f"{place}: '{key}' is looked for in {found!r}, which is not a table: set it as a whole")
     if not key.isdecimal() or int(key) >= len(found):
-        raise ConfigError(f"{place}: '{key}' is no entry of a list of {len(found)}: they count from 0")
+        raise ConfigError(f"{place}: '{key}' is not an entry of a list of {len(found)}: entries count from 0")
     return found[int(key)]
 
 
@@ -59,5 +59,5 @@ def _parse(text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     value = read.get("value")
-    # No setting is a date, and a text with line breaks may hold more than one value.
+    # No setting is a date, and a string with line breaks may hold more than one value.
     return text if len(read) > 1 or isinstance(value, datetime.date | datetime.time) else value

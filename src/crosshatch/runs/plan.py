@@ -40,7 +40,7 @@ class Judgement:
 
     @property
     def applies(self) -> bool:
-        """Whether the theorem is about this setting."""
+        """Whether the theorem covers this setting."""
         return not self.theorem.differs
 
 
@@ -159,7 +159,7 @@ def _warn(judgements: tuple[Judgement, ...], algorithm: Planned, step_size: floa
                 f"above {limit.supports:.4g}, up to which its proof can be followed"
             )
     if not concerned:
-        warnings.append("no theorem is about this setting: the bounds are those of the nearest settings")
+        warnings.append("no theorem covers this setting: the bounds are those of the nearest settings")
     if not isinstance(algorithm.step_size, float | int | Constant):
         warnings.append("the theorems have one step size for all rounds: the bounds take that of the first")
     return warnings

@@ -64,7 +64,7 @@ def find_arrival(rows: Rows, target: Target) -> dict[str, Any] | None:
 
 
 def write_model(folder: Path, simulator: Simulator) -> None:
-    """One safetensors file a silo with its block's parameters under torch's names, and the head's."""
+    """One safetensors file per silo with its block's parameters under torch's names, and the head's."""
     task = simulator.task
     with writing(folder):
         folder.mkdir(exist_ok=True)

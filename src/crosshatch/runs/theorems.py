@@ -32,7 +32,7 @@ from crosshatch.theory.constants import Constants
 @final
 @dataclass(frozen=True)
 class Theorem:
-    """One theorem: its step-size limit, its bound at a step size up to that, and why it is not about this setting.
+    """One theorem: its step-size limit, its bound at a step size up to that, and why it does not cover this setting.
 
     `differs` is empty where it is. The bound is then a theorem's; otherwise it is that of the nearest setting it has.
     """
@@ -120,7 +120,7 @@ class _Setting:
         yield from self._below()
         yield from self._derivatives()
         if self._several_steps and not (self._fresh or self._whole):
-            yield "a round reuses its batch, the theorem draws one a step"
+            yield "a round reuses its batch, the theorem draws one per step"
 
     def unlike_tdcd(self) -> Iterator[str]:
         yield from self._groups()

@@ -60,7 +60,7 @@ class Central:
         return self.join(self.task.initial())
 
     def join(self, weights: Sequence[Tensor]) -> Tensor:
-        """One vector (p,) from one a silo, in the data's precision."""
+        """One vector (p,) from one per silo, in the data's precision."""
         like = self.data.silos[0].train
         kind = like.dtype if like.is_floating_point() else torch.float32
         return torch.cat([piece.detach().to(like.device, kind) for piece in weights])

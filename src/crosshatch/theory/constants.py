@@ -12,7 +12,7 @@ from crosshatch.errors import ConfigError
 @final
 @dataclass(frozen=True)
 class Constants:
-    """Known or estimated; tuples have one entry a silo, in the silos' order.
+    """Known or estimated; tuples have one entry per silo, in the silos' order.
 
     `gap`: F0, the loss at the start minus a lower bound of the loss.
     `lipschitz`: L (HSGD: rho), the Lipschitz constant of the gradient.
@@ -38,7 +38,7 @@ class Constants:
         _check("theory.gap", (self.gap,), "the lower bound of the loss is above the loss at the start: lower it")
         _check("theory.noise", self.batch_noise + self.client_noise, "a mean square is at least 0")
         smooth = (self.lipschitz, self.local_lipschitz, *self.block_lipschitz)
-        _check("theory.lipschitz", smooth, "give Lipschitz constants of the gradient from 0 on")
+        _check("theory.lipschitz", smooth, "give Lipschitz constants of the gradient that are at least 0")
         if self.lipschitz == 0:
             raise ConfigError("theory.lipschitz = 0: the loss is flat at the start, start from other weights")
 

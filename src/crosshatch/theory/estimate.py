@@ -103,7 +103,7 @@ def estimate(
 
 
 def gradient_squared(data: FederatedData, task: Task, weights: tuple[Tensor, ...]) -> float:
-    """Squared norm of the full gradient at these weights, one flat vector a silo: what strategy 3 asks for."""
+    """Squared norm of the full gradient at these weights, one flat vector per silo: what strategy 3 asks for."""
     central = Central(data, task)
     return float(central.gradient(central.join(weights), central.rows).square().sum())
 

@@ -17,7 +17,7 @@ Rule = Literal["paper", "derived"]
 @final
 @dataclass(frozen=True)
 class Sizes:
-    """How many numbers travel in formula (19): the sub-models, the selected devices a group and the embeddings.
+    """How many numbers travel in formula (19): the sub-models, the selected devices per group and the embeddings.
 
     >>> communication_cost(Sizes(head=2, hospital=10, device=5, devices=3, from_hospital=6, from_devices=6),
     ...     global_steps=10, local_steps=5, groups=4, iterations=100)
@@ -35,8 +35,8 @@ class Sizes:
 def communication_cost(sizes: Sizes, *, global_steps: int, local_steps: int, groups: int, iterations: int) -> float:
     """Formula (19), C(P, Q), in numbers over T iterations.
 
-    It counts the hospital's model once a global round, the devices' models, the head and the embeddings once a local
-    one: one way each, no frames, and no device model between edge and server.
+    It counts the hospital's model once per global round, the devices' models, the head and the embeddings once per
+    local one: one way each, no frames, and no device model between edge and server.
     """
     every_round = sizes.devices * sizes.device + sizes.head + sizes.from_hospital + sizes.from_devices
     return (sizes.hospital / global_steps + every_round / local_steps) * groups * iterations
