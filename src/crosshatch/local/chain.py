@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
+from crosshatch.local.layers import Chain, Layer
 from crosshatch.trees import Layout
 
 _ACTIVATIONS = {nn.ReLU: "relu", nn.Tanh: "tanh", nn.Sigmoid: "sigmoid", nn.Identity: "none"}
 
-
-@dataclass(frozen=True)
-class Layer:
-    """A linear layer and the activation behind it."""
-
-    inputs: int
-    outputs: int
-    bias: bool
-    activation: str
-
-    @property
-    def size(self) -> int:
-        """Numbers in the layer: weights (outputs x inputs), then the bias."""
-        return self.outputs * (self.inputs + self.bias)
-
-
-Chain = tuple[Layer, ...]
 
 # Templates do not change during a run, so each is looked at once.
 _CHAINS: WeakKeyDictionary[nn.Module, Chain | None] = WeakKeyDictionary()

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from crosshatch.local.chain import Chain, as_chain, draws_random_numbers
+from crosshatch.local.chain import as_chain, draws_random_numbers
+from crosshatch.local.layers import Chain, split
 from crosshatch.local.layers import forward as forward_chain
-from crosshatch.local.layers import split
 from crosshatch.local.masks import own_masks
 from crosshatch.local.modules import call_with, evaluating, leaves
 from crosshatch.local.pool import run_all

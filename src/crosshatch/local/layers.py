@@ -14,7 +14,23 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from crosshatch.local.chain import Chain
+
+@dataclass(frozen=True)
+class Layer:
+    """A linear layer and the activation behind it."""
+
+    inputs: int
+    outputs: int
+    bias: bool
+    activation: str
+
+    @property
+    def size(self) -> int:
+        """Numbers in the layer: weights (outputs x inputs), then the bias."""
+        return self.outputs * (self.inputs + self.bias)
+
+
+Chain = tuple[Layer, ...]
 
 
 @dataclass(frozen=True)

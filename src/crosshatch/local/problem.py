@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.local.chain import Chain
+from crosshatch.local.layers import Chain
 from crosshatch.task.task import Task
 
 _PIECE = 512  # rows

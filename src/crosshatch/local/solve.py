@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.errors import ConfigError
-from crosshatch.local.chain import Layer
+from crosshatch.local.layers import Layer
 from crosshatch.local.loop import solve_loop
 from crosshatch.local.one_step.shared import can_share, solve_shared
 from crosshatch.local.problem import Problem

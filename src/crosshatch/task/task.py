@@ -61,7 +61,7 @@ class Task:
         """Layout of each block's parameters."""
         return tuple(Layout.of(block) for block in self.blocks)
 
-    @property
+    @cached_property
     def head(self) -> nn.Module | None:
         """The head's template; None where the scores are a sum."""
         return self.fusion.module

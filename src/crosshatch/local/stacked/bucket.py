@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from crosshatch.local.chain import Chain, as_chain
-from crosshatch.local.layers import backward, copies, forward, size
+from crosshatch.local.chain import as_chain
+from crosshatch.local.layers import Chain, backward, copies, forward, size
 from crosshatch.local.layers import step as descend
 from crosshatch.local.pool import run_all
 from crosshatch.local.problem import Problem
@@ -27,6 +28,9 @@ from crosshatch.local.stacked.recurrent import Cell, Recurrent, as_recurrent
 from crosshatch.local.stacked.stack import Jobs, Mine, Rows, Stack, buckets
 
 _MEMORY = 2**28  # bytes a bucket of recurrent layers, or of blocks behind convolutions, may take
+_LAYERS: WeakKeyDictionary[nn.Module, dict[tuple[int, ...], tuple[Cell | Images | None, Chain | None]]] = (
+    WeakKeyDictionary()
+)  # by the shape of a sample; templates do not change during a run
 _CACHE = 2**26  # bytes a bucket of convolutions should take
 
 
@@ -43,7 +47,10 @@ def shapes_of(problem: Problem) -> Shapes | None:
     """The layers to stack, or None where stacking by hand is impossible."""
     module, fused = problem.task.blocks[problem.silo], problem.task.head
     sample = tuple(problem.parts[0].x.shape[1:])
-    front, block = as_recurrent(module) or as_convolved(module, sample) or (None, as_chain(module))
+    known = _LAYERS.setdefault(module, {})
+    if sample not in known:
+        known[sample] = as_recurrent(module) or as_convolved(module, sample) or (None, as_chain(module))
+    front, block = known[sample]
     if block is None:
         return None
     head = () if fused is None or problem.parts[0].known.derivative is not None else as_chain(fused)
@@ -173,12 +180,15 @@ class Bucket:
         decay = 1 - eta * (regulariser.l2 + pull)
         below = rows.x if self.front is None else self.front.outputs_for(rows.x)
         below = below if self.implicit is None else self.implicit.outputs_for(below)
-        outputs = self.first_outputs or forward(self.layers, self.chain, below)
-        self.first_outputs = []
-        gradient = self._at_embedding(outputs[-1] if outputs else below, rows, eta, 1 - eta * pull)
-        need_input = self.front is not None or self.implicit is not None
-        gradients, gradient = backward(self.chain, self.layers, outputs, gradient, need_input=need_input)
-        descend(self.layers, [below, *outputs][: len(self.layers)], gradients, eta, decay)
+        if self.layers:
+            outputs = self.first_outputs or forward(self.layers, self.chain, below)
+            self.first_outputs = []
+            gradient = self._at_embedding(outputs[-1], rows, eta, 1 - eta * pull)
+            need_input = self.front is not None or self.implicit is not None
+            gradients, gradient = backward(self.chain, self.layers, outputs, gradient, need_input=need_input)
+            descend(self.layers, [below, *outputs[:-1]], gradients, eta, decay)
+        else:  # the implicit layer is the whole block
+            gradient = self._at_embedding(below, rows, eta, 1 - eta * pull)
         if self.implicit is not None:
             gradient = self.implicit.step(gradient, eta, decay)
         if self.front is not None:
@@ -196,7 +206,7 @@ class Bucket:
         assert rows.y is not None
         assert rows.rest is not None
         loss = self.problem.task.loss
-        joined = self.problem.join(own, rows.rest)
+        joined = self.problem.task.fusion.join(own, rows.rest, self.problem.columns)
         if self.problem.task.head is None:
             return loss.derivative(joined, rows.y).mul_(rows.scale)
         outputs = forward(self.head_layers, self.head, joined)

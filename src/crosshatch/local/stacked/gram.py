@@ -18,8 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from crosshatch.local.chain import Layer
-from crosshatch.local.layers import Weights, activate, copies, linear, slope, split
+from crosshatch.local.layers import Layer, Weights, activate, copies, linear, slope, split
 from crosshatch.local.stacked.stack import Jobs, Rows, Stack
 
 
@@ -109,7 +108,8 @@ class Gram(Implicit):
 
     def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
         """One gradient step, on the outputs, from the gradient behind the activation; returns that before it."""
-        gradient = slope(self.layer.activation, gradient, self.activated)
+        if self.layer.activation != "none":
+            gradient = slope(self.layer.activation, gradient, self.activated)
         if self.layer.outputs == 1:  # the products are symmetric, and a row vector is quicker
             self.outputs.mT.baddbmm_(gradient.mT, self.products, beta=decay, alpha=-eta)
         else:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from crosshatch.local.chain import Chain, Layer
+from crosshatch.local.layers import Chain, Layer
 from crosshatch.task.blocks.lstm import LSTM
 
 

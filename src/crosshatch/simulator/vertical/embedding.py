@@ -9,8 +9,9 @@ from functools import cached_property
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.local.chain import Chain, as_chain, draws_random_numbers
+from crosshatch.local.chain import as_chain, draws_random_numbers
 from crosshatch.local.forward import forward, forward_alike, forward_rows
+from crosshatch.local.layers import Chain
 from crosshatch.local.problem import Passes
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.values import Blocks, Embeddings
