@@ -1,4 +1,7 @@
-"""Whether blocks and heads fit the samples, the loss and each other: tried out before anything is trained."""
+"""Whether blocks and heads fit the samples, the loss and each other: tried out before anything is trained.
+
+Of modules that are with another party only the widths are looked at.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from crosshatch.errors import ModelError
+from crosshatch.task.elsewhere import Elsewhere
 from crosshatch.task.outputs import Promise, expect
 from crosshatch.task.probe import ROWS, first_outputs, refuse_random, try_out
 
@@ -20,6 +24,8 @@ def refuse_batch_norm(place: str, module: nn.Module) -> None:
 
 def block_outputs(silo: str, block: nn.Module, x: Tensor) -> Tensor:
     """A block's outputs (2, e) for the first two of its silo's samples x (n, ...), or a ModelError."""
+    if isinstance(block, Elsewhere):
+        return x.new_zeros(len(x[:2]), block.width)
     place = f"block of silo '{silo}'"
     refusal = f"{place} does not take samples of shape {tuple(x.shape[1:])}: {{reason}}"
     out = first_outputs(Promise(place), block, x[:2], refusal)
@@ -33,6 +39,8 @@ def block_outputs(silo: str, block: nn.Module, x: Tensor) -> Tensor:
 
 def check_block(silo: str, block: nn.Module, x: Tensor, width: int) -> None:
     """Refuse a block that does more than turn samples x (n, ...) into rows; its outputs are checked from now on."""
+    if isinstance(block, Elsewhere):
+        return
     promise = Promise(f"block of silo '{silo}'", width)
     try_out(promise, block, x)
     expect(block, promise)
@@ -40,6 +48,8 @@ def check_block(silo: str, block: nn.Module, x: Tensor, width: int) -> None:
 
 def check_head(head: nn.Module, embeddings: Tensor, scores: int) -> None:
     """Refuse a head that does not make so many scores of embeddings (n, all e); they are checked from now on."""
+    if isinstance(head, Elsewhere):
+        return
     width = embeddings.shape[1]
     refusal = (
         f"the head does not take {width} embedding numbers (all silos together; {{reason}}): give it {width} "

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from crosshatch.errors import ModelError
+from crosshatch.task.elsewhere import Elsewhere
 from crosshatch.task.fit import block_outputs, check_block, refuse_batch_norm
 from crosshatch.task.fusion import Columns, Fusion
 from crosshatch.task.losses import Loss
@@ -47,9 +48,40 @@ class Task:
             raise ModelError(f"{len(self.blocks)} blocks for {len(self.silos)} silos: give one block a silo")
         for silo, block in zip(self.names, self.blocks, strict=True):
             refuse_batch_norm(f"block of silo '{silo}'", block)
-            if not any(p.requires_grad for p in block.parameters()):
+            if not isinstance(block, Elsewhere) and not any(p.requires_grad for p in block.parameters()):
                 raise ModelError(f"block of silo '{silo}' has no trainable parameters: give it at least one layer")
         self.fusion.check(len(self.blocks))
+
+    @classmethod
+    def of_party(
+        cls,
+        silo: int,
+        block: nn.Module,
+        widths: Sequence[int],
+        fusion: Fusion,
+        loss: Loss,
+        regulariser: Regulariser = Regulariser(),
+        silos: tuple[str, ...] = (),
+    ) -> Task:
+        """The task as one silo has it: its own block, and of every silo the width of its embeddings.
+
+        What this silo computes is what it computes in the whole task; the others' vectors are empty. A head's module is
+        needed where it is trained and where labels are; who gets derivatives gives `Head(Elsewhere(scores), holder)`.
+
+        >>> from crosshatch.task.fusion import Head
+        >>> from crosshatch.task.losses import Squared
+        >>> task = Task.of_party(1, nn.Linear(3, 4), (8, 4), Head(nn.Linear(12, 1), holder=1), Squared())
+        >>> [len(weights) for weights in task.initial()]  # the block's 16 numbers and the head's 13
+        [0, 29]
+        >>> own, others, y = torch.ones(5, 4), torch.ones(5, 12), torch.ones(5)
+        >>> columns = task.fusion.columns((8, 4), silo=1)
+        >>> task.derivative(own, others, y, columns=columns, head=task.head_in(task.initial())).shape
+        torch.Size([5, 4])
+        """
+        if not 0 <= silo < len(widths):
+            raise ModelError(f"silo number {silo} of {len(widths)}: give its own width and those of all others")
+        blocks = (block if j == silo else Elsewhere(width) for j, width in enumerate(widths))
+        return cls(tuple(blocks), fusion, loss, regulariser, silos)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -155,7 +187,8 @@ class Task:
     def check_fit(self, examples: Sequence[Tensor], classes: int) -> tuple[int, ...]:
         """Widths of the embeddings, found by trying the blocks out on a few samples a silo, or a ModelError.
 
-        The modules stay as they are, and so does torch's generator.
+        The modules stay as they are, and so does torch's generator. Blocks with another party have the width they were
+        given; the examples in their places may be any.
         """
         if len(examples) != len(self.blocks):
             raise ModelError(f"{len(self.blocks)} blocks for {len(examples)} silos: give one block a silo")

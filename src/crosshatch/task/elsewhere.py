@@ -1,0 +1,32 @@
+"""What stands for a block or a head that is with another party."""
+
+from __future__ import annotations
+
+from typing import NoReturn, final
+
+from torch import Tensor, nn
+
+from crosshatch.errors import ModelError
+
+
+@final
+class Elsewhere(nn.Module):
+    """A module of which only the number of outputs a sample is known here: it has no parameters and computes nothing.
+
+    >>> sum(parameter.numel() for parameter in Elsewhere(4).parameters())
+    0
+    """
+
+    def __init__(self, width: int) -> None:
+        """Stand for a module with outputs (n, width)."""
+        super().__init__()
+        if width < 1:
+            raise ModelError(f"embeddings of width {width}: every silo has at least one number a sample, correct it")
+        self.width = width
+
+    def forward(self, x: Tensor) -> NoReturn:  # noqa: ARG002 - a module's call
+        """Refuse: whoever has the module computes with it."""
+        raise ModelError(
+            f"a module with {self.width} outputs is with another party, which alone computes with it: take the outputs "
+            "from there, or give the module itself"
+        )
