@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from crosshatch.algorithms.dcpa import DCPA
-from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import ConfigError, CrosshatchError
 from crosshatch.runs.decode import decode
@@ -170,9 +168,9 @@ def with_absolute_paths(config: Config, folder: Path) -> Config:
     for own in changes.values():
         if "block" in own:
             own["block"] = block(own["block"])
-    algorithm = config.algorithm
-    if isinstance(algorithm, STCD | MTCD | DCPA):
-        algorithm = replace(algorithm, graph=replace(algorithm.graph, file=absolute(algorithm.graph.file)))
+    algorithm, graph = config.algorithm, config.algorithm.graph
+    if graph is not None:
+        algorithm = algorithm.with_graph(replace(graph, file=absolute(graph.file)))
     return replace(
         config,
         algorithm=algorithm,
