@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
-from crosshatch.errors import ConfigError, CrosshatchError
+from crosshatch.errors import ConfigError, saying_where
 from crosshatch.runs.decode import decode
 from crosshatch.runs.named import (
     AnyAlgorithm,
@@ -93,10 +93,8 @@ def read_config(path: Path, overrides: Sequence[str] = (), *, name: str | None =
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}): check the file and its permissions") from None
     apply_overrides(tables, overrides)
-    try:
+    with saying_where(path):
         config = decode_config(tables)
-    except CrosshatchError as error:
-        raise type(error)(f"{path}: {error}") from None
     if config.run.name is None:
         called = name if name is not None and is_name(name) else path.stem
         config = replace(config, run=replace(config.run, name=called))
