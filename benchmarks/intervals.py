@@ -26,7 +26,8 @@ from benchmarks.tiers import CONTESTANTS, PHYSIONET, held_rows, network
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import TrainingError
-from crosshatch.runs.measured import Measurable, best_of
+from crosshatch.runs.measured import best_of
+from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import build_task
 from crosshatch.theory.constants import Constants
@@ -77,7 +78,7 @@ def measured(step_size: float, folder: Path | None, seeds: int, rounds: int) -> 
         yield f"| {step_size:g} | {seed} | {q} | " + " | ".join(found) + " |"
 
 
-def _simulate(data: FederatedData, seed: int, algorithm: Measurable) -> Simulator:
+def _simulate(data: FederatedData, seed: int, algorithm: AnyAlgorithm) -> Simulator:
     task = build_task(data, PHYSIONET.model, seed=seed)
     lines = network(PHYSIONET, CONTESTANTS[0], len(data.y_train))
     return Simulator(data, task, algorithm, seed=seed, network=lines, threads=1)

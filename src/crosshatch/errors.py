@@ -5,6 +5,8 @@ A message names the rule, the value, the place and the remedy. The command line 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
 
 
@@ -42,6 +44,26 @@ class TrainingError(CrosshatchError):
 
 class RunError(CrosshatchError):
     """A run directory cannot be written, read or resumed."""
+
+
+@contextmanager
+def saying_where(place: object, kind: type[CrosshatchError] = CrosshatchError) -> Iterator[None]:
+    """Errors of a kind name the place first: what refuses a value need not know where it was written.
+
+    >>> with saying_where("codecs.share"):
+    ...     raise ConfigError("a chain has at least one part")
+    Traceback (most recent call last):
+    crosshatch.errors.ConfigError: codecs.share: a chain has at least one part
+    """
+    try:
+        yield
+    except kind as error:
+        raise type(error)(f"{place}: {error}") from error.__cause__
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, be it another library's, without its line breaks."""
+    return " ".join(str(error).split())
 
 
 def require_whole(place: str, value: object, *, least: int | None = None, remedy: str = "") -> None:

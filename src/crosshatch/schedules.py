@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, saying_where
 
 LARGEST = 1e30
 
@@ -125,10 +125,8 @@ def parse_schedule(given: object, *, place: str = "algorithm.step_size") -> Sche
     >>> parse_schedule({"kind": "halving", "value": 0.1, "every": 20})(40)
     0.025
     """
-    try:
+    with saying_where(place, ConfigError):
         return _parse(given)
-    except ConfigError as error:
-        raise ConfigError(f"{place}: {error}") from None
 
 
 def to_table(schedule: Schedule) -> dict[str, str | float | int]:

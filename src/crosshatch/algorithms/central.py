@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class Central:
+class Central(Declared):
     """Stochastic gradient descent with all columns and samples at hand.
 
     >>> Central(batch_size=64).central
@@ -37,6 +37,11 @@ class Central:
         check_choice("batches", self.batches, ("reused", "fresh"))
 
     @property
+    def fresh_batches(self) -> bool:
+        """As the setting says."""
+        return self.batches == "fresh"
+
+    @property
     def topology(self) -> Topology:
         """Formally an exchange every step; on one machine it is free."""
         return Topology((Tier("V", 1),))
@@ -44,7 +49,7 @@ class Central:
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """Q steps of gradient descent on all blocks: each with the others' current embeddings, so the full gradient."""
         for q in range(self.local_steps):
-            batch = fed.draw_batch(self.batch_size, round=r, first=q if self.batches == "fresh" else 0)
+            batch = fed.draw_batch(self.batch_size, round=r, first=q if self.fresh_batches else 0)
             current = fed.share(fed.embed(blocks, batch), batch)
             blocks = fed.descend(blocks, batch, current, steps=1, step_size=rate(self.step_size, r))
         return blocks

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import DualFederation, Duals
+from crosshatch.exchanges import Declared, DualFederation, Duals
 from crosshatch.graphs import Graph
 from crosshatch.topology import Tier, Topology
 
@@ -22,7 +22,7 @@ Step = float | Literal["auto"]
 
 
 @dataclass(frozen=True)
-class DCPA:
+class DCPA(Declared):
     """Dual consensus proximal algorithm.
 
     Steps left at "auto" follow from the blocks' norms, the graph and the given ones.
@@ -36,12 +36,14 @@ class DCPA:
     consensus_step: Step = "auto"
     graph: Graph = Graph()
 
+    has_schedule = False
+    finds_step = True
     local_steps: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        for name in ("step_size", "dual_step", "consensus_step"):
-            value = getattr(self, name)
+        steps = {"step_size": self.step_size, "dual_step": self.dual_step, "consensus_step": self.consensus_step}
+        for name, value in steps.items():
             if value != "auto" and not (isinstance(value, int | float) and 0 < value < float("inf")):
                 raise ConfigError(f"algorithm.{name} = {value!r}: give a positive number or 'auto'")
 

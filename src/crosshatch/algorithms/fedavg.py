@@ -11,13 +11,13 @@ from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class FedAvg:
+class FedAvg(Declared):
     """Federated averaging inside one silo: `H(Q)`.
 
     `weights`: "samples" weighs clients by the samples they hold (FedAvg), "equal" does not (local SGD). `batches`: one
@@ -42,6 +42,11 @@ class FedAvg:
         check_choice("weights", self.weights, ("equal", "samples"))
 
     @property
+    def fresh_batches(self) -> bool:
+        """As the setting says; all samples are the same ones at every step."""
+        return self.batches == "fresh" and self.batch_size is not None
+
+    @property
     def topology(self) -> Topology:
         """One horizontal tier."""
         return Topology((Tier("H", self.local_steps),))
@@ -50,7 +55,7 @@ class FedAvg:
         """One round t of Algorithm 1."""
         if len(fed.silos) != 1:
             raise ConfigError(f"algorithm 'fedavg' takes one silo, this federation has {len(fed.silos)}: use 'tdcd'")
-        parts = self.local_steps if self.batches == "fresh" and self.batch_size is not None else 1
+        parts = self.local_steps if self.fresh_batches else 1
         batch = fed.draw_batch(self.batch_size, round=r, parts=parts)
         blocks = fed.broadcast(blocks, batch)
         alone = fed.share(fed.embed(blocks, batch), batch)  # one silo: nobody to share with, no message

@@ -11,13 +11,14 @@ from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.theory import names
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class FedBCD:
+class FedBCD(Declared):
     """Federated block coordinate descent: `V(Q)`, one client per silo.
 
     With labels held by one silo the others take all their Q steps with the derivative it computed at the round's start.
@@ -32,6 +33,9 @@ class FedBCD:
     order: Literal["parallel", "sequential"] = "parallel"
     proximal: float = 0.0
 
+    auto = ("local_steps", "step_size")
+    proved_by = (names.FEDBCD,)
+
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
         check_local_steps(self.local_steps)
@@ -40,6 +44,12 @@ class FedBCD:
         check_choice("order", self.order, ("parallel", "sequential"))
         if not 0 <= self.proximal < float("inf"):
             raise ConfigError(f"algorithm.proximal = {self.proximal}: mu must be a finite number of at least 0")
+
+    @property
+    def unlike_theory(self) -> tuple[str, ...]:
+        """Theorem 2 is about Algorithm 2 without a proximal term."""
+        turns = ("silos take turns",) if self.order == "sequential" else ()
+        return (*turns, "steps are pulled back") if self.proximal > 0 else turns
 
     @property
     def topology(self) -> Topology:

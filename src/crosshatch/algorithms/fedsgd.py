@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosshatch.algorithms.checks import check_batch_size
-from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.theory import names
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class FedSGD:
+class FedSGD(Declared):
     """Vertical stochastic gradient descent: `V(1)`, one client per silo.
 
     >>> str(FedSGD(batch_size=64).topology)
@@ -26,6 +27,8 @@ class FedSGD:
     batch_size: int | None = None
 
     local_steps: ClassVar[int] = 1
+    auto = ("step_size",)
+    proved_by = (names.FEDBCD,)  # whose case of one local step it is
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""

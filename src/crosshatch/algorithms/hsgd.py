@@ -10,17 +10,19 @@ device uses the head and the hospital's embedding as received and its own fresh 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from crosshatch.algorithms.checks import check_fraction, check_local_steps
 from crosshatch.errors import ConfigError, require_whole
-from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.theory import names
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class HSGD:
+class HSGD(Declared):
     """Hybrid stochastic gradient descent: `H(P) V(Q) H(Q)` with a trained head.
 
     >>> str(HSGD(global_steps=20, local_steps=10).topology)
@@ -31,6 +33,9 @@ class HSGD:
     local_steps: int = 10
     step_size: Schedule | float = 0.01
     fraction: float = 1.0
+
+    auto = ("global_steps", "local_steps", "step_size")
+    proved_by = (names.HSGD,)
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
@@ -49,6 +54,10 @@ class HSGD:
     def topology(self) -> Topology:
         """Groups are averaged every P steps; embeddings move and devices are averaged every Q."""
         return Topology((Tier("H", self.global_steps), Tier("V", self.local_steps), Tier("H", self.local_steps)))
+
+    def with_interval(self, steps: int) -> Self:
+        """Strategy 1: P is Q."""
+        return replace(self, global_steps=steps, local_steps=steps)
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """The Q iterations from one local aggregation to the next."""

@@ -8,15 +8,16 @@ theta_0, theta_1: the pair's head and hospital block   theta_2: the device's blo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from crosshatch.algorithms.checks import check_fraction, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen, Within
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class JFL:
+class JFL(Declared):
     """Joint federated learning: `H(Q) V(Q)`, one pair per device; Q = 1 in the paper.
 
     >>> str(JFL().topology)
@@ -28,6 +29,7 @@ class JFL:
     fraction: float = 1.0
 
     pairs = True  # every device has a partner at its hospital: the hospital's silo is divided as the devices are
+    within: ClassVar[Within] = "federation"  # all pairs are averaged at the server, none at an edge node
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
@@ -43,8 +45,8 @@ class JFL:
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """One round of every selected pair, and the average of all pairs."""
         batch = fed.select(self.fraction, round=r)
-        blocks = fed.broadcast(blocks, batch, within="federation")
+        blocks = fed.broadcast(blocks, batch, within=self.within)
         embeddings = fed.embed(blocks, batch)
         frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
         blocks = fed.descend(blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r))
-        return fed.average(blocks, batch, weights="at_work", within="federation")
+        return fed.average(blocks, batch, weights="at_work", within=self.within)

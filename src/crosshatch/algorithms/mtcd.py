@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from crosshatch.algorithms.checks import check_local_steps
 from crosshatch.errors import ConfigError, require_whole
-from crosshatch.exchanges import TokenFederation, Tokens
+from crosshatch.exchanges import Declared, TokenFederation, Tokens
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
@@ -24,7 +24,7 @@ StepSize = Schedule | float | Literal["auto"]
 
 
 @dataclass(frozen=True)
-class STCD:
+class STCD(Declared):
     """Single-token coordinate descent: one token, no server (Algorithm 1).
 
     `step_size` "auto" is one over the smoothness of the visited block.
@@ -39,6 +39,7 @@ class STCD:
     start: Literal["random", "each"] = "random"
     stay: bool = False
 
+    finds_step = True
     tokens: ClassVar[int] = 1
     server: ClassVar[bool] = False
     meeting: ClassVar[Literal["pass", "average"]] = "pass"
@@ -59,7 +60,7 @@ class STCD:
 
 
 @dataclass(frozen=True)
-class MTCD:
+class MTCD(Declared):
     """Multi-token coordinate descent: several tokens, averaged at a server every S hops (Algorithm 2).
 
     S = 0 (`hops_between_averages`) means no server: independent runs of STCD, whose average is the model. `meeting`
@@ -78,6 +79,8 @@ class MTCD:
     start: Literal["random", "each"] = "random"
     stay: bool = False
     meeting: Literal["pass", "average"] = "pass"
+
+    finds_step = True
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.theory import names
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class TDCD:
+class TDCD(Declared):
     """Tiered decentralised coordinate descent: `V(Q) H(Q)`.
 
     `batches`: "reused" (journal) or "fresh" (ICASSP). `derivatives` matters where one silo holds the labels: with
@@ -36,6 +37,9 @@ class TDCD:
     batches: Literal["reused", "fresh"] = "reused"
     derivatives: Literal["each_step", "each_round"] = "each_step"
 
+    auto = ("local_steps", "step_size")
+    proved_by = (names.ICASSP, names.TDCD)
+
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
         check_local_steps(self.local_steps)
@@ -45,19 +49,29 @@ class TDCD:
         check_choice("derivatives", self.derivatives, ("each_step", "each_round"))
 
     @property
+    def fresh_batches(self) -> bool:
+        """Those of the ICASSP version."""
+        return self.batches == "fresh"
+
+    @property
+    def asks_each_step(self) -> bool:
+        """Remark 2."""
+        return self.derivatives == "each_step"
+
+    @property
     def topology(self) -> Topology:
         """Embeddings and blocks move every Q steps."""
         return Topology((Tier("V", self.local_steps), Tier("H", self.local_steps)))
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """Lines 7-34 for the Q iterations of round r."""
-        parts = self.local_steps if self.batches == "fresh" else 1
+        parts = self.local_steps if self.fresh_batches else 1
         batch = fed.draw_batch(
             self.batch_size, round=r, parts=parts
         )  # line 9: same ids everywhere, from the shared seed
         blocks = fed.broadcast(blocks, batch)  # lines 11-12
         embeddings = fed.embed(blocks, batch)  # line 13
-        if fed.labels_held and self.derivatives == "each_step":
+        if fed.labels_held and self.asks_each_step:
             blocks = self._ask_each_step(fed, blocks, batch, embeddings, rate(self.step_size, r))
         else:
             # lines 13-22

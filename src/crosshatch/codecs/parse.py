@@ -13,7 +13,7 @@ from crosshatch.codecs.dense import Half, Identity
 from crosshatch.codecs.feedback import ErrorFeedback
 from crosshatch.codecs.quantise import Quantise
 from crosshatch.codecs.sparse import RandomK, TopK
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, saying_where
 
 # The arguments of each codec, in order; a word among them, such as `unbiased`, stands for itself.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -35,10 +35,8 @@ def parse_codec(given: object, *, place: str = "codec") -> AnyCodec:
     >>> parse_codec({"kind": "topk", "k": 100}) == parse_codec("topk(k=100)")
     True
     """
-    try:
+    with saying_where(place, ConfigError):
         return _parse(given)
-    except ConfigError as error:
-        raise ConfigError(f"{place}: {error}") from None
 
 
 def _parse(given: object) -> AnyCodec:

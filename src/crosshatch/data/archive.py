@@ -20,7 +20,7 @@ from numpy.lib.npyio import NpzFile
 from crosshatch.data.assemble import Raw
 from crosshatch.data.challenge import FIRST, read_challenge
 from crosshatch.data.samples import Array, Kind, Samples
-from crosshatch.errors import DataError
+from crosshatch.errors import DataError, one_line
 
 
 class Archive(Mapping[str, Array]):
@@ -42,8 +42,9 @@ class Archive(Mapping[str, Array]):
                     raise ValueError("it holds a single array")
                 yield file
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            reason = " ".join(str(error).split())
-            raise DataError(f"{self.path} is not a readable npz archive: {reason}; get the file again") from error
+            raise DataError(
+                f"{self.path} is not a readable npz archive: {one_line(error)}; get the file again"
+            ) from error
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._names:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from crosshatch.data.samples import Array
-from crosshatch.errors import DataError
+from crosshatch.errors import DataError, one_line
 
 FIRST = "_train.data"  # of the file by which such a set is found
 
@@ -43,7 +43,6 @@ def _numbers(path: Path) -> Array:
             warnings.simplefilter("error", UserWarning)  # loadtxt warns of an empty file
             return np.loadtxt(path, dtype=np.float32, ndmin=2)
     except (OSError, ValueError, UserWarning) as error:
-        reason = " ".join(str(error).split())
         raise DataError(
-            f"{path} is not a text file of numbers with one sample per line: {reason}; get it again"
+            f"{path} is not a text file of numbers with one sample per line: {one_line(error)}; get it again"
         ) from error

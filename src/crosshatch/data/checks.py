@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosshatch.data.samples import Array
+from crosshatch.errors import one_line
 
 Arrays = Mapping[str, Array]
 
@@ -39,7 +40,7 @@ def run_check(check: Check, arrays: Arrays) -> Finding:
     except KeyError as error:
         return Finding(check.text, False, f"no array {error}")
     except (IndexError, ValueError, TypeError) as error:
-        return Finding(check.text, False, " ".join(str(error).split()))
+        return Finding(check.text, False, one_line(error))
     return Finding(check.text, found == check.expected, found)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from crosshatch.data.assemble import column_values
 from crosshatch.data.samples import Indices, Samples, Target
 from crosshatch.data.settings import Clients, FederationSettings, SampleSplit, SiloSettings
-from crosshatch.errors import PartitionError
+from crosshatch.errors import PartitionError, saying_where
 from crosshatch.partition.samples import (
     Owners,
     by_dirichlet,
@@ -84,10 +84,8 @@ def _divide(
     rows: Indices,
 ) -> tuple[Owners, int]:
     """Owners (len(rows),) among the samples at `rows`, and the number of clients."""
-    try:
+    with saying_where(place, PartitionError):
         return _by_kind(train, target, clients, split, random, rows)
-    except PartitionError as error:
-        raise PartitionError(f"{place}: {error}") from None
 
 
 def _by_kind(

@@ -14,7 +14,7 @@ from crosshatch.data.assemble import Raw, plain_array
 from crosshatch.data.samples import LARGEST, Array, Samples
 from crosshatch.data.settings import DataSettings
 from crosshatch.data.sources import require_table
-from crosshatch.errors import DataError
+from crosshatch.errors import DataError, one_line
 from crosshatch.partition.features import unknown
 
 # What people write for a value they do not have; polars reads NaN by itself.
@@ -27,8 +27,7 @@ def read_table(path: Path, leave_out: Collection[str] = ()) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path)
     except (pl.exceptions.PolarsError, csv.Error, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(f"{path} is unreadable: {reason}; correct the file or save it again") from error
+        raise DataError(f"{path} is unreadable: {one_line(error)[:200]}; correct the file or save it again") from error
     if not frame.height:
         raise DataError(f"{path} has no rows: it needs a header line and at least one row")
     for column in frame:

@@ -1,5 +1,6 @@
 """What an algorithm may ask of other parties, and what it declares of itself."""
 
+from crosshatch.exchanges.declared import Declared, declared, on_duals, on_silos, on_tokens
 from crosshatch.exchanges.duals import DualAlgorithm, DualFederation, Duals
 from crosshatch.exchanges.tokens import TokenAlgorithm, TokenFederation, Tokens
 from crosshatch.exchanges.vertical import (
@@ -18,6 +19,7 @@ __all__ = [
     "Batch",
     "Blocks",
     "ClientWeights",
+    "Declared",
     "DualAlgorithm",
     "DualFederation",
     "Duals",
@@ -28,4 +30,8 @@ __all__ = [
     "TokenFederation",
     "Tokens",
     "Within",
+    "declared",
+    "on_duals",
+    "on_silos",
+    "on_tokens",
 ]

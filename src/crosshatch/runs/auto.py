@@ -12,16 +12,11 @@ from dataclasses import replace
 
 import torch
 
-from crosshatch.algorithms.fedbcd import FedBCD
-from crosshatch.algorithms.fedsgd import FedSGD
-from crosshatch.algorithms.hsgd import HSGD
-from crosshatch.algorithms.tdcd import TDCD
-from crosshatch.algorithms.tiered import Tiered
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.runs.config import Config
-from crosshatch.runs.measured import Measurable, Simulate, best_of, with_interval
-from crosshatch.runs.named import AnyAlgorithm, algorithm_name
+from crosshatch.runs.measured import Simulate, best_of
+from crosshatch.runs.named import AnyAlgorithm, algorithm_name, planned_names, settings_of
 from crosshatch.schedules import Adaptive, rate
 from crosshatch.simulator.adapt import without_dropout
 from crosshatch.simulator.assemble import move
@@ -30,8 +25,6 @@ from crosshatch.theory.constants import Constants
 from crosshatch.theory.estimate import Sampling, estimate, gradient_squared
 from crosshatch.theory.strategies import Rule, best_step_size
 
-Planned = FedSGD | FedBCD | TDCD | HSGD | Tiered
-PLANNED = ("fedsgd", "fedbcd", "tdcd", "hsgd", "tiered")
 MOST_STEPS = 1000
 """No run needs more local steps between exchanges; a formula that asks for more has found hardly any noise."""
 
@@ -43,12 +36,13 @@ def choose(config: Config, data: FederatedData, task: Task, simulate: Simulate) 
     """
     if not config.auto:
         return config
-    algorithm = planned(config.algorithm)
+    algorithm = config.algorithm
+    require_planned(algorithm)
     constants, gradient = estimate_start(algorithm, *_as_trained(config, data, task), seed=config.run.seed)
     return replace(config, algorithm=_choose(config, algorithm, constants, gradient, simulate), auto=())
 
 
-def estimate_start(algorithm: Planned, data: FederatedData, task: Task, *, seed: int) -> tuple[Constants, float]:
+def estimate_start(algorithm: AnyAlgorithm, data: FederatedData, task: Task, *, seed: int) -> tuple[Constants, float]:
     """The constants of a federation, and the squared norm of the gradient at the start."""
     with without_dropout(task):
         constants = estimate(data, task, sampling(algorithm), seed=seed)
@@ -60,32 +54,34 @@ def adopt(config: Config, stored: Config) -> Config:
     keys = config.auto + config.measured
     if not keys or type(config.algorithm) is not type(stored.algorithm):
         return config
-    made = {key: getattr(stored.algorithm, key) for key in keys}
+    made = {key: value for key, value in settings_of(stored.algorithm).items() if key in keys}
     return replace(config, algorithm=replace(config.algorithm, **made), auto=(), measured=())
 
 
-def planned(algorithm: AnyAlgorithm) -> Planned:
-    """The algorithm, if there are theorems about it."""
-    if isinstance(algorithm, Planned):
-        return algorithm
-    raise ConfigError(
-        f"algorithm.name = '{algorithm_name(algorithm)}': no convergence theorem here covers it: choose one of "
-        f"{', '.join(PLANNED)} to plan"
-    )
+def require_planned(algorithm: AnyAlgorithm) -> None:
+    """Refuse an algorithm that no theorem is about."""
+    if not algorithm.auto:
+        raise ConfigError(
+            f"algorithm.name = '{algorithm_name(algorithm)}': no convergence theorem here covers it: choose one of "
+            f"{', '.join(planned_names())} to plan"
+        )
 
 
-def sampling(algorithm: Planned) -> Sampling:
+def sampling(algorithm: AnyAlgorithm) -> Sampling:
     """How a round of the algorithm draws its samples."""
-    if isinstance(algorithm, HSGD):
-        return Sampling(fraction=algorithm.fraction)
-    if isinstance(algorithm, Tiered):
-        return Sampling(algorithm.batch_size, algorithm.fraction)
-    return Sampling(algorithm.batch_size)
+    return Sampling(algorithm.batch_size, algorithm.fraction)
 
 
-def intervals(algorithm: Planned) -> tuple[int, int]:
+def first_step_size(algorithm: AnyAlgorithm) -> float:
+    """That of the first round, of an algorithm that can be planned."""
+    assert not isinstance(algorithm.step_size, str)
+    return rate(algorithm.step_size, 0)
+
+
+def intervals(algorithm: AnyAlgorithm) -> tuple[int, int]:
     """P and Q: local steps between averages of the outermost tier, and between exchanges of embeddings.
 
+    >>> from crosshatch import TDCD, Tiered
     >>> intervals(Tiered(tiers="H(40) H(20) V(10) H(5)")), intervals(TDCD(local_steps=5))
     ((40, 10), (5, 5))
     """
@@ -142,20 +138,22 @@ def covers(constants: Constants, *, step_size: float, steps: int) -> bool:
     return step_size <= 1 / (8 * steps * constants.rho)
 
 
-def _choose(config: Config, algorithm: Planned, constants: Constants, gradient: float, simulate: Simulate) -> Planned:
+def _choose(
+    config: Config, algorithm: AnyAlgorithm, constants: Constants, gradient: float, simulate: Simulate
+) -> AnyAlgorithm:
     auto, rounds = config.auto, config.run.rounds
-    if isinstance(algorithm, HSGD) and ("global_steps" in auto) != ("local_steps" in auto):
-        steps = algorithm.local_steps if "global_steps" in auto else algorithm.global_steps
-        algorithm = replace(algorithm, global_steps=steps, local_steps=steps)
+    if "global_steps" in algorithm.auto and ("global_steps" in auto) != ("local_steps" in auto):
+        over, under = intervals(algorithm)
+        algorithm = algorithm.with_interval(under if "global_steps" in auto else over)
     elif "local_steps" in auto:
         if "step_size" in auto:
             steps, _ = both(constants, gradient, rounds=rounds)
         else:
-            step_size = rate(algorithm.step_size, 0)
+            step_size = first_step_size(algorithm)
             steps = strategy_2(constants, step_size=step_size, rounds=rounds)
             if not covers(constants, step_size=step_size, steps=steps):
-                steps = best_of(_measurable(algorithm), simulate)
-        algorithm = with_interval(_measurable(algorithm), steps)
+                steps = best_of(algorithm, simulate)
+        algorithm = algorithm.with_interval(steps)
     if "step_size" not in auto:
         return algorithm
     over, under = intervals(algorithm)
@@ -166,12 +164,7 @@ def _choose(config: Config, algorithm: Planned, constants: Constants, gradient: 
         delta_squared=_round(constants.delta_squared),
         every=ratio * -(-config.evaluate.every // ratio),  # at evaluations, moved on to the end of a global round
     )
-    return replace(algorithm, step_size=schedule)
-
-
-def _measurable(algorithm: Planned) -> Measurable:
-    assert isinstance(algorithm, Measurable)
-    return algorithm
+    return algorithm.with_step_size(schedule)
 
 
 def _as_trained(config: Config, data: FederatedData, task: Task) -> tuple[FederatedData, Task]:

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from crosshatch.algorithms.dcpa import DCPA
-from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
-from crosshatch.errors import ConfigError, CrosshatchError
+from crosshatch.errors import ConfigError, saying_where
 from crosshatch.runs.decode import decode
 from crosshatch.runs.named import (
     AnyAlgorithm,
@@ -95,10 +93,8 @@ def read_config(path: Path, overrides: Sequence[str] = (), *, name: str | None =
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}): check the file and its permissions") from None
     apply_overrides(tables, overrides)
-    try:
+    with saying_where(path):
         config = decode_config(tables)
-    except CrosshatchError as error:
-        raise type(error)(f"{path}: {error}") from None
     if config.run.name is None:
         called = name if name is not None and is_name(name) else path.stem
         config = replace(config, run=replace(config.run, name=called))
@@ -170,9 +166,9 @@ def with_absolute_paths(config: Config, folder: Path) -> Config:
     for own in changes.values():
         if "block" in own:
             own["block"] = block(own["block"])
-    algorithm = config.algorithm
-    if isinstance(algorithm, STCD | MTCD | DCPA):
-        algorithm = replace(algorithm, graph=replace(algorithm.graph, file=absolute(algorithm.graph.file)))
+    algorithm, graph = config.algorithm, config.algorithm.graph
+    if graph is not None:
+        algorithm = algorithm.with_graph(replace(graph, file=absolute(graph.file)))
     return replace(
         config,
         algorithm=algorithm,

@@ -1,7 +1,7 @@
 """`local_steps = "measure"`: Q found by trials before training, where the theorems' worst case says little.
 
 Every candidate trains from the start for the same number of bytes; the one with the lowest training loss stays, of
-nearly equal ones the shortest. None is given up earlier: long intervals overshoot at first. With HSGD P is Q.
+nearly equal ones the shortest. None is given up earlier: long intervals overshoot at first. With groups P is Q.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from crosshatch.algorithms.fedbcd import FedBCD
-from crosshatch.algorithms.hsgd import HSGD
-from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.errors import TrainingError
 from crosshatch.runs.config import Config
+from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.simulator.simulator import Simulator
 
 CANDIDATES = (1, 2, 5, 10, 20, 50)
@@ -24,8 +22,7 @@ NEAR = 0.01
 """Losses closer than this share of the best are taken for equal."""
 _SAMPLES = 4096  # the first so many training samples are looked at
 
-Measurable = FedBCD | TDCD | HSGD
-Simulate = Callable[[Measurable], Simulator]
+Simulate = Callable[[AnyAlgorithm], Simulator]
 
 
 @dataclass
@@ -62,23 +59,15 @@ def measure(config: Config, simulate: Simulate) -> Config:
     if not config.measured:
         return config
     algorithm = config.algorithm
-    assert isinstance(algorithm, Measurable)
-    return replace(config, algorithm=with_interval(algorithm, best_of(algorithm, simulate)), measured=())
+    return replace(config, algorithm=algorithm.with_interval(best_of(algorithm, simulate)), measured=())
 
 
-def best_of(algorithm: Measurable, simulate: Simulate, candidates: Sequence[int] = CANDIDATES) -> int:
+def best_of(algorithm: AnyAlgorithm, simulate: Simulate, candidates: Sequence[int] = CANDIDATES) -> int:
     """The Q whose trial ends lowest."""
-    trials = [Trial(steps, simulate(with_interval(algorithm, steps))) for steps in candidates]
+    trials = [Trial(steps, simulate(algorithm.with_interval(steps))) for steps in candidates]
     trials[0].go_on(1)
     budget = ROUNDS * trials[0].sent
     for trial in trials:
         trial.go_on(budget)
     least = min(trial.loss for trial in trials)
     return min(trial.steps for trial in trials if trial.loss <= least * (1 + NEAR))
-
-
-def with_interval(algorithm: Measurable, steps: int) -> Measurable:
-    """The algorithm with so many local steps between exchanges."""
-    if isinstance(algorithm, HSGD):
-        return replace(algorithm, global_steps=steps, local_steps=steps)
-    return replace(algorithm, local_steps=steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from crosshatch import schedules
 from crosshatch.algorithms.central import Central
@@ -42,16 +42,6 @@ ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
     "tdcd": TDCD,
     "tiered": Tiered,
 }
-# What may be "auto", chosen from estimates before training. Elsewhere it is a value like any other.
-AUTO: dict[str, tuple[str, ...]] = {
-    "fedbcd": ("local_steps", "step_size"),
-    "fedsgd": ("step_size",),
-    "hsgd": ("global_steps", "local_steps", "step_size"),
-    "tdcd": ("local_steps", "step_size"),
-    "tiered": ("step_size",),
-}
-# What may be "measure", chosen by trials before training.
-MEASURED = {name: tuple(key for key in keys if key != "step_size") for name, keys in AUTO.items()}
 COMPRESSED = ("c-tdcd", "c-hsgd")
 C_VFL = "topk(0.21875)"  # the HSGD paper's setting: log2(128) / 32 of the entries, as C-VFL's own code reads it
 NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
@@ -69,35 +59,34 @@ def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[
         table = {**table, "name": str(table["name"]).removeprefix("c-")}
     kind: type[AnyAlgorithm] = _pick(table, "algorithm", "name", ALGORITHMS)
     assert isinstance(table, Mapping)
-    auto, measured = _left_open(table, "auto", AUTO), _left_open(table, "measure", MEASURED)
+    auto, measured = _left_open(table, "auto", kind.auto), _left_open(table, "measure", kind.measured())
     _check_measured(table, auto, measured)
     given: dict[str, Any] = {"name": None} | {key: 1 for key in (*auto, *measured) if key != "step_size"}
     if "global_steps" in auto and "local_steps" not in auto:
         given["global_steps"] = table["local_steps"]  # P = Q, a multiple of Q
     table = {key: value for key, value in table.items() if key not in (*auto, *measured)}
-    _refuse_other_words(table)
-    if "step_size" in table and kind is not DCPA and not (kind in (STCD, MTCD) and table["step_size"] == "auto"):
+    _refuse_other_words(table, kind)
+    as_it_is = not kind.has_schedule or (kind.finds_step and table.get("step_size") == "auto")
+    if "step_size" in table and not as_it_is:
         given["step_size"] = schedules.parse_schedule(table["step_size"])
     brought = dict.fromkeys(("share", "head"), C_VFL) if compressed else {}
     return decode(table, kind, "algorithm", given), brought, {"auto": auto, "measure": measured}
 
 
-def _left_open(table: Mapping[str, Any], word: str, allowed: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The keys that are a word. HSGD's P and Q go together: one that is left out is what the other is."""
-    keys = allowed.get(str(table["name"]), ())
+def _left_open(table: Mapping[str, Any], word: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The `keys` that are a word. P and Q go together: one that is left out is what the other is."""
     named = {key for key in keys if table.get(key) == word}
     if "global_steps" in keys and named & {"global_steps", "local_steps"}:
         named |= {key for key in ("global_steps", "local_steps") if key not in table}
     return tuple(key for key in keys if key in named)
 
 
-def _refuse_other_words(table: Mapping[str, Any]) -> None:
+def _refuse_other_words(table: Mapping[str, Any], kind: type[AnyAlgorithm]) -> None:
     """Where some words are allowed, a wrong one is told them."""
-    name = str(table["name"])
-    for key in AUTO.get(name, ()):
+    for key in kind.auto:
         if isinstance(table.get(key), str):
             expected = "a number, a schedule's table" if key == "step_size" else "a whole number"
-            words = ', "auto" or "measure"' if key in MEASURED.get(name, ()) else ' or "auto"'
+            words = ', "auto" or "measure"' if key in kind.measured() else ' or "auto"'
             raise ConfigError(f"algorithm.{key} = {show(table[key])}: expected {expected}{words}")
 
 
@@ -136,9 +125,19 @@ def algorithm_name(algorithm: AnyAlgorithm) -> str:
     return next(name for name, kind in ALGORITHMS.items() if isinstance(algorithm, kind))
 
 
+def planned_names() -> tuple[str, ...]:
+    """The names of the algorithms that theorems speak of."""
+    names = {kind: name for name, kind in ALGORITHMS.items()}
+    return tuple(names[kind] for kind in get_args(AnyAlgorithm) if kind.auto)
+
+
+def settings_of(algorithm: AnyAlgorithm) -> dict[str, Any]:
+    """The values of its keys in a config."""
+    return {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
+
+
 def algorithm_table(algorithm: AnyAlgorithm) -> dict[str, Any]:
     """The section that gives this algorithm, every key spelled out."""
-    values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     schedule = algorithm.step_size
     if isinstance(schedule, str):
         step_size: object = schedule
@@ -146,7 +145,7 @@ def algorithm_table(algorithm: AnyAlgorithm) -> dict[str, Any]:
         step_size = float(schedule)
     else:
         step_size = schedule.value if isinstance(schedule, schedules.Constant) else schedules.to_table(schedule)
-    return {"name": algorithm_name(algorithm)} | values | {"step_size": step_size}
+    return {"name": algorithm_name(algorithm)} | settings_of(algorithm) | {"step_size": step_size}
 
 
 def decode_network(table: object) -> tuple[AnyNetwork, bool]:

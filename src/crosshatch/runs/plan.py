@@ -12,11 +12,21 @@ from pathlib import Path
 from typing import final
 
 from crosshatch.errors import ConfigError, TrainingError
-from crosshatch.runs.auto import Planned, both, covers, estimate_start, intervals, planned, strategy_2, strategy_3
+from crosshatch.runs.auto import (
+    both,
+    covers,
+    estimate_start,
+    first_step_size,
+    intervals,
+    require_planned,
+    strategy_2,
+    strategy_3,
+)
 from crosshatch.runs.config import Config
+from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.theorems import Theorem, theorems
-from crosshatch.schedules import Constant, rate
+from crosshatch.schedules import Constant
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.theory.bounds import Bound
 from crosshatch.theory.constants import Constants
@@ -72,7 +82,7 @@ class Plan:
     """Everything `crosshatch plan` says."""
 
     config: Config
-    algorithm: Planned
+    algorithm: AnyAlgorithm
     silos: tuple[str, ...]
     global_steps: int
     local_steps: int
@@ -106,13 +116,13 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
     """
     if level is not None and not (math.isfinite(level) and level > 0):
         raise ConfigError(f"--target-gradient {level:g}: a squared gradient norm to reach is a number above 0")
-    planned(config.algorithm)  # before any data is read
+    require_planned(config.algorithm)  # before any data is read
     prepared = prepare(config, folder=folder)
     config, simulator = prepared.config, prepared.simulator
-    algorithm = planned(config.algorithm)
+    algorithm = config.algorithm
     constants, gradient = estimate_start(algorithm, simulator.data, simulator.task, seed=config.run.seed)
     level = SHARE * gradient if level is None else level
-    step_size = rate(algorithm.step_size, 0)
+    step_size = first_step_size(algorithm)
     found = theorems(config, algorithm, simulator.data, constants)
     judgements = tuple(_judge(theorem, step_size) for theorem in found)
     over, under = intervals(algorithm)
@@ -140,7 +150,7 @@ def _judge(theorem: Theorem, step_size: float) -> Judgement:
     return Judgement(theorem, theorem.bound(min(step_size, theorem.limit.stated)), above)
 
 
-def _warn(judgements: tuple[Judgement, ...], algorithm: Planned, step_size: float) -> list[str]:
+def _warn(judgements: tuple[Judgement, ...], algorithm: AnyAlgorithm, step_size: float) -> list[str]:
     """About theorems that are about this setting: others promise nothing here anyway."""
     warnings = []
     concerned = [judgement for judgement in judgements if judgement.applies]
@@ -177,9 +187,9 @@ def _cost_of_rounds(simulator: Simulator, rounds: int) -> tuple[RoundCost, list[
     return RoundCost(simulator.meter.bytes / rounds, simulator.seconds / rounds, steps), warnings
 
 
-def _advise(config: Config, algorithm: Planned, constants: Constants, gradient: float) -> tuple[Advice, ...]:
+def _advise(config: Config, algorithm: AnyAlgorithm, constants: Constants, gradient: float) -> tuple[Advice, ...]:
     over, under = intervals(algorithm)
-    eta, rounds = rate(algorithm.step_size, 0), config.run.rounds
+    eta, rounds = first_step_size(algorithm), config.run.rounds
     iterations = rounds * under
     lines = [Advice("1", under, under, eta, "P = Q, the config's Q")]
     readings: tuple[tuple[Rule, str], ...] = (

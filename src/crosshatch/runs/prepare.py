@@ -11,10 +11,10 @@ from statistics import median
 
 import torch
 
-from crosshatch.algorithms.jfl import JFL
 from crosshatch.data.build import build
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
+from crosshatch.exchanges import declared
 from crosshatch.network import BandwidthNetwork
 from crosshatch.runs.auto import choose
 from crosshatch.runs.config import Config
@@ -57,7 +57,7 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
     simulate = partial(_simulator, config, data=data, task=task)
     simulator = simulate(config.algorithm)
     _check_codecs(config, simulator)
-    batch_size = getattr(config.algorithm, "batch_size", None)
+    batch_size = config.algorithm.batch_size
     if batch_size is not None and isinstance(simulator.course, VerticalCourse):
         simulator.course.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
     chosen = measure(choose(config, data, task, simulate), simulate)  # may take a while
@@ -127,16 +127,17 @@ def _check_names(data: FederatedData) -> None:
 def used_exchanges(simulator: Simulator) -> tuple[str, ...]:
     """What is sent in this run and may have a codec."""
     algorithm, course = simulator.algorithm, simulator.course
-    if not isinstance(course, VerticalCourse) or getattr(algorithm, "central", False):
+    if not isinstance(course, VerticalCourse) or declared(algorithm).central:
         return ()
+    by_server = declared(algorithm).within == "federation"  # it averages all clients itself
     held = simulator.data.label_silo is not None
     used = {
         "share": algorithm.topology.vertical is not None,
         "head": simulator.task.head is not None and not held,
         "derivatives": algorithm.topology.vertical is not None and held,
-        "broadcast": bool(algorithm.topology.below) or isinstance(algorithm, JFL),
-        "average": bool(algorithm.topology.below) or isinstance(algorithm, JFL),
-        "average_groups": bool(algorithm.topology.above) and not isinstance(algorithm, JFL),
+        "broadcast": bool(algorithm.topology.below) or by_server,
+        "average": bool(algorithm.topology.below) or by_server,
+        "average_groups": bool(algorithm.topology.above) and not by_server,
     }
     return tuple(exchange for exchange, is_used in used.items() if is_used)
 
@@ -155,11 +156,10 @@ def _check_codecs(config: Config, simulator: Simulator) -> None:
 def _measure_step(config: Config, data: FederatedData, task: Task) -> float:
     """Seconds of one gradient step on a client's share of a batch, in the slowest silo; three significant digits."""
     task = task.to(config.run.device, PRECISIONS[config.run.precision])
-    central = bool(getattr(config.algorithm, "central", False))
     slowest = 0.0
     for j, (silo, weights) in enumerate(zip(data.silos, task.initial(), strict=True)):
-        batch = getattr(config.algorithm, "batch_size", None) or len(silo.train)
-        rows = max(1, batch // (1 if central else silo.clients))
+        batch = config.algorithm.batch_size or len(silo.train)
+        rows = max(1, batch // (1 if config.algorithm.central else silo.clients))
         x = silo.train[:rows].to(weights)
         leaf = weights.detach().requires_grad_()
         seconds = []

@@ -8,12 +8,11 @@ from typing import final
 
 import numpy as np
 
-from crosshatch.algorithms.fedbcd import FedBCD
-from crosshatch.algorithms.hsgd import HSGD
-from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.data.federated import FederatedData
-from crosshatch.runs.auto import Planned, intervals, sampling
+from crosshatch.runs.auto import intervals, sampling
 from crosshatch.runs.config import Config
+from crosshatch.runs.named import AnyAlgorithm
+from crosshatch.theory import names
 from crosshatch.theory.bounds import (
     Bound,
     StepLimit,
@@ -43,7 +42,7 @@ class Theorem:
     differs: tuple[str, ...]
 
 
-def theorems(config: Config, algorithm: Planned, data: FederatedData, constants: Constants) -> tuple[Theorem, ...]:
+def theorems(config: Config, algorithm: AnyAlgorithm, data: FederatedData, constants: Constants) -> tuple[Theorem, ...]:
     """FedBCD's, ICASSP's, TDCD's and HSGD's, for the iterations of the whole run."""
     over, steps = intervals(algorithm)
     iterations = config.run.rounds * steps
@@ -64,13 +63,13 @@ def theorems(config: Config, algorithm: Planned, data: FederatedData, constants:
 
     every = tuple(setting.unlike_all())
     return (
-        Theorem("FedBCD, Theorem 2", fedbcd_limit(constants, local_steps=steps), fedbcd,
+        Theorem(names.FEDBCD, fedbcd_limit(constants, local_steps=steps), fedbcd,
                 (*every, *setting.unlike_fedbcd())),
-        Theorem("ICASSP, Theorem 4.1", icassp_limit(constants, local_steps=steps), icassp,
+        Theorem(names.ICASSP, icassp_limit(constants, local_steps=steps), icassp,
                 (*every, *setting.unlike_icassp())),
-        Theorem("TDCD, Theorem 1", tdcd_limit(constants, local_steps=steps), tdcd,
+        Theorem(names.TDCD, tdcd_limit(constants, local_steps=steps), tdcd,
                 (*every, *setting.unlike_tdcd())),
-        Theorem("HSGD, Theorem 1", hsgd_limit(constants, global_steps=over), hsgd,
+        Theorem(names.HSGD, hsgd_limit(constants, global_steps=over), hsgd,
                 (*every, *setting.unlike_hsgd())),
     )  # fmt: skip
 
@@ -81,7 +80,7 @@ class _Setting:
     """What a config has that a theorem has not, in words."""
 
     config: Config
-    algorithm: Planned
+    algorithm: AnyAlgorithm
     data: FederatedData
 
     @property
@@ -94,20 +93,13 @@ class _Setting:
         drawn = sampling(self.algorithm)
         return drawn.batch_size in (None, len(self.data.y_train)) and drawn.fraction in (None, 1.0)
 
-    @property
-    def _fresh(self) -> bool:
-        return isinstance(self.algorithm, TDCD) and self.algorithm.batches == "fresh"
-
     def unlike_all(self) -> Iterator[str]:
         """What no theorem here speaks of."""
         if self.config.codecs:
             yield "exchanges are compressed"
         if self.config.model.l1 > 0:
             yield "the L1 term has no gradient"
-        if isinstance(self.algorithm, FedBCD) and self.algorithm.order == "sequential":
-            yield "silos take turns"
-        if isinstance(self.algorithm, FedBCD) and self.algorithm.proximal > 0:
-            yield "steps are pulled back"
+        yield from self.algorithm.unlike_theory
 
     def unlike_fedbcd(self) -> Iterator[str]:
         if any(silo.clients > 1 for silo in self.data.silos):
@@ -119,7 +111,7 @@ class _Setting:
         yield from self._groups()
         yield from self._below()
         yield from self._derivatives()
-        if self._several_steps and not (self._fresh or self._whole):
+        if self._several_steps and not (self.algorithm.fresh_batches or self._whole):
             yield "a round reuses its batch, the theorem draws one per step"
 
     def unlike_tdcd(self) -> Iterator[str]:
@@ -134,7 +126,7 @@ class _Setting:
         if len(self.data.silos) != 2:
             yield f"there are {len(self.data.silos)} silos, the theorem has two"
         yield from self._below()
-        if not isinstance(self.algorithm, HSGD):
+        if names.HSGD not in self.algorithm.proved_by:  # whose devices keep them as well
             yield from self._derivatives()
         yield from self._reused()
 
@@ -148,10 +140,9 @@ class _Setting:
             yield "clients are averaged more often than embeddings move"
 
     def _derivatives(self) -> Iterator[str]:
-        asks = isinstance(self.algorithm, TDCD) and self.algorithm.derivatives == "each_step"
-        if self.data.label_silo is not None and self._several_steps and not asks:
+        if self.data.label_silo is not None and self._several_steps and not self.algorithm.asks_each_step:
             yield "derivatives are kept for a round"
 
     def _reused(self) -> Iterator[str]:
-        if self._several_steps and self._fresh and not self._whole:
+        if self._several_steps and self.algorithm.fresh_batches and not self._whole:
             yield "every step draws a batch, the theorem reuses one"

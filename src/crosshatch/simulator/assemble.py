@@ -11,7 +11,7 @@ import torch
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Algorithm
+from crosshatch.exchanges import Algorithm, declared
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, in_groups
@@ -60,7 +60,7 @@ def assemble(
     batches: BatchSource | tuple[BatchSource, ...] | None,
 ) -> SimulatedFederation | GroupedFederation:
     """The federation an algorithm runs on; a ConfigError where it does not run on this one."""
-    central = bool(getattr(algorithm, "central", False))
+    central = declared(algorithm).central
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     check_head(data, task)
     check_parties(data, engine.network)
@@ -111,8 +111,7 @@ def _one(
     suffix: str,
     seed: int,
 ) -> SimulatedFederation:
-    central = bool(getattr(algorithm, "central", False))
-    pairs = bool(getattr(algorithm, "pairs", False))
+    central, pairs = declared(algorithm).central, declared(algorithm).pairs
     if not central:
         name, where = type(algorithm).__name__, suffix.replace("@", " in group ")
         check_clients(data, name, algorithm.topology, pairs=pairs, where=where)

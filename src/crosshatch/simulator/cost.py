@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
-from crosshatch.exchanges import Algorithm
+from crosshatch.exchanges import Algorithm, declared
 from crosshatch.local.problem import Known, Part, Problem
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.task import Task
@@ -93,7 +93,7 @@ class SiloCost:
 
 def silo_costs(groups: Sequence[SimulatedFederation], algorithm: Algorithm, *, iterations: int) -> dict[str, SiloCost]:
     """The costs of so many local steps by silo; who is at work with how many samples is that of round 0."""
-    size, fraction = getattr(algorithm, "batch_size", None), getattr(algorithm, "fraction", None)
+    size, fraction = declared(algorithm).batch_size, declared(algorithm).fraction
     batches = [
         group.draw_batch(size, round=0) if size is not None or fraction is None else group.select(fraction, round=0)
         for group in groups

@@ -14,7 +14,7 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, TrainingError, require_whole
-from crosshatch.exchanges import Algorithm, DualAlgorithm, TokenAlgorithm
+from crosshatch.exchanges import Algorithm, DualAlgorithm, TokenAlgorithm, on_duals, on_silos, on_tokens
 from crosshatch.local.forward import forward
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
@@ -96,15 +96,16 @@ class Simulator:
         self.threads = engine.threads
         self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens | SimulatedDuals
         self.course: Course
-        if isinstance(algorithm, TokenAlgorithm | DualAlgorithm):
+        if not on_silos(algorithm):
             self.data = by_columns(self.data)
-        if isinstance(algorithm, TokenAlgorithm):
+        if on_tokens(algorithm):
             tokens = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
             self.federation, self.course = tokens, TokenCourse(tokens, algorithm, tokens.begin())
-        elif isinstance(algorithm, DualAlgorithm):
+        elif on_duals(algorithm):
             duals = assemble_duals(self.data, self.task, algorithm, engine, seed=seed)
             self.federation, self.course = duals, DualCourse(duals, algorithm, duals.begin())
         else:
+            assert on_silos(algorithm)
             federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
             self.federation, self.course = federation, VerticalCourse(federation, algorithm, self.task)
         if isinstance(algorithm.step_size, Adaptive) and not isinstance(self.course, VerticalCourse):
@@ -142,7 +143,7 @@ class Simulator:
         """One round; a TrainingError if the weights are no longer finite."""
         schedule = self.algorithm.step_size
         if isinstance(schedule, Adaptive) and self.round > 0 and self.round % schedule.every == 0:
-            self._use(adapt(self.algorithm, schedule, self.data, self.task, self.weights))
+            self._use(adapt(self._adaptive, schedule, self.data, self.task, self.weights))
         try:
             self.course.run_round(self.round)
         except TrainingError:  # a codec could not write what it got
@@ -155,10 +156,15 @@ class Simulator:
         if broken is not None:
             raise TrainingError(self._diverged(broken))
 
-    def _use(self, algorithm: Algorithm | TokenAlgorithm | DualAlgorithm) -> None:
+    @property
+    def _adaptive(self) -> Algorithm:
+        """The algorithm where its schedule is adaptive: never one on a graph."""
+        assert isinstance(self.course, VerticalCourse)
+        return self.course.algorithm
+
+    def _use(self, algorithm: Algorithm) -> None:
         """Go on with another step size."""
         assert isinstance(self.course, VerticalCourse)
-        assert not isinstance(algorithm, TokenAlgorithm | DualAlgorithm)
         self.algorithm = self.course.algorithm = algorithm
 
     def _diverged(self, what: str) -> str:
@@ -233,4 +239,4 @@ class Simulator:
         self.meter.load(plain["meter"])
         self.round = int(plain["round"])
         if isinstance(self.algorithm.step_size, Adaptive):
-            self._use(with_value(self.algorithm, float(plain["step_size"])))
+            self._use(with_value(self._adaptive, float(plain["step_size"])))

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from crosshatch.errors import ModelError
+from crosshatch.errors import ModelError, saying_where
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM
@@ -103,10 +103,8 @@ def _build_lstm(silo: str, shape: tuple[int, int], outputs: int, settings: Model
 def _build_users(silo: str, shape: tuple[int, ...], outputs: int, settings: ModelSettings, folder: Path) -> nn.Module:
     if settings.zero_init:
         raise ModelError(f"silo '{silo}': zero_init is for built-in blocks: initialise {settings.block!r} in its class")
-    try:
+    with saying_where(f"silo '{silo}'", ModelError):
         return load_block(settings.block, shape, outputs, settings.arguments, folder=folder)
-    except ModelError as error:
-        raise ModelError(f"silo '{silo}': {error}") from error
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from torch import nn
 
-from crosshatch.errors import ModelError
+from crosshatch.errors import ModelError, one_line
 
 
 def load_block(
@@ -37,7 +37,9 @@ def load_block(
     try:
         return found(**{**chosen, **arguments})
     except Exception as error:  # whatever the user's constructor raises
-        raise ModelError(f"{name} could not be built for samples of shape {input_shape}: {_one_line(error)}") from error
+        raise ModelError(
+            f"{name} could not be built for samples of shape {input_shape}: {_kind_and_text(error)}"
+        ) from error
 
 
 def _load(path: Path) -> ModuleType:
@@ -54,10 +56,10 @@ def _load(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the user's file raises while it is read
         del sys.modules[module_name]
-        raise ModelError(f"the file {path} of a block could not be read: {_one_line(error)}") from error
+        raise ModelError(f"the file {path} of a block could not be read: {_kind_and_text(error)}") from error
     return module
 
 
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
+def _kind_and_text(error: Exception) -> str:
+    text = one_line(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,129 @@
+"""What an algorithm declares of itself: whatever engines and runs want to know of it beside its round.
+
+A new algorithm overrides what differs; no engine and no command asks which class it is. This is the one place where an
+attribute of an algorithm is looked up by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Self, TypeGuard
+
+from crosshatch.exchanges.duals import DualAlgorithm
+from crosshatch.exchanges.tokens import TokenAlgorithm
+from crosshatch.exchanges.vertical import Algorithm, Within
+from crosshatch.graphs import Graph
+from crosshatch.schedules import Schedule
+
+# What an algorithm that does not inherit may declare: it never promised that its other attributes mean the same.
+_BY_NAME = ("central", "pairs", "batch_size", "fraction")
+
+
+class Declared:
+    """Every declaration with its default. A field, a class attribute or a property of the same name overrides it.
+
+    A field takes the default given here where it has none of its own.
+
+    >>> class Alone(Declared):
+    ...     central = True
+    >>> Alone().central, Alone().pairs
+    (True, False)
+    """
+
+    central: ClassVar[bool] = False
+    """All columns and samples lie on one machine: no message is counted, and all samples form one client."""
+
+    pairs: ClassVar[bool] = False
+    """Every client of the silo with the most has a partner in each other silo, which is divided as that one is."""
+
+    within: ClassVar[Within] = "silo"
+    """Where clients are averaged: at their silo's hub, or those of the whole federation together at the server."""
+
+    batch_size: int | None = None
+    """Samples a round draws from all clients; None: all, or those of a `fraction` of the clients."""
+
+    fraction: float | None = None
+    """The share of the clients whose samples a round uses; None: samples are drawn, not clients."""
+
+    graph: Graph | None = None
+    """Who may send to whom; None: a federation of silos, without a graph."""
+
+    has_schedule: ClassVar[bool] = True
+    """Whether `step_size` may be a schedule. Where not, it is read as its type says."""
+
+    finds_step: ClassVar[bool] = False
+    """Whether `step_size` "auto" is a value of its own, which follows from the blocks while training."""
+
+    auto: ClassVar[tuple[str, ...]] = ()
+    """Settings that theory may choose before training, where a config has "auto": among the intervals `global_steps`
+    (P) and `local_steps` (Q), and `step_size`. Empty: no theorem speaks of the method, so it cannot be planned."""
+
+    proved_by: ClassVar[tuple[str, ...]] = ()
+    """Theorems that are about this very method, by name."""
+
+    @property
+    def fresh_batches(self) -> bool:
+        """Whether every local step has a batch of its own; otherwise those of a round share one."""
+        return False
+
+    @property
+    def asks_each_step(self) -> bool:
+        """Where one silo holds the labels: whether derivatives are new at every local step, not only at the round's."""
+        return False
+
+    @property
+    def unlike_theory(self) -> tuple[str, ...]:
+        """What these settings have that no theorem speaks of, each in a few words."""
+        return ()
+
+    @classmethod
+    def measured(cls) -> tuple[str, ...]:
+        """Settings that trials may choose before training, where a config has "measure": the intervals of `auto`."""
+        return tuple(key for key in cls.auto if key != "step_size")
+
+    def with_interval(self, steps: int) -> Self:
+        """The same with so many local steps between exchanges."""
+        return self._with(local_steps=steps)
+
+    def with_step_size(self, step_size: Schedule) -> Self:
+        """The same with another step size."""
+        return self._with(step_size=step_size)
+
+    def with_graph(self, graph: Graph) -> Self:
+        """The same on another graph."""
+        return self._with(graph=graph)
+
+    def _with(self, **settings: Any) -> Self:
+        own: Any = self  # whoever has settings is a dataclass, which this class cannot say
+        changed: Self = replace(own, **settings)
+        return changed
+
+
+def declared(algorithm: object) -> Declared:
+    """What any algorithm declares of itself, also one that is a class of its own and inherits nothing.
+
+    >>> class Plain:
+    ...     batch_size = 64
+    >>> declared(Plain()).batch_size, declared(Plain()).fraction
+    (64, None)
+    """
+    if isinstance(algorithm, Declared):
+        return algorithm
+    found = Declared()
+    vars(found).update({name: getattr(algorithm, name) for name in _BY_NAME if hasattr(algorithm, name)})
+    return found
+
+
+def on_silos(algorithm: object) -> TypeGuard[Algorithm]:
+    """Whether the algorithm is written against a vertical federation, as all are that are not on a graph."""
+    return not (on_tokens(algorithm) or on_duals(algorithm))
+
+
+def on_tokens(algorithm: object) -> TypeGuard[TokenAlgorithm]:
+    """Whether the algorithm is written against agents with tokens."""
+    return isinstance(algorithm, TokenAlgorithm)
+
+
+def on_duals(algorithm: object) -> TypeGuard[DualAlgorithm]:
+    """Whether the algorithm is written against agents with duals."""
+    return isinstance(algorithm, DualAlgorithm)
