@@ -22,7 +22,8 @@ from crosshatch.data.split import split_rows
 from crosshatch.errors import TrainingError
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import ModelSettings
-from crosshatch.task.metrics import HIGHER_IS_BETTER, evaluate
+from crosshatch.task.directions import HIGHER_IS_BETTER
+from crosshatch.task.metrics import evaluate
 
 VALIDATION = 0.1
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
+
 import pytest
 
 from crosshatch.errors import ConfigError
-from crosshatch.report.measures import HIGHER_IS_BETTER, Target, main_metric, parse_target
+from crosshatch.report.measures import Target, best_row, first_reaching, main_metric, parse_target
+from tests.architecture.modules import modules
 
 
 @pytest.mark.parametrize("metric", ["auc", "accuracy", "top5", "f1", "precision", "recall", "r2"])
@@ -35,11 +40,39 @@ def test_unknown_direction_is_refused_with_a_way_out() -> None:
         parse_target("lift=2")
 
 
-def test_directions_are_those_of_the_task() -> None:
-    # written twice, because the task's metrics import torch and a report must not
-    from crosshatch.task import metrics
+def test_directions_are_written_once_and_need_no_torch() -> None:
+    homes = [
+        module.name
+        for module in modules()
+        for node in module.tree.body
+        if isinstance(node, ast.Assign) and "HIGHER_IS_BETTER" in ast.dump(node.targets[0])
+    ]
+    assert homes == ["crosshatch.task.directions"]
+    program = "import sys, crosshatch.report.page; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "torch" not in ran.stdout.split()
 
-    assert {**metrics.HIGHER_IS_BETTER, "train_loss": False} == HIGHER_IS_BETTER
+
+def test_arrivals_are_found_in_one_place() -> None:
+    asking = [module.name for module in modules() if ".is_reached_by(" in module.text]
+    assert asking == ["crosshatch.report.measures"]
+
+
+def test_first_reaching() -> None:
+    rows: list[dict[str, float]] = [
+        {"round": 0},
+        {"round": 1, "auc": 0.7},
+        {"round": 2, "auc": 0.8},
+        {"round": 3, "auc": 0.9},
+    ]
+    assert first_reaching(rows, parse_target("auc=0.75")) == rows[2]
+    assert first_reaching(rows, parse_target("auc=0.95")) is None
+    assert first_reaching(rows, parse_target("loss=0.3")) is None
+
+
+def test_the_best_row_is_the_first_of_equal_ones() -> None:
+    rows = [{"round": r, "auc": a, "loss": 1 - a} for r, a in enumerate((0.5, 0.9, 0.7, 0.9))]
+    assert best_row(rows, "auc")["round"] == best_row(rows, "loss")["round"] == 1
 
 
 def test_nan_reaches_nothing() -> None:

@@ -13,8 +13,9 @@ from sklearn import metrics as sk
 from torch import Tensor
 
 from crosshatch.errors import ModelError, TrainingError
+from crosshatch.task.directions import HIGHER_IS_BETTER
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
-from crosshatch.task.metrics import HIGHER_IS_BETTER, default_metrics, evaluate, require_fitting
+from crosshatch.task.metrics import NAMES, default_metrics, evaluate, require_fitting
 
 CLASSIFICATION = ["loss", "accuracy", "auc", "f1", "precision", "recall"]
 
@@ -184,7 +185,12 @@ def test_defaults_fit_their_target(target: str, classes: int) -> None:
 
 
 def test_directions() -> None:
-    assert {name for name, higher in HIGHER_IS_BETTER.items() if not higher} == {"loss", "rmse", "suboptimality"}
+    lower = {name for name, higher in HIGHER_IS_BETTER.items() if not higher}
+    assert lower == {"loss", "train_loss", "rmse", "suboptimality"}
+
+
+def test_whatever_is_measured_has_a_direction() -> None:
+    assert {*NAMES, "train_loss"} == set(HIGHER_IS_BETTER)
 
 
 def test_suboptimality_is_not_one_of_scores() -> None:

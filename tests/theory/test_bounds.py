@@ -91,8 +91,8 @@ def test_one_local_step_of_fedbcd_is_limited_by_the_gradient() -> None:
 def test_the_limit_itself_is_admitted_and_more_refused(name: str) -> None:
     limit, bound = BOUNDS[name]
     assert bound(limit.stated).step_size == limit.stated
-    assert bound(limit.supports).supported
-    assert bound(limit.stated).supported is (limit.stated == limit.supports)
+    assert bound(limit.supports).limit == limit
+    assert limit.supports <= limit.stated
     for eta in (limit.stated * 1.0001, 0.0, -0.1, float("nan")):
         with pytest.raises(ConfigError, match=f"{limit.stated:g}") as caught:
             bound(eta)

@@ -1,4 +1,4 @@
-"""The adaptive strategies against numerical minimisation, and formula (19) against a sum over iterations."""
+"""The adaptive strategies against numerical minimisation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from crosshatch.errors import ConfigError
-from crosshatch.theory.bounds import hsgd_bound
-from crosshatch.theory.constants import Constants
-from crosshatch.theory.strategies import (
-    Sizes,
-    best_interval,
-    best_step_size,
-    communication_cost,
-    equal_intervals,
-    least_ratio,
-    positive_root,
-)
+from crosshatch.theory.strategies import best_interval, best_step_size, positive_root
 
-SIZES = Sizes(head=7, hospital=50, device=30, devices=4, from_hospital=24, from_devices=16)
 positive = st.floats(1e-3, 1e3)
 whole = st.integers(1, 50)
 
@@ -57,7 +46,6 @@ def test_intervals_at_the_ends() -> None:
     assert best_interval(gap=1e-9, rho=1, delta_squared=1, step_size=0.1, iterations=100) == 1
     assert best_interval(gap=1.0, rho=1, delta_squared=0.0, step_size=0.1, iterations=100) == 100
     assert best_interval(gap=0.0, rho=1, delta_squared=0.0, step_size=0.1, iterations=100) == 1
-    assert equal_intervals(7) == (7, 7)
 
 
 @given(positive, positive, positive, whole, whole)
@@ -91,23 +79,3 @@ def test_the_step_size_falls_as_p_or_q_grow() -> None:
     assert best_step_size(0.5, rho=2.0, delta_squared=0.0, global_steps=10, local_steps=5) == 1 / 160
     with pytest.raises(ConfigError, match="positive"):
         best_step_size(0.0, rho=1.0, delta_squared=0.2, global_steps=1, local_steps=1)
-
-
-def test_cost_is_the_sum_over_iterations() -> None:
-    total = 0
-    for t in range(60):
-        if t % 12 == 0:
-            total += 3 * 50
-        if t % 4 == 0:
-            total += 3 * (4 * 30 + 7 + 24 + 16)
-    assert communication_cost(SIZES, global_steps=12, local_steps=4, groups=3, iterations=60) == pytest.approx(total)
-
-
-def test_the_least_ratio_keeps_the_level() -> None:
-    constants = Constants(2.0, 1.5, (1.0, 1.0), 1.0, (0.0, 0.0), (0.3, 0.2))
-    eta, iterations, p = 0.004, 4000, 12
-    level = hsgd_bound(constants, step_size=eta, iterations=iterations, global_steps=p, local_steps=4).value
-    given = {"gap": 2.0, "rho": 1.5, "delta_squared": 0.3, "step_size": eta}
-    ratio = least_ratio(level, **given, iterations=iterations, global_steps=p)
-    assert ratio == pytest.approx(p / 4)
-    assert least_ratio(1e-6, **given, iterations=iterations, global_steps=p) is None

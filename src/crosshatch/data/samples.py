@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -67,7 +67,3 @@ class Dataset:
     source: str = ""
     notes: tuple[str, ...] = ()
     preparation: Preparation = field(default_factory=Preparation)
-
-    def noting(self, *notes: str) -> Dataset:
-        """The same data set with further notes."""
-        return replace(self, notes=self.notes + notes)

@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from crosshatch.errors import RunError
-from crosshatch.report.measures import HIGHER_IS_BETTER, Target, metric_title, parse_target, sort_metrics
+from crosshatch.report.measures import Target, best_row, first_reaching, metric_title, parse_target, sort_metrics
 from crosshatch.report.runs import Run
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
+from crosshatch.task.directions import HIGHER_IS_BETTER
 
 # Characters of a run's name in a table for the terminal, more are folded.
 _NAME_WIDTH = 30
@@ -94,12 +95,11 @@ def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> C
 
 def find_arrival(run: Run, target: Target) -> Arrival | None:
     """None when the run never reached the target."""
-    for row in run.metrics:
-        value = row.get(target.metric, math.nan)
-        if target.is_reached_by(value):
-            communications = row.get("communications", math.nan)
-            return Arrival(int(row["round"]), row["bytes"], row["sim_seconds"], value, communications)
-    return None
+    row = first_reaching(run.metrics, target)
+    if row is None:
+        return None
+    communications = row.get("communications", math.nan)
+    return Arrival(int(row["round"]), row["bytes"], row["sim_seconds"], row[target.metric], communications)
 
 
 def find_best(run: Run, metric: str) -> Best | None:
@@ -109,8 +109,7 @@ def find_best(run: Run, metric: str) -> Best | None:
     rows = [row for row in run.metrics if math.isfinite(row.get(metric, math.nan))]
     if not rows:
         return None
-    # max and min both return the first of equal rows
-    row = (max if HIGHER_IS_BETTER[metric] else min)(rows, key=lambda row: row[metric])
+    row = best_row(rows, metric)
     return Best(row[metric], int(row["round"]))
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from crosshatch.errors import ConfigError
 from crosshatch.report.compare import find_arrival, find_best
-from crosshatch.report.measures import HIGHER_IS_BETTER, Target, main_metric, metric_title, parse_target
+from crosshatch.report.measures import Target, main_metric, metric_title, parse_target
 from crosshatch.report.palette import is_yardstick
 from crosshatch.report.runs import Run
 from crosshatch.report.units import human_bytes, human_count, human_factor, human_number, human_seconds
+from crosshatch.task.directions import HIGHER_IS_BETTER
 
 # Below this ratio two costs are called about the same.
 _SAME = 1.05

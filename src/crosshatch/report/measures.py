@@ -1,29 +1,18 @@
-"""What is measured during a run: which direction is better, how it is called, and targets such as `auc=0.75`."""
+"""What is measured during a run: how it is called, the best of it, and targets such as `auc=0.75`."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from crosshatch.errors import ConfigError
+from crosshatch.task.directions import HIGHER_IS_BETTER
 
 #: Keys of a metrics line that say when and at what cost, not how good.
 COST_KEYS = ("iteration", "round", "bytes", "messages", "communications", "sim_seconds", "wall_seconds")
-
-HIGHER_IS_BETTER = {
-    "auc": True,
-    "accuracy": True,
-    "top5": True,
-    "f1": True,
-    "precision": True,
-    "recall": True,
-    "r2": True,
-    "loss": False,
-    "train_loss": False,
-    "rmse": False,
-    "suboptimality": False,
-}
 
 # The order in which a metric is chosen to speak for a run.
 _IMPORTANCE = (
@@ -39,6 +28,9 @@ _TITLES = {
     "loss": "test loss",
     "train_loss": "training loss",
 }
+
+Rows = Sequence[Mapping[str, Any]]
+"""Evaluations in order, as the lines of metrics.jsonl."""
 
 _TARGET = re.compile(r"\s*([A-Za-z][\w-]*)\s*(>=|<=|=)\s*(\S+)\s*")
 
@@ -83,6 +75,20 @@ class Target:
     def is_reached_by(self, value: float) -> bool:
         """False for NaN."""
         return value >= self.value if self.higher else value <= self.value
+
+
+def first_reaching(rows: Rows, target: Target) -> Mapping[str, Any] | None:
+    """The first evaluation that had reached the target; None where none had.
+
+    >>> first_reaching([{"auc": 0.7}, {"auc": 0.8}, {"auc": 0.9}], Target("auc", 0.75, higher=True))
+    {'auc': 0.8}
+    """
+    return next((row for row in rows if target.is_reached_by(row.get(target.metric, math.nan))), None)
+
+
+def best_row(rows: Rows, metric: str) -> Mapping[str, Any]:
+    """The best evaluation by a metric, of equal ones the first."""
+    return (max if HIGHER_IS_BETTER[metric] else min)(rows, key=lambda row: row[metric])
 
 
 def parse_target(text: str) -> Target:

@@ -25,6 +25,7 @@ from crosshatch.theory.constants import Constants
 from crosshatch.theory.estimate import Sampling, estimate, gradient_squared
 from crosshatch.theory.strategies import Rule, best_step_size
 
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 MOST_STEPS = 1000
 """No run needs more local steps between exchanges; a formula that asks for more has found hardly any noise."""
 
@@ -169,7 +170,7 @@ def _choose(
 
 def _as_trained(config: Config, data: FederatedData, task: Task) -> tuple[FederatedData, Task]:
     """Data and task on the device and in the precision of the run."""
-    precision = {"float32": torch.float32, "float64": torch.float64}[config.run.precision]
+    precision = PRECISIONS[config.run.precision]
     return move(data, config.run.device, precision), task.to(config.run.device, precision)
 
 

@@ -25,7 +25,6 @@ class Checkpoint:
     metrics_offset: int
     wall_seconds: float
     strategy: dict[str, str]
-    finished: bool = False
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: Checkpoint) -> None:

@@ -16,7 +16,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import declared
 from crosshatch.network import BandwidthNetwork
-from crosshatch.runs.auto import choose
+from crosshatch.runs.auto import PRECISIONS, choose
 from crosshatch.runs.config import Config
 from crosshatch.runs.measured import measure
 from crosshatch.runs.named import AnyAlgorithm
@@ -25,8 +25,6 @@ from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build import build_task, resolve_model
 from crosshatch.task.metrics import default_metrics, require_fitting
 from crosshatch.task.task import Task
-
-PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from math import prod
@@ -14,15 +14,13 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
-from crosshatch.report.measures import COST_KEYS, HIGHER_IS_BETTER, Target
+from crosshatch.report.measures import COST_KEYS, Rows, Target, best_row, first_reaching
 from crosshatch.runs.config import Config
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.named import algorithm_name
 from crosshatch.simulator.cost import silo_costs
 from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 def summarise(config: Config, simulator: Simulator, rows: Rows, strategy: Mapping[str, str]) -> dict[str, Any]:
@@ -44,7 +42,7 @@ def summarise(config: Config, simulator: Simulator, rows: Rows, strategy: Mappin
             link: {"bytes": size, "messages": messages} for link, (size, messages) in simulator.meter.links.items()
         },
         "bytes_by_exchange": {exchange: size for exchange, (size, _) in simulator.meter.exchanges.items()},
-        "targets": {target.label: find_arrival(rows, target) for target in config.evaluate.parsed_targets},
+        "targets": {target.label: _arrival(rows, target) for target in config.evaluate.parsed_targets},
         "strategy": dict(strategy),
         "federation": _federation(simulator),
         "cost": _cost(simulator),
@@ -53,14 +51,6 @@ def summarise(config: Config, simulator: Simulator, rows: Rows, strategy: Mappin
         "precision": config.run.precision,
         "versions": _versions(),
     }
-
-
-def find_arrival(rows: Rows, target: Target) -> dict[str, Any] | None:
-    """Round, bytes and simulated time of the first evaluation that had reached the target."""
-    for row in rows:
-        if target.is_reached_by(row[target.metric]):
-            return {key: row[key] for key in ("round", "bytes", "sim_seconds", "communications") if key in row}
-    return None
 
 
 def write_model(folder: Path, simulator: Simulator) -> None:
@@ -78,9 +68,15 @@ def write_model(folder: Path, simulator: Simulator) -> None:
                     write_whole(folder / f"{name}.safetensors", save(tensors))
 
 
+def _arrival(rows: Rows, target: Target) -> dict[str, Any] | None:
+    """Round, bytes and simulated time of the first evaluation that had reached the target."""
+    row = first_reaching(rows, target)
+    costs = ("round", "bytes", "sim_seconds", "communications")
+    return None if row is None else {key: row[key] for key in costs if key in row}
+
+
 def _best(rows: Rows, name: str) -> dict[str, Any]:
-    # max and min both return the first of equal rows
-    row = (max if HIGHER_IS_BETTER[name] else min)(rows, key=lambda row: row[name])
+    row = best_row(rows, name)
     return {"value": row[name], "round": row["round"]}
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from crosshatch.errors import RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
+from crosshatch.report.measures import first_reaching
 from crosshatch.runs.auto import adopt
 from crosshatch.runs.blame import blaming, own_files
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -23,7 +24,7 @@ from crosshatch.runs.directory import BusyError, RunDirectory, open_existing, op
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.stopping import Stop, stop_on_signals
-from crosshatch.runs.summary import find_arrival, summarise, write_model
+from crosshatch.runs.summary import summarise, write_model
 from crosshatch.simulator.simulator import Simulator
 
 
@@ -133,7 +134,7 @@ class _Loop:
         if self.simulator.round >= self.config.run.rounds:
             return True
         targets = self.config.evaluate.parsed_targets
-        return self.config.run.stop_at_targets and all(find_arrival(self.rows, target) for target in targets)
+        return self.config.run.stop_at_targets and all(first_reaching(self.rows, target) for target in targets)
 
     def restore(self) -> None:
         """Go on from the checkpoint."""

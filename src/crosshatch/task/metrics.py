@@ -7,7 +7,6 @@ classes they are macro averages: one class against the rest, every class countin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,6 @@ from crosshatch.task.losses import Loss
 
 Metric = Callable[[Tensor, Tensor, Loss], float]
 
-HIGHER_IS_BETTER = MappingProxyType(
-    {
-        "loss": False,
-        "accuracy": True,
-        "top5": True,
-        "auc": True,
-        "f1": True,
-        "precision": True,
-        "recall": True,
-        "rmse": False,
-        "r2": True,
-        "suboptimality": False,
-    }
-)
 _REGRESSION_ONLY = ("rmse", "r2")
 
 
@@ -54,8 +39,8 @@ def default_metrics(target: str) -> tuple[str, ...]:
 def require_fitting(names: Sequence[str], target: str, classes: int) -> None:
     """Refuse unknown metrics and those which make no sense for the target, before anything is trained."""
     for name in names:
-        if name not in HIGHER_IS_BETTER:
-            raise ModelError(f"unknown metric {name!r} in evaluate.metrics: choose among {', '.join(HIGHER_IS_BETTER)}")
+        if name not in NAMES:
+            raise ModelError(f"unknown metric {name!r} in evaluate.metrics: choose among {', '.join(NAMES)}")
         fits = name in ("loss", "suboptimality") or (name in _REGRESSION_ONLY) == (target == "regression")
         if not fits:
             remedy = ", ".join(default_metrics(target))
@@ -162,6 +147,8 @@ _METRICS: dict[str, Metric] = {
     "rmse": rmse,
     "r2": r2,
 }
+NAMES = (*_METRICS, "suboptimality")
+"""What a config may ask for; the last is one of the training objective, which the simulator knows."""
 
 
 def _binary_auc(scores: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_]) -> float:

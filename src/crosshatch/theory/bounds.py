@@ -60,11 +60,6 @@ class Bound:
         terms = {"start": self.start, "noise": self.noise, "drift": self.drift}
         return max(terms, key=lambda name: terms[name])
 
-    @property
-    def supported(self) -> bool:
-        """Whether the step size is below the limit a derivation supports, not only below the stated one."""
-        return self.step_size <= self.limit.supports
-
     def iterations_to(self, level: float) -> int | None:
         """The least T for which the bound is at most `level`; None where its floor is not below that."""
         if level <= self.floor:

@@ -45,15 +45,3 @@ def forecast(bound: Bound, cost: RoundCost, *, level: float) -> Forecast | None:
         return None
     rounds = -(-iterations // cost.local_steps)
     return Forecast(bound.theorem, level, iterations, rounds, rounds * cost.bytes, rounds * cost.seconds)
-
-
-def tdcd_round_seconds(*, local_steps: int, t_comm: float, t_comp: float) -> float:
-    """TDCD's time model (section 5.2): two round trips between clients and hub, one between hubs, Q steps."""
-    return 3 * t_comm + local_steps * t_comp
-
-
-def hsgd_round_seconds(
-    *, global_steps: int, local_steps: int, t_global: float, t_local: float, t_exchange: float, t_comp: float
-) -> float:
-    """HSGD's time model (section VII-A) for a global round: `t_g + P/Q (t_l + t_e) + P t_c`."""
-    return t_global + global_steps / local_steps * (t_local + t_exchange) + global_steps * t_comp

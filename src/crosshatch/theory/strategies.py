@@ -1,63 +1,17 @@
-"""HSGD's adaptive strategies for P, Q and the step size, and its communication cost.
+"""HSGD's adaptive strategies for the intervals and the step size.
 
-Yu et al., section VI: Propositions 1-3, formula (19).   F0: gap   rho, delta: as in `Constants`   T: iterations
+Yu et al., section VI: Propositions 2 and 3 (of the first, P = Q, there is nothing to compute).
+F0: gap   rho, delta: as in `Constants`   T: iterations
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal
 
 from crosshatch.errors import ConfigError
 
 Rule = Literal["paper", "derived"]
-
-
-@final
-@dataclass(frozen=True)
-class Sizes:
-    """How many numbers travel in formula (19): the sub-models, the selected devices per group and the embeddings.
-
-    >>> communication_cost(Sizes(head=2, hospital=10, device=5, devices=3, from_hospital=6, from_devices=6),
-    ...     global_steps=10, local_steps=5, groups=4, iterations=100)
-    2720.0
-    """
-
-    head: int  # |theta_0|
-    hospital: int  # |theta_1|
-    device: int  # |theta_2|
-    devices: int  # |A|, selected in each group
-    from_hospital: int  # |Z_1|, embeddings of the batch sent to the devices
-    from_devices: int  # |Z_2|, embeddings sent to the hospital
-
-
-def communication_cost(sizes: Sizes, *, global_steps: int, local_steps: int, groups: int, iterations: int) -> float:
-    """Formula (19), C(P, Q), in numbers over T iterations.
-
-    It counts the hospital's model once per global round, the devices' models, the head and the embeddings once per
-    local one: one way each, no frames, and no device model between edge and server.
-    """
-    every_round = sizes.devices * sizes.device + sizes.head + sizes.from_hospital + sizes.from_devices
-    return (sizes.hospital / global_steps + every_round / local_steps) * groups * iterations
-
-
-def equal_intervals(local_steps: int) -> tuple[int, int]:
-    """Strategy 1 (Proposition 1): P = Q. Returns (P, Q)."""
-    return local_steps, local_steps
-
-
-def least_ratio(
-    level: float, *, gap: float, rho: float, delta_squared: float, step_size: float, iterations: int, global_steps: int
-) -> float | None:
-    """The least P/Q that keeps the bound (17) at `level`, from (18); None where no ratio does.
-
-    At most 1: strategy 1's P = Q keeps the level, the case Proposition 1 speaks of.
-    """
-    left = level - 4 * gap / (step_size * iterations) - 12 * global_steps * rho * step_size * delta_squared
-    if left <= 0:
-        return None
-    return 4 * math.sqrt(6 * delta_squared) * global_steps * rho * step_size / math.sqrt(left)
 
 
 def best_interval(
