@@ -1,0 +1,164 @@
+"""Small federations, made for engines to be held against each other: every exchange in every form that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from crosshatch.algorithms.fedavg import FedAvg
+from crosshatch.algorithms.fedbcd import FedBCD
+from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.jfl import JFL
+from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.algorithms.tiered import Tiered
+from crosshatch.codecs import AnyCodec, parse_codec
+from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.exchanges import Algorithm
+from crosshatch.protocol.batches import Ids
+from crosshatch.schedules import InverseSqrt
+from crosshatch.task.fusion import Head, Sum
+from crosshatch.task.losses import Logistic
+from crosshatch.task.regulariser import Regulariser
+from crosshatch.task.task import Task
+
+_COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class FederationCase:
+    """A federation, a task and an algorithm with its codecs, under a name that says what is special about it."""
+
+    name: str
+    data: FederatedData
+    task: Task
+    algorithm: Algorithm
+    codecs: Mapping[str, AnyCodec] = field(default_factory=dict)
+    seed: int = 11
+
+
+def make_data(
+    clients: Sequence[int],
+    *,
+    samples: int = 20,
+    held: int | None = None,
+    groups: Sequence[int] = (),
+    shape: tuple[int, ...] = (),
+    branches: tuple[int, ...] = (),
+) -> FederatedData:
+    """Binary labels, silos of three columns each; samples are dealt to the clients at random, unevenly.
+
+    With `groups`, how many samples each has, `clients` are those of every group.
+    """
+    rng = np.random.default_rng(17)
+    sizes = list(groups) or [samples]
+    silos = []
+    for j, count in enumerate(clients):
+        owners = np.concatenate([_dealt(rng, size, count) + g * count for g, size in enumerate(sizes)])
+        x = torch.as_tensor(rng.normal(size=(sum(sizes), _COLUMNS)))
+        name = f"silo{j}"
+        silos.append(SiloData(name, x, x[:2], ("a", "b", "c"), owners, count * len(sizes)))
+    y = torch.as_tensor(rng.integers(0, 2, sum(sizes)), dtype=torch.float64)
+    return FederatedData(
+        tuple(silos), y, y[:2], "binary", 2, None if held is None else f"silo{held}",
+        np.repeat(np.arange(len(sizes)), sizes) if groups else None, shape, branches,
+    )  # fmt: skip
+
+
+def _dealt(rng: np.random.Generator, samples: int, clients: int) -> Ids:
+    """Every client gets one sample at least, the rest falls where it may."""
+    owners = np.concatenate([np.arange(clients), rng.integers(0, clients, samples - clients)])
+    return rng.permutation(owners).astype(np.int64)
+
+
+def make_task(silos: int, *, holder: int | None = None, block: Callable[[int], nn.Module] | None = None) -> Task:
+    """A linear block and small networks in turn, added up, or under a head that one silo holds."""
+    width = 1 if holder is None else 2
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        blocks = tuple((block or (lambda j: _block(j, width)))(j) for j in range(silos))
+        head = nn.Sequential(nn.Linear(silos * width, 3), nn.Tanh(), nn.Linear(3, 1))
+    fusion = Sum() if holder is None else Head(head, holder)
+    return Task(blocks, fusion, Logistic(), Regulariser(l2=0.01), tuple(f"silo{j}" for j in range(silos)))
+
+
+def _block(number: int, width: int) -> nn.Module:
+    if number % 2 == 0:
+        return nn.Linear(_COLUMNS, width)
+    return nn.Sequential(nn.Linear(_COLUMNS, 3), nn.Tanh(), nn.Linear(3, width))
+
+
+class _Dropped(nn.Module):
+    """A block that draws random numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(_COLUMNS, 4), nn.Dropout(0.5), nn.Linear(4, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """As its layers do."""
+        out: Tensor = self.inner(x)
+        return out
+
+
+def _partly_trained(number: int) -> nn.Module:
+    block = nn.Sequential(nn.Linear(_COLUMNS, 3 + number), nn.Tanh(), nn.Linear(3 + number, 1))
+    block[0].requires_grad_(False)
+    return block
+
+
+def _case(
+    name: str, data: FederatedData, algorithm: Algorithm, *, holder: int | None = None, **codecs: str
+) -> FederationCase:
+    coded = {exchange: parse_codec(text) for exchange, text in codecs.items()}
+    return FederationCase(name, data, make_task(len(data.silos), holder=holder), algorithm, coded)
+
+
+def vertical_cases() -> tuple[FederationCase, ...]:
+    """Federations with hubs and clients."""
+    alone, two, three = make_data((1, 1, 1)), make_data((2, 4)), make_data((2, 5, 3))
+    held, held_three = make_data((3, 2), held=0), make_data((2, 5, 3), held=1)
+    hospitals = make_data((1, 5), groups=(12, 8))
+    regions = make_data((1, 3), groups=(6, 8, 5, 7), shape=(2, 2))
+    branched, eta = make_data((5, 8), branches=(2, 2)), InverseSqrt(0.3)
+    return (
+        _case("FedSGD", alone, FedSGD(eta, 8)),
+        _case("FedBCD", alone, FedBCD(3, eta, 8)),
+        _case("FedBCD, a head and a pull", alone, FedBCD(3, eta, 8, proximal=0.5), holder=2),
+        _case("FedBCD in turn", alone, FedBCD(3, eta, 8, order="sequential")),
+        _case("FedBCD in turn, a head", alone, FedBCD(2, eta, 8, order="sequential"), holder=1),
+        _case("FedBCD, labels held", make_data((1, 1, 1), held=1), FedBCD(3, eta, 8)),
+        _case("FedBCD in turn, labels held", make_data((1, 1, 1), held=0), FedBCD(3, eta, 8, order="sequential")),
+        _case("FedAvg", make_data((5,)), FedAvg(3, eta, 6)),
+        _case("TDCD", two, TDCD(3, eta, 6)),
+        _case("TDCD, all samples", two, TDCD(2, eta)),
+        _case("TDCD, fresh batches", two, TDCD(3, eta, 5, batches="fresh")),
+        _case("TDCD, three silos", three, TDCD(3, eta, 6)),
+        _case("TDCD, a head", three, TDCD(2, eta, 6), holder=0),
+        _case("TDCD, labels held, each step", held, TDCD(3, eta, 6)),
+        _case("TDCD, labels held, each step, three silos, fresh", held_three, TDCD(2, eta, 5, batches="fresh")),
+        _case("TDCD, labels held, each step, a head", held_three, TDCD(2, eta, 6), holder=1),
+        _case("TDCD, labels held, each round", held, TDCD(3, eta, 6, derivatives="each_round")),
+        replace(_case("TDCD, partly trained", two, TDCD(2, eta, 6)), task=make_task(2, block=_partly_trained)),
+        replace(_case("TDCD, random blocks", two, TDCD(2, eta, 6)), task=make_task(2, block=lambda _: _Dropped())),
+        _case("TDCD, error feedback on share", two, TDCD(3, eta, 6), share="ef(topk(0.5))"),
+        _case("TDCD, error feedback where clients miss messages", three, TDCD(2, eta, 4), holder=1,
+              broadcast="ef(topk(0.5))", head="ef(topk(0.5))"),
+        _case("TDCD, every exchange coded", three, TDCD(2, eta, 6), holder=2,
+              share="randomk(0.5)", head="half", broadcast="half", average="ef(topk(0.5), accumulate)"),
+        _case("TDCD, labels held and coded", held_three, TDCD(2, eta, 6), share="randomk(0.5)",
+              derivatives="ef(topk(0.5))"),
+        _case("HSGD", hospitals, HSGD(4, 2, eta, 0.5), holder=0),
+        _case("HSGD, labels held", make_data((1, 5), groups=(12, 8), held=0), HSGD(4, 2, eta, 0.5), holder=0),
+        _case("HSGD, coded", hospitals, HSGD(4, 2, eta, 0.5), holder=0, share="topk(0.5)",
+              average_groups="ef(randomk(0.5))"),
+        _case("JFL", hospitals, JFL(2, eta, 0.5), holder=0),
+        _case("four tiers", regions, Tiered("H(8) H(4) V(2) H(1)", eta, batch_size=3), holder=0),
+        _case("branches", branched, Tiered("V(4) H(4) H(2) H(1)", eta, batch_size=4, weights="samples")),
+        _case("branches, coded", branched, Tiered("V(2) H(2) H(2) H(1)", eta, batch_size=4),
+              broadcast="randomk(0.5)", average="ef(topk(0.5))"),
+    )  # fmt: skip

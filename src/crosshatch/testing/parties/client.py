@@ -1,0 +1,138 @@
+"""A client: its samples of its silo, and the labels of those where it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crosshatch.codecs import Draw
+from crosshatch.local.masks import own_masks
+from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.contents import Call
+from crosshatch.testing.parties.agreed import Agreed, Batch
+from crosshatch.testing.parties.desk import Desk
+from crosshatch.testing.parties.model import Known, Model
+
+
+@dataclass
+class Client:
+    """One party. `ids` (ascending) are its samples' numbers, x (n, ...) their features, y (n,) their labels or None.
+
+    Where its silo holds the labels, `others` is what it was last told of the other silos' embeddings at the round's
+    start: by silo for a head, their sum (under None) otherwise; rows of all parts of the batch.
+    """
+
+    agreed: Agreed
+    silo: int
+    number: int
+    ids: Ids
+    x: Tensor
+    y: Tensor | None
+    model: Model
+    desk: Desk = field(default_factory=Desk)
+    others: dict[int | None, Tensor] = field(default_factory=dict)
+
+    def _mine(self, ids: Ids) -> Tensor:
+        """Where those of the ids that it holds stand among its own, in the order given."""
+        return torch.as_tensor(np.searchsorted(self.ids, ids[np.isin(ids, self.ids)]))
+
+    def labels(self, batch: Batch, part: int | None = None) -> Tensor:
+        """Of its samples in the batch."""
+        assert self.y is not None, "labels are held by another silo"
+        return self.y[self._mine(batch.ids(part))]
+
+    def counts(self, batch: Batch) -> list[int]:
+        """How many samples of each part it has."""
+        return [len(self._mine(part)) for part in batch.parts]
+
+    def take_block(self, content: Tensor, call: Call) -> Tensor:
+        """The silo's block from its hub's message; `Draw` names the hub's only sender."""
+        draw = Draw(self.agreed.seed, f"broadcast:{self.silo}", (call.round, 0))
+        codec, size = self.agreed.codec("broadcast", self.silo), self.model.sizes[0]
+        arrived = self.desk.decode_vector("broadcast", codec, content, size, self.agreed.dtype, draw)
+        return self.model.filled(arrived)
+
+    def give_block(self, block: Tensor, start: Tensor, call: Call) -> Tensor:
+        """Its block for the hub: as it is, or encoded how far it moved from the one it got."""
+        codec = self.agreed.codec("average", self.silo)
+        if codec is None:
+            return self.model.sent(block)
+        draw = Draw(self.agreed.seed, f"average:{self.silo}", (call.round, self.number))
+        return self.desk.encode_vector("average", codec, self.model.sent(block) - self.model.sent(start), draw)
+
+    def take_head(self, content: Tensor, name: str, call: Call) -> Tensor:
+        """The head from its hub's message."""
+        draw = Draw(self.agreed.seed, f"head:{name}", (call.round, 0))
+        codec, size = self.agreed.codec("head"), self.model.sizes[1]
+        arrived = self.desk.decode_vector(f"head:{name}", codec, content, size, self.agreed.dtype, draw)
+        return self.model.filled_head(arrived)
+
+    def give_rows(self, exchange: str, name: str, rows: Tensor, batch: Batch, part: int | None, call: Call) -> Tensor:
+        """Rows (n, e) about its samples of the batch (or of one part), for its hub."""
+        ids = batch.ids(part)
+        draw = Draw(self.agreed.seed, f"{exchange}:{name}", (call.round, call.use, self.number))
+        return self.desk.encode(
+            f"{exchange}:{name}", self.agreed.codec(exchange), rows, ids[np.isin(ids, self.ids)],
+            self.agreed.samples, draw,
+        )  # fmt: skip
+
+    def embed(self, block: Tensor, batch: Batch) -> tuple[Tensor, ...]:
+        """Outputs of its block for its samples of each part."""
+        outputs = []
+        for s, ids in enumerate(batch.parts):
+            with torch.no_grad(), self._masks(batch, s):
+                outputs.append(self.model.embed(block, self.x[self._mine(ids)]))
+        return tuple(outputs)
+
+    def _masks(self, batch: Batch, step: int) -> AbstractContextManager[None]:
+        """Its own random numbers, where blocks draw some."""
+        seed = (self.agreed.seed, batch.round, step)
+        return own_masks(seed, self.silo, self.number) if self.agreed.by_number else nullcontext()
+
+    def descend(
+        self,
+        block: Tensor,
+        batch: Batch,
+        known: Sequence[Known],
+        head: Tensor | None,
+        *,
+        steps: int,
+        step_size: float,
+        first: int,
+        pull: float,
+    ) -> Tensor:
+        """Gradient steps on its own samples; it stays where it is in a step whose part it has nothing of."""
+        now = block
+        for step in range(first, first + steps):
+            part = step % len(batch.parts)
+            mine = self._mine(batch.parts[part])
+            if len(mine):
+                with self._masks(batch, step):
+                    now = self.model.step(now, self.x[mine], known[part], head, size=step_size, pull=pull, start=block)
+        return now
+
+    def derivatives(
+        self,
+        own: Tensor,
+        others: Mapping[int | None, Tensor],
+        head: Tensor | None,
+        y: Tensor,
+        silo: int,
+        at: Tensor | None,
+    ) -> Tensor:
+        """Each row's derivative of the loss with respect to a silo's embedding (n, e), at the label's holder.
+
+        For a sum `at` (n, c) is what the others add up to (None: as it was at the round's start). For a head it is the
+        silo's new embedding among the `others` of the round's start.
+        """
+        if head is None:
+            return self.model.loss.derivative(own + (others[None] if at is None else at), y)
+        every = [own if j == self.silo else others[j] for j in self.agreed.silos]
+        leaf = every[silo] = (every[silo] if at is None else at).clone().requires_grad_()
+        scores = self.model.apply_head(head, torch.cat(every, dim=1))
+        return torch.autograd.grad(self.model.loss.value(scores, y).sum(), leaf)[0]

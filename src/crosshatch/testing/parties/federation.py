@@ -1,0 +1,228 @@
+"""The exchanges of a vertical federation, party after party.
+
+The text of a round is run once. Its values are kept by party, and a party's methods are given that party's own entry
+and what arrived for it, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from torch import Tensor
+
+from crosshatch.exchanges import ClientWeights, Within
+from crosshatch.protocol.contents import About, Call
+from crosshatch.protocol.names import head_channel, share_channel
+from crosshatch.testing.parties.agreed import Agreed, Batch
+from crosshatch.testing.parties.branches import Branches
+from crosshatch.testing.parties.client import Client
+from crosshatch.testing.parties.held import HeldLabels
+from crosshatch.testing.parties.legs import Parties
+from crosshatch.testing.parties.post import Uses
+from crosshatch.testing.parties.values import Blocks, Embeddings, Frozen, Who, know
+
+
+@dataclass
+class PartyFederation:
+    """Clients and hubs of one federation; see `crosshatch.exchanges.Federation` for what each method means."""
+
+    parties: Parties
+    uses: Uses = field(default_factory=Uses)
+
+    def __post_init__(self) -> None:
+        """Branches below the hubs, where there are any."""
+        self.branches = Branches(self.parties)
+
+    @property
+    def agreed(self) -> Agreed:
+        """What everybody knows."""
+        return self.parties.agreed
+
+    @property
+    def silos(self) -> Sequence[int]:
+        """Numbers of the silos."""
+        return self.agreed.silos
+
+    @property
+    def labels_held(self) -> bool:
+        """Whether one silo alone knows the labels."""
+        return self.agreed.label_holder is not None
+
+    def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
+        """Everybody draws the same."""
+        self.parties.forget()
+        return self.agreed.draw_batch(size, round=round, parts=parts, first=first)
+
+    def select(self, fraction: float, *, round: int) -> Batch:
+        """Everybody selects the same."""
+        self.parties.forget()
+        return self.agreed.select(fraction, round=round)
+
+    def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:  # noqa: ARG002
+        """A single group has nobody to average with."""
+        return blocks
+
+    def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
+        """Each hub (or the server, or branches) to its clients at work."""
+        call = self.uses.call("broadcast", batch.round)
+        if self.agreed.branches:
+            return self.branches.broadcast(blocks, batch, depth, call)
+        held: dict[Who, Tensor] = {}
+        for hub in self.parties.hubs:
+            j, clients = hub.silo, self.parties.clients[hub.silo]
+            link = self.parties.link(j, "down", within)
+            for k, content in hub.broadcast(blocks.hubs[j], self.agreed.at_work(j, batch), call).items():
+                (arrived,) = self.parties.post.carry(link, call, content)
+                if j not in self.agreed.one_party:
+                    held[j, k] = clients[k].take_block(arrived, call)
+                elif (j, clients[0].number) not in held:  # one message for each of its pairs: the party reads one
+                    held[j, clients[0].number] = clients[0].take_block(arrived, call)
+            if j in self.agreed.one_party:
+                held |= {(j, client.number): held[j, clients[0].number] for client in clients}
+        return Blocks(blocks.hubs, held, held)
+
+    def average(
+        self,
+        blocks: Blocks,
+        batch: Batch,
+        *,
+        weights: ClientWeights = "equal",
+        within: Within = "silo",
+        depth: int = 0,
+    ) -> Blocks:
+        """Clients at work to their hub (or the server, or branches)."""
+        if not blocks.moved:
+            return replace(blocks, clients={}, starts={})
+        call = self.uses.call("average", batch.round)
+        if self.agreed.branches:
+            return self.branches.average(blocks, batch, weights, depth, call)
+        after = list(blocks.hubs)
+        for j in sorted(blocks.moved):
+            given = {}
+            for client in self.parties.at_work(batch, [j]):
+                me = (j, client.number)
+                content = client.give_block(self.block_at(blocks, client), blocks.starts.get(me, blocks.hubs[j]), call)
+                link = self.parties.link(j, "up", within)
+                (given[client.number],) = self.parties.post.carry(link, call, content)
+            after[j] = self.parties.hubs[j].average(blocks.hubs[j], given, weights, call)
+        return Blocks(tuple(after))
+
+    def block_at(self, blocks: Blocks, client: Client) -> Tensor:
+        """What a client holds: what it got or made of it; where hub and client are one, the hub's."""
+        me = (client.silo, client.number)
+        if me in blocks.clients:
+            return blocks.clients[me]
+        assert client.silo in self.agreed.one_party, "a client works with a block nobody sent it"
+        return blocks.hubs[client.silo]
+
+    def embed(
+        self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None
+    ) -> Embeddings:
+        """Each client for its own samples."""
+        values = {} if known is None else dict(known.values)
+        heads = {} if known is None else dict(known.heads)
+        for client in self.parties.at_work(batch, None if only is None else [only]):
+            block, me = self.block_at(blocks, client), (client.silo, client.number)
+            values[me] = client.embed(block, batch)
+            if client.model.holds_head:
+                heads[me] = client.model.head_of(block)
+        holder = self.agreed.head_holder
+        head = None if holder is None else self.parties.hubs[holder].model.sent_head(blocks.hubs[holder])
+        return Embeddings(values, head, heads)
+
+    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
+        """Client, hub, other hubs, client."""
+        call, agreed = self.uses.call("share", batch.round), self.agreed
+        receivers = list(self.silos) if to is None else [to]
+        arrived: dict[int, dict[int, Tensor]] = {i: {} for i in receivers}  # at each receiving hub, by sender
+        heads: dict[int, Tensor] = {}
+        for j in self.silos if len(self.silos) > 1 else ():
+            if j == to:
+                continue
+            name, width = share_channel(j, to), agreed.widths[j]
+            contents = [
+                self.parties.collect(
+                    "share", name, j, self.parties.rows_of(embeddings, j, batch), width, batch, None, call
+                )
+            ]
+            if j == agreed.head_holder:
+                assert embeddings.head is not None
+                contents.append(self.parties.hubs[j].give_head(embeddings.head, head_channel(to), call))
+            for i in receivers:
+                if i != j:
+                    rows, *head = self.parties.post.carry(self.parties.between_hubs("across"), call, *contents)
+                    arrived[i][j] = self.parties.hubs[i].read("share", name, j, rows, width, batch, None, call)
+                    if head:
+                        heads[i] = head[0]
+        answers = [self._answer(i, arrived[i], heads.get(i), batch, head_channel(to), call) for i in receivers]
+        return Frozen(
+            {who: known for one in answers for who, known in one.known.items()},
+            {who: head for one in answers for who, head in one.heads.items()},
+        )
+
+    def _answer(
+        self, silo: int, arrived: Mapping[int, Tensor], head: Tensor | None, batch: Batch, name: str, call: Call
+    ) -> Frozen:
+        """A hub to its clients: the rows of their samples from the other silos, and the head."""
+        rest = self.parties.hubs[silo].put_together(arrived, batch)
+        clients = self.agreed.at_work(silo, batch)
+        heads = {} if head is None else self.parties.hubs[silo].pass_head(head, name, clients, call)
+        known, got = {}, {}
+        for k in clients:
+            client, along = self.parties.clients[silo][k], [heads[k]] if k in heads else []
+            rows = rest[self.agreed.rows(silo, k, batch)]
+            link = self.parties.link(silo, "down") if arrived else None
+            mine, *head_here = self.parties.post.carry(link, call, rows, *along)
+            known[silo, k] = know(client, batch, mine)
+            if head_here:
+                got[silo, k] = client.take_head(head_here[0], name, call)
+        return Frozen(known, got)
+
+    def share_derivatives(
+        self,
+        embeddings: Embeddings,
+        batch: Batch,
+        *,
+        around: Embeddings | None = None,
+        step: int = 0,
+        senders: Sequence[int] | None = None,
+        to: int | None = None,
+    ) -> Frozen:
+        """Embeddings to the label's holder, derivatives back."""
+        about = About.of(len(batch.parts), step, inner=around is not None, head=self.agreed.head_holder is not None)
+        up, down = (self.uses.call(exchange, batch.round) for exchange in ("share", "derivatives"))
+        exchange = HeldLabels(self.parties, batch, embeddings if around is None else around, about, up, down)
+        heard = exchange.ask(embeddings, self.silos if senders is None else senders)
+        return exchange.answer(list(self.silos) if to is None else [to], heard)
+
+    def descend(
+        self,
+        blocks: Blocks,
+        batch: Batch,
+        frozen: Frozen,
+        *,
+        steps: int,
+        step_size: float,
+        first: int = 0,
+        pull: float = 0.0,
+        only: int | None = None,
+    ) -> Blocks:
+        """Each client on its own samples; where hub and client are one, the hub has the new block at once."""
+        silos = list(self.silos) if only is None else [only]
+        moved, hubs = dict(blocks.clients), list(blocks.hubs)
+        for client in self.parties.at_work(batch, silos):
+            me = (client.silo, client.number)
+            moved[me] = client.descend(
+                self.block_at(blocks, client), batch, frozen.known[me], frozen.heads.get(me),
+                steps=steps, step_size=step_size, first=first, pull=pull,
+            )  # fmt: skip
+            if client.silo in self.agreed.one_party and not self.agreed.together:
+                hubs[client.silo] = moved[me]
+        after = replace(blocks, hubs=tuple(hubs), clients=moved, moved=blocks.moved | set(silos))
+        return replace(after, clients={}, starts={}, moved=frozenset()) if self._settled else after
+
+    @property
+    def _settled(self) -> bool:
+        """Whether every silo is one party, so that there is nobody to average with."""
+        return len(self.agreed.one_party) == len(self.silos) and not self.agreed.together

@@ -1,0 +1,158 @@
+"""Labels held by one silo: embeddings go to its clients, the loss's derivatives come back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from crosshatch.protocol.contents import About, Call
+from crosshatch.protocol.names import derivative_channels, share_channel
+from crosshatch.testing.parties.agreed import Batch
+from crosshatch.testing.parties.client import Client
+from crosshatch.testing.parties.legs import Parties
+from crosshatch.testing.parties.model import Known
+from crosshatch.testing.parties.values import Embeddings, Frozen, Who, know
+
+
+@dataclass(frozen=True)
+class HeldLabels:
+    """One use of the exchange with the label's holder.
+
+    `around` are the embeddings the others' are taken from, `about` says which parts of the batch travel. Within a round
+    (`about.asked` is a part) the holder's hub adds to each silo's new embeddings what it remembers of the others.
+    """
+
+    fed: Parties
+    batch: Batch
+    around: Embeddings
+    about: About
+    up: Call
+    down: Call
+
+    @property
+    def _holder(self) -> int:
+        assert self.fed.agreed.label_holder is not None
+        return self.fed.agreed.label_holder
+
+    @property
+    def _later(self) -> bool:
+        return self.about.asked is not None
+
+    def ask(self, embeddings: Embeddings, senders: Sequence[int]) -> dict[Who, dict[int | None, Tensor]]:
+        """Embeddings of these silos to the holder's hub and on to its clients; what each has of this step alone."""
+        fed, batch, part, holder = self.fed, self.batch, self.about.asked, self._holder
+        hub, sending = fed.hubs[holder], [j for j in senders if j != holder]
+        new: dict[int, Tensor] = {}
+        for j in sending:
+            name, width = share_channel(j), fed.agreed.widths[j]
+            rows = fed.rows_of(embeddings, j, batch, part)
+            gathered = fed.collect("share", name, j, rows, width, batch, part, self.up)
+            (arrived,) = fed.post.carry(fed.between_hubs("up"), self.up, gathered)
+            new[j] = hub.read("share", name, j, arrived, width, batch, part, self.up)
+        if not self._later:
+            hub.seen |= new
+        if not sending:
+            return {}
+        columns = self._columns(new)
+        heard: dict[Who, dict[int | None, Tensor]] = {}
+        for client in fed.at_work(batch, [holder], part):
+            beside = torch.cat(list(columns.values()), dim=1)
+            place = fed.agreed.rows(holder, client.number, batch, part)
+            (mine,) = fed.post.carry(fed.link(holder, "down"), self.up, beside[place])
+            pieces = torch.split(mine, [one.shape[1] for one in columns.values()], dim=1)
+            told = dict(zip(columns, pieces, strict=True))
+            if self._later:
+                heard[holder, client.number] = told
+            else:
+                client.others |= told
+        return heard
+
+    def _columns(self, new: Mapping[int, Tensor]) -> dict[int | None, Tensor]:
+        """What the holder's hub tells its clients: by silo, or one sum under None."""
+        seen = self.fed.hubs[self._holder].seen
+        if self.fed.agreed.head_holder is not None:
+            return dict(new.items())
+        if not self._later:
+            return {None: torch.stack(list(seen.values())).sum(0)}
+        start, end = self._place_of(self.about.asked)
+        return {j: own + _sum([seen[i][start:end] for i in seen if i != j], own) for j, own in new.items()}
+
+    def _place_of(self, part: int | None) -> tuple[int, int]:
+        """Where a part's rows stand among those of all parts."""
+        if part is None:
+            return 0, len(self.batch.ids())
+        before = sum(len(ids) for ids in self.batch.parts[:part])
+        return before, before + len(self.batch.parts[part])
+
+    def answer(self, receivers: Sequence[int], heard: Mapping[Who, Mapping[int | None, Tensor]]) -> Frozen:
+        """Derivatives from the holder's clients by way of the hubs to those of the other receivers."""
+        fed, batch, holder, part = self.fed, self.batch, self._holder, self.about.answered
+        asking = [j for j in receivers if j != holder]
+        channels = derivative_channels(asking, each=self.about.each or len(receivers) == 1) if asking else {}
+        given: dict[str, dict[int, Tensor]] = {name: {} for name in channels}
+        for client in fed.at_work(batch, [holder], part) if asking else ():
+            contents = []
+            for name, silos in channels.items():
+                rows = self._derivative(client, silos[0], heard.get((holder, client.number), {}))
+                contents.append(client.give_rows("derivatives", name, rows, batch, part, self._drawn))
+            arrived = fed.post.carry(fed.link(holder, "up"), self.down, *contents)
+            for name, content in zip(channels, arrived, strict=True):
+                given[name][client.number] = content
+        known: dict[Who, tuple[Known, ...]] = {}
+        for name, silos in channels.items():
+            for j in silos:
+                known |= self._pass_on(name, j, given[name])
+        for client in fed.at_work(batch, [holder]) if holder in receivers else ():
+            known[holder, client.number] = know(client, batch, self._others(client))
+        return Frozen(known)
+
+    @property
+    def _drawn(self) -> Call:
+        """Names a codec's draws: those of both ways are counted by the use of the first."""
+        return Call("derivatives", self.down.round, self.up.use)
+
+    def _pass_on(self, name: str, silo: int, given: Mapping[int, Tensor]) -> dict[Who, tuple[Known, ...]]:
+        fed, batch, holder, part = self.fed, self.batch, self._holder, self.about.answered
+        width = fed.agreed.widths[silo]
+        gathered = fed.hubs[holder].gather("derivatives", given, batch, part, width)
+        (content,) = fed.post.carry(fed.between_hubs("down"), self.down, gathered)
+        every = fed.hubs[silo].read("derivatives", name, holder, content, width, batch, part, self._drawn)
+        known: dict[Who, tuple[Known, ...]] = {
+            (silo, client.number): (Known(),) * len(batch.parts) for client in fed.at_work(batch, [silo])
+        }
+        for client in fed.at_work(batch, [silo], part):
+            rows = every[fed.agreed.rows(silo, client.number, batch, part)]
+            (mine,) = fed.post.carry(fed.link(silo, "down"), self.down, rows)
+            if part is None:
+                pieces = torch.split(mine, client.counts(batch))
+                known[silo, client.number] = tuple(Known(derivative=piece) for piece in pieces)
+            else:
+                only = list(known[silo, client.number])
+                only[part] = Known(derivative=mine)
+                known[silo, client.number] = tuple(only)
+        return known
+
+    def _derivative(self, client: Client, silo: int, heard: Mapping[int | None, Tensor]) -> Tensor:
+        """At a client of the holder, for its rows of the parts answered."""
+        part, me = self.about.answered, (client.silo, client.number)
+        own = self.around.values[me]
+        start = 0 if part is None else sum(client.counts(self.batch)[:part])
+        end = start + len(client.labels(self.batch, part))
+        others = {j: rows[start:end] for j, rows in client.others.items()}
+        return client.derivatives(
+            torch.cat(own) if part is None else own[part], others, self.around.heads.get(me),
+            client.labels(self.batch, part), silo, heard.get(silo),
+        )  # fmt: skip
+
+    def _others(self, client: Client) -> Tensor:
+        """What a client of the holder knows of the others at the round's start: their sum, or side by side."""
+        if self.fed.agreed.head_holder is None:
+            return client.others[None]
+        return torch.cat([client.others[j] for j in self.fed.agreed.others(client.silo)], dim=1)
+
+
+def _sum(values: Sequence[Tensor], like: Tensor) -> Tensor:
+    return torch.stack(list(values)).sum(0) if values else torch.zeros_like(like)

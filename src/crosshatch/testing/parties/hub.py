@@ -1,0 +1,116 @@
+"""A hub: its silo's block, and who holds which sample; it serves exchanges and knows no algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from crosshatch.codecs import Draw
+from crosshatch.protocol.client_weights import everyones_weights
+from crosshatch.protocol.contents import Call
+from crosshatch.protocol.names import ClientWeights
+from crosshatch.testing.parties.agreed import Agreed, Batch
+from crosshatch.testing.parties.desk import Desk, split_bytes
+from crosshatch.testing.parties.model import Model
+
+
+@dataclass
+class Hub:
+    """One party. `told` is the block its clients hold since the last broadcast.
+
+    At the label's holder `seen` is what other silos sent of their embeddings at the round's start, by silo.
+    """
+
+    agreed: Agreed
+    silo: int
+    model: Model
+    desk: Desk = field(default_factory=Desk)
+    told: Tensor | None = None
+    seen: dict[int, Tensor] = field(default_factory=dict)
+
+    def broadcast(self, block: Tensor, clients: list[int], call: Call) -> dict[int, Tensor]:
+        """What each client at work gets of the block; one that missed what the message builds on gets it whole."""
+        codec, value = self.agreed.codec("broadcast", self.silo), self.model.sent(block)
+        draw = Draw(self.agreed.seed, f"broadcast:{self.silo}", (call.round, 0))
+        content = self.desk.encode_vector("broadcast", codec, value, draw)
+        whole = self.desk.decode_vector("broadcast back", codec, content, len(value), self.agreed.dtype, draw)
+        self.told = self.model.filled(whole)
+        behind = self.desk.behind("broadcast", codec, clients)
+        if self.silo in self.agreed.one_party:
+            behind = ()  # the party got every message, whichever of its pairs it was for
+        return {k: whole if k in behind else content for k in clients}
+
+    def average(self, block: Tensor, given: Mapping[int, Tensor], weights: ClientWeights, call: Call) -> Tensor:
+        """The average over the clients; those not at work count with the hub's own block."""
+        own, clients = self.agreed.owners[self.silo], self.agreed.clients[self.silo]
+        at_work = torch.as_tensor(list(given)).numpy()
+        shares = everyones_weights(own, clients, at_work, weights).tolist()
+        mine = self.model.sent(block)
+        total = torch.zeros_like(mine)
+        for client, share in enumerate(shares):
+            if client in given:
+                total = total + share * self._block_of(client, given[client], len(mine), call)
+            elif share:
+                total = total + share * mine
+        return self.model.filled(total)
+
+    def _block_of(self, client: int, content: Tensor, size: int, call: Call) -> Tensor:
+        codec = self.agreed.codec("average", self.silo)
+        if codec is None:
+            return content
+        assert self.told is not None
+        draw = Draw(self.agreed.seed, f"average:{self.silo}", (call.round, client))
+        move = self.desk.decode_vector(f"average {client}", codec, content, size, self.agreed.dtype, draw)
+        return self.model.sent(self.told) + move
+
+    def gather(self, exchange: str, given: Mapping[int, Tensor], batch: Batch, part: int | None, width: int) -> Tensor:
+        """What its clients sent about their rows, for another hub: all rows in the batch's order, or all the bytes."""
+        if self.agreed.codec(exchange) is not None:
+            return torch.cat(list(given.values()))
+        every = torch.empty(len(batch.ids(part)), width, dtype=self.agreed.dtype)
+        for client, rows in given.items():
+            every[self.agreed.rows(self.silo, client, batch, part)] = rows
+        return every
+
+    def read(
+        self, exchange: str, name: str, sender: int, content: Tensor, width: int, batch: Batch, part: int | None,
+        call: Call,
+    ) -> Tensor:  # fmt: skip
+        """Rows (n, width) in the batch's order from what another silo's hub gathered."""
+        codec, agreed = self.agreed.codec(exchange), self.agreed
+        if codec is None:
+            return content
+        clients = agreed.at_work(sender, batch, part)
+        places = [agreed.rows(sender, client, batch, part) for client in clients]
+        every = torch.empty(len(batch.ids(part)), width, dtype=agreed.dtype)
+        messages = split_bytes(content, codec, [len(one) for one in places], width, agreed.dtype)
+        for client, place, message in zip(clients, places, messages, strict=True):
+            draw = Draw(agreed.seed, f"{exchange}:{name}", (call.round, call.use, client))
+            every[place] = self.desk.decode(
+                f"{exchange}:{name}", codec, message, width, agreed.dtype, batch.ids(part)[place], agreed.samples, draw
+            )
+        return every
+
+    def give_head(self, head: Tensor, name: str, call: Call) -> Tensor:
+        """The head, of which this hub's silo is the holder, for the other hubs."""
+        draw = Draw(self.agreed.seed, f"head:{name}", (call.round, 0))
+        return self.desk.encode_vector(f"head:{name}", self.agreed.codec("head"), head, draw)
+
+    def pass_head(self, content: Tensor, name: str, clients: list[int], call: Call) -> dict[int, Tensor]:
+        """The head's message on to the clients at work; who missed the last one gets the head whole."""
+        draw = Draw(self.agreed.seed, f"head:{name}", (call.round, 0))
+        codec, size = self.agreed.codec("head"), self.model.sizes[1]
+        whole = self.desk.decode_vector(f"head:{name}", codec, content, size, self.agreed.dtype, draw)
+        behind = self.desk.behind(f"head:{name}", codec, clients)
+        return {k: whole if k in behind else content for k in clients}
+
+    def put_together(self, arrived: Mapping[int, Tensor], batch: Batch) -> Tensor:
+        """The other silos' embeddings for its clients: their sum, or side by side; without others, nothing or zeros."""
+        every = [arrived[j] for j in sorted(arrived)]
+        if self.agreed.head_holder is not None:
+            return torch.cat([torch.empty(len(batch.ids()), 0, dtype=self.agreed.dtype), *every], dim=1)
+        zeros = torch.zeros(len(batch.ids()), self.agreed.widths[self.silo], dtype=self.agreed.dtype)
+        return zeros if not every else torch.stack(every).sum(0)

@@ -1,0 +1,68 @@
+"""The parties of a federation, and the legs between them that several exchanges have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from crosshatch.exchanges import Within
+from crosshatch.protocol.contents import Call
+from crosshatch.testing.parties.agreed import Agreed, Batch
+from crosshatch.testing.parties.client import Client
+from crosshatch.testing.parties.hub import Hub
+from crosshatch.testing.parties.post import Post
+from crosshatch.testing.parties.values import Embeddings
+
+
+@dataclass(frozen=True)
+class Parties:
+    """Everybody, and the post between them."""
+
+    agreed: Agreed
+    hubs: tuple[Hub, ...]
+    clients: tuple[tuple[Client, ...], ...]  # [silo][client]
+    post: Post
+
+    def at_work(self, batch: Batch, silos: Sequence[int] | None = None, part: int | None = None) -> list[Client]:
+        """The clients with samples of the batch (or of one part)."""
+        some = self.agreed.silos if silos is None else silos
+        return [self.clients[j][k] for j in some for k in self.agreed.at_work(j, batch, part)]
+
+    def link(self, silo: int, direction: str, within: Within = "silo") -> str | None:
+        """The link between a silo's clients and their hub, if they are not one, or the server."""
+        if within == "federation":
+            return f"{'group' if silo in self.agreed.one_party else 'client'}-server {direction}"
+        return None if silo in self.agreed.one_party else f"client-hub {direction}"
+
+    def between_hubs(self, direction: str) -> str | None:
+        """The link between two hubs, if they are not one party."""
+        return None if self.agreed.together else f"hub-hub {direction}"
+
+    def collect(
+        self, exchange: str, name: str, silo: int, rows: Mapping[int, Tensor], width: int, batch: Batch,
+        part: int | None, call: Call,
+    ) -> Tensor:  # fmt: skip
+        """Rows of a silo's clients, by client, to their hub, and what it puts together of them for other hubs."""
+        given = {}
+        for k, mine in rows.items():
+            content = self.clients[silo][k].give_rows(exchange, name, mine, batch, part, call)
+            (given[k],) = self.post.carry(self.link(silo, "up"), call, content)
+        return self.hubs[silo].gather(exchange, given, batch, part, width)
+
+    def rows_of(self, embeddings: Embeddings, silo: int, batch: Batch, part: int | None = None) -> dict[int, Tensor]:
+        """By client its own rows of all parts, or of one."""
+        return {
+            client.number: torch.cat(values) if part is None else values[part]
+            for client in self.at_work(batch, [silo], part)
+            for values in (embeddings.values[silo, client.number],)
+        }
+
+    def forget(self) -> None:
+        """A new batch: what the label's holder remembers of the last one goes."""
+        for hub in self.hubs:
+            hub.seen.clear()
+            for client in self.clients[hub.silo]:
+                client.others.clear()

@@ -1,0 +1,140 @@
+"""One silo's own part of the model, computed as plainly as autograd allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from crosshatch.task.fusion import Head
+from crosshatch.task.losses import Loss
+from crosshatch.task.regulariser import Regulariser
+from crosshatch.task.task import Task
+from crosshatch.trees import Layout, flatten
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a client knows of the others for its rows (n): labels and embeddings, or derivatives."""
+
+    y: Tensor | None = None  # (n,)
+    rest: Tensor | None = None  # (n, c) the others' sum, or (n, their e) all of theirs side by side for a head
+    derivative: Tensor | None = None  # (n, e) of the loss, where another silo holds the labels
+
+
+@dataclass(frozen=True)
+class Model:
+    """A silo's block, and the head: trained with it at its holder, used as received elsewhere.
+
+    `first` is the silo's vector at the start of the run; what is not trained of it stays so and is never sent.
+    """
+
+    block: nn.Module
+    head: nn.Module | None
+    holds_head: bool
+    low: int  # how many numbers stand before this silo's embedding among all of them
+    loss: Loss
+    regulariser: Regulariser
+    first: Tensor
+    trained: Tensor | None
+    trained_head: Tensor | None
+
+    @classmethod
+    def of(cls, task: Task, silo: int, widths: Sequence[int]) -> Model:
+        """The part of silo number `silo`."""
+        head, holds = task.fusion.module if isinstance(task.fusion, Head) else None, task.holds_head(silo)
+        block = task.blocks[silo]
+        pieces = [flatten(block), *([flatten(head)] if head is not None and holds else [])]
+        return cls(
+            block, head, holds, sum(widths[:silo]), task.loss, task.regulariser, torch.cat(pieces),
+            task.trained[silo], task.trained_head,
+        )  # fmt: skip
+
+    def sent(self, weights: Tensor) -> Tensor:
+        """What travels of a vector (p,)."""
+        return weights if self.trained is None else weights[self.trained]
+
+    def filled(self, arrived: Tensor) -> Tensor:
+        """The whole vector (p,) from what travelled."""
+        return arrived.clone() if self.trained is None else self.first.index_copy(0, self.trained, arrived)
+
+    def sent_head(self, weights: Tensor) -> Tensor:
+        """What travels of the head in the holder's vector."""
+        head = self.head_of(weights)
+        return head if self.trained_head is None else head[self.trained_head]
+
+    def filled_head(self, arrived: Tensor) -> Tensor:
+        """The whole head from what travelled; everybody has the rest of it from the start."""
+        assert self.head is not None
+        if self.trained_head is None:
+            return arrived.clone()
+        return flatten(self.head).index_copy(0, self.trained_head, arrived)
+
+    @cached_property
+    def sizes(self) -> tuple[int, int]:
+        """How many numbers travel of the silo's vector, and of the head."""
+        head = 0 if self.head is None else Layout.of(self.head).size
+        return (
+            len(self.first) if self.trained is None else len(self.trained),
+            head if self.trained_head is None else len(self.trained_head),
+        )
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout.of(self.block)
+
+    @cached_property
+    def _head_layout(self) -> Layout:
+        assert self.head is not None
+        return Layout.of(self.head)
+
+    @property
+    def _block_size(self) -> int:
+        return self._layout.size
+
+    def head_of(self, weights: Tensor) -> Tensor:
+        """The head's part of the holder's vector."""
+        assert self.holds_head
+        return weights[self._block_size :]
+
+    def embed(self, weights: Tensor, x: Tensor) -> Tensor:
+        """Embeddings (n, e) of samples x (n, ...)."""
+        views = self._layout.views(weights[: self._block_size])
+        out: Tensor = functional_call(self.block, views, (x,))
+        return out
+
+    def apply_head(self, head: Tensor, embeddings: Tensor) -> Tensor:
+        """Scores (n, c) of all embeddings side by side."""
+        assert self.head is not None
+        scores: Tensor = functional_call(self.head, self._head_layout.views(head), (embeddings,))
+        return scores
+
+    def mean_loss(self, weights: Tensor, x: Tensor, known: Known, head: Tensor | None) -> Tensor:
+        """Over the rows x (n, ...); `head` is the one received, the holder has its own."""
+        own = self.embed(weights, x)
+        if known.derivative is not None:
+            return (own * known.derivative).sum(-1).mean()
+        assert known.rest is not None
+        assert known.y is not None
+        if self.head is None:
+            return self.loss.value(own + known.rest, known.y).mean()
+        used = self.head_of(weights) if self.holds_head else head
+        assert used is not None, "a client works with a head nobody sent it"
+        beside = torch.cat([known.rest[:, : self.low], own, known.rest[:, self.low :]], dim=1)
+        return self.loss.value(self.apply_head(used, beside), known.y).mean()
+
+    def step(
+        self, weights: Tensor, x: Tensor, known: Known, head: Tensor | None, *, size: float, pull: float, start: Tensor
+    ) -> Tensor:
+        """One gradient step, with a pull towards the start and the regulariser on the block."""
+        leaf = weights.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head), leaf)
+        block = torch.arange(len(weights)) < self._block_size
+        gradient = gradient + torch.where(block, self.regulariser.gradient(weights), torch.zeros_like(weights))
+        after = weights - size * (gradient + pull * (weights - start))
+        after = torch.where(block, self.regulariser.proximal(after, size), after)
+        return after if self.trained is None else start.index_copy(0, self.trained, after[self.trained])
