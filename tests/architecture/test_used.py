@@ -11,8 +11,9 @@ from tests.architecture.modules import Module, modules
 
 # Not called in the package, and right so.
 EXPECTED = {
+    "check_federation": "for the tests of any engine",
     "demo": "a command: typer calls it",
-    "receive": "of a channel: the other end of `send`, which a simulator computes along with it",
+    "of_party": "a task as one party has it: for engines in which parties are processes",
 }
 
 

@@ -22,10 +22,11 @@ from crosshatch.testing.check_federation import (
     check_rounds,
     refused_cases,
 )
-from crosshatch.testing.federations import FederationCase, vertical_cases
+from crosshatch.testing.federations import FederationCase, all_cases
 from crosshatch.testing.parties.engine import PartyByParty
+from crosshatch.testing.parties.vertical import VerticalParties
 
-CASES = {case.name: case for case in vertical_cases()}
+CASES = {case.name: case for case in all_cases()}
 FEW = [CASES[name] for name in ("FedBCD", "TDCD, labels held, each step", "HSGD")]
 
 
@@ -36,14 +37,14 @@ def simulator(
 
 
 def test_cases_have_names_of_their_own() -> None:
-    assert len(CASES) == len(vertical_cases()) == 30
+    assert len(CASES) == len(all_cases()) == 36
 
 
 # The papers' settings; what else differs between engines shows within a few rounds.
 LONG = (
     "FedBCD", "FedBCD in turn", "FedBCD, labels held", "FedBCD in turn, labels held", "TDCD", "TDCD, fresh batches",
     "TDCD, three silos", "TDCD, labels held, each step", "TDCD, labels held, each round", "HSGD", "four tiers",
-    "TDCD, error feedback on share",
+    "TDCD, error feedback on share", "MTCD", "DCPA",
 )  # fmt: skip
 
 
@@ -125,10 +126,12 @@ class Forgetful(Wrapped):
     """Goes on from a snapshot, but counts its rounds anew."""
 
     def snapshot(self) -> tuple[Any, ...]:
-        return (self.inner.blocks,)
+        assert isinstance(self.inner.course, VerticalParties)
+        return (self.inner.course.blocks,)
 
     def restore(self, blocks: Any) -> None:
-        self.inner.blocks = blocks
+        assert isinstance(self.inner.course, VerticalParties)
+        self.inner.course.blocks = blocks
 
 
 class Careless(Wrapped):
@@ -162,7 +165,7 @@ def test_a_state_that_is_not_whole_is_found() -> None:
 
 
 def test_a_changed_task_is_found() -> None:
-    case = {one.name: one for one in vertical_cases()}["TDCD"]  # modules of its own
+    case = {one.name: one for one in all_cases()}["TDCD"]  # modules of its own
     with pytest.raises(AssertionError, match=r"two equal runs differ|own modules were changed"):
         check_purity(Careless, case)
 

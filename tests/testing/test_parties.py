@@ -13,12 +13,15 @@ from torch import Tensor, nn
 
 from crosshatch.meter import Meter
 from crosshatch.protocol.contents import Call
-from crosshatch.testing.federations import FederationCase, vertical_cases
+from crosshatch.testing.federations import FederationCase, graph_cases, vertical_cases
 from crosshatch.testing.parties.agreed import Agreed
 from crosshatch.testing.parties.client import Client
+from crosshatch.testing.parties.duals import DualParties
 from crosshatch.testing.parties.engine import PartyByParty
 from crosshatch.testing.parties.hub import Hub
 from crosshatch.testing.parties.post import Post
+from crosshatch.testing.parties.tokens import TokenParties
+from crosshatch.testing.parties.vertical import VerticalParties
 from tests.architecture.modules import imports, modules
 
 CASES = {case.name: case for case in vertical_cases()}
@@ -26,6 +29,11 @@ CASES = {case.name: case for case in vertical_cases()}
 
 def make(case: FederationCase) -> PartyByParty:
     return PartyByParty(case.data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs)
+
+
+def vertical(engine: PartyByParty) -> VerticalParties:
+    assert isinstance(engine.course, VerticalParties)
+    return engine.course
 
 
 def tensors(value: Any) -> Iterator[Tensor]:
@@ -46,7 +54,7 @@ def tensors(value: Any) -> Iterator[Tensor]:
 
 
 def parties(engine: PartyByParty) -> Iterator[Hub | Client]:
-    for group in engine.federation.groups:
+    for group in vertical(engine).federation.groups:
         yield from group.parties.hubs
         for clients in group.parties.clients:
             yield from clients
@@ -58,7 +66,7 @@ def test_no_party_has_anothers_rows_labels_or_weights(case: FederationCase) -> N
     for _ in range(2):
         engine.run_round()
     every = list(parties(engine))
-    head = {p.data_ptr() for p in getattr(case.task.fusion, "module", nn.Identity()).parameters()}
+    head = {p.data_ptr() for p in (case.task.head or nn.Identity()).parameters()}
     templates = [{p.data_ptr() for p in one.model.block.parameters()} for one in every]
     mine = [{t.data_ptr() for t in tensors(one) if t.numel()} - head for one in every]
     for i, one in enumerate(every):
@@ -69,6 +77,18 @@ def test_no_party_has_anothers_rows_labels_or_weights(case: FederationCase) -> N
             elif other is not one:
                 own = {one.model.first.data_ptr(), *_indices(one)} | templates[i] | _heads(one)
                 assert shared <= own, f"parties of silo {one.silo} share more than where they start from"
+
+
+@pytest.mark.parametrize("case", graph_cases(), ids=lambda case: case.name)
+def test_no_agent_has_anothers_columns_blocks_or_scores(case: FederationCase) -> None:
+    engine = make(case)
+    for _ in range(5):
+        engine.run_round()
+    assert isinstance(engine.course, TokenParties | DualParties)
+    mine = [{t.data_ptr() for t in tensors(agent) if t.numel()} for agent in engine.course.agents]
+    assert all(not one & other for k, one in enumerate(mine) for other in mine[:k])
+    held = [token for agent in engine.course.agents for token in agent.held]
+    assert sorted(held) == list(range(getattr(case.algorithm, "tokens", 0)))
 
 
 def _heads(one: Hub | Client) -> set[int]:
@@ -82,7 +102,7 @@ def _indices(one: Hub | Client) -> set[int]:
 
 def test_a_client_has_its_own_samples_only() -> None:
     case = CASES["TDCD, labels held, each step"]
-    (group,) = make(case).federation.groups
+    (group,) = vertical(make(case)).federation.groups
     for silo, clients in zip(case.data.silos, group.parties.clients, strict=True):
         assert np.array_equal(np.sort(np.concatenate([c.ids for c in clients])), np.arange(len(silo.train)))
         for client in clients:
@@ -96,7 +116,7 @@ def test_a_client_has_its_own_samples_only() -> None:
 
 def test_what_is_agreed_has_no_tensors() -> None:
     for case in CASES.values():
-        for group in make(case).federation.groups:
+        for group in vertical(make(case)).federation.groups:
             assert isinstance(group.agreed, Agreed)
             assert not list(tensors(group.agreed))
 
@@ -133,10 +153,10 @@ def test_nothing_goes_round_the_post(link: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_block_nobody_sent_is_noticed() -> None:
     engine = make(CASES["TDCD"])
-    (group,) = engine.federation.groups
+    (group,) = vertical(engine).federation.groups
     batch = group.draw_batch(6, round=0)
     with pytest.raises(AssertionError, match="nobody sent"):
-        group.embed(engine.blocks[0], batch)
+        group.embed(vertical(engine).blocks[0], batch)
 
 
 def test_parties_know_nothing_of_the_simulator() -> None:

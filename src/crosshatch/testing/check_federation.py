@@ -14,18 +14,21 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.hsgd import HSGD
+from crosshatch.algorithms.mtcd import MTCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import AnyCodec, parse_codec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import CrosshatchError
+from crosshatch.graphs import Graph
 from crosshatch.meter import Meter
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
-from crosshatch.testing.federations import FederationCase, make_data, make_task, vertical_cases
+from crosshatch.testing.federations import FederationCase, all_cases, make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
 
 TOLERANCE = 1e-12
@@ -81,11 +84,11 @@ def check_federation(
 ) -> float:
     """Everything below, on every case; the largest difference of any weight. An AssertionError says what is wrong.
 
-    >>> cases = [case for case in vertical_cases() if case.name == "FedBCD"]
+    >>> cases = [case for case in all_cases() if case.name == "FedBCD"]
     >>> check_federation(PartyByParty, cases=cases, rounds=1)
     0.0
     """
-    chosen = vertical_cases() if cases is None else cases
+    chosen = all_cases() if cases is None else cases
     worst = 0.0
     for case in chosen:
         worst = max(worst, check_rounds(make_engine, case, rounds=rounds, tolerance=tolerance))
@@ -149,6 +152,7 @@ def refused_cases() -> tuple[FederationCase, ...]:
     several, alone = make_data((2, 3)), make_data((1, 1))
     groups = make_data((1, 3), groups=(6, 8))
     narrow = Task((nn.Linear(3, 1), nn.Linear(2, 1)), Sum(), make_task(2).loss, silos=("silo0", "silo1"))
+    linear = make_task(2, block=lambda _: nn.Linear(3, 1))
     plain = FederationCase("", alone, make_task(2), FedBCD(2, 0.1))
     return (
         replace(plain, name="several clients a silo", data=several),
@@ -163,6 +167,10 @@ def refused_cases() -> tuple[FederationCase, ...]:
         replace(plain, name="labels of another kind", task=replace(make_task(2), loss=Squared()), data=_spoilt(alone)),
         replace(plain, name="an exchange that is not there", codecs={"shares": parse_codec("half")}),
         replace(plain, name="no seed", seed=-1),
+        replace(plain, name="an agent with clients", data=several, algorithm=MTCD(2)),
+        replace(plain, name="more tokens than agents", task=linear, algorithm=MTCD(3)),
+        replace(plain, name="a head among agents", task=make_task(2, holder=0), algorithm=DCPA()),
+        replace(plain, name="agents out of reach", task=linear, algorithm=DCPA(graph=Graph("empty"))),
     )  # fmt: skip
 
 

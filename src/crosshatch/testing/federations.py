@@ -9,23 +9,27 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.fedavg import FedAvg
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.jfl import JFL
+from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import AnyCodec, parse_codec
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.exchanges import Algorithm
+from crosshatch.exchanges import Algorithm, DualAlgorithm, TokenAlgorithm
+from crosshatch.graphs import Graph
 from crosshatch.protocol.batches import Ids
 from crosshatch.schedules import InverseSqrt
 from crosshatch.task.fusion import Head, Sum
-from crosshatch.task.losses import Logistic
+from crosshatch.task.losses import Logistic, Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
+AnyAlgorithm = Algorithm | TokenAlgorithm | DualAlgorithm
 _COLUMNS = 3
 
 
@@ -36,7 +40,7 @@ class FederationCase:
     name: str
     data: FederatedData
     task: Task
-    algorithm: Algorithm
+    algorithm: AnyAlgorithm
     codecs: Mapping[str, AnyCodec] = field(default_factory=dict)
     seed: int = 11
 
@@ -112,7 +116,12 @@ def _partly_trained(number: int) -> nn.Module:
 
 
 def _case(
-    name: str, data: FederatedData, algorithm: Algorithm, *, holder: int | None = None, **codecs: str
+    name: str,
+    data: FederatedData,
+    algorithm: Algorithm | TokenAlgorithm | DualAlgorithm,
+    *,
+    holder: int | None = None,
+    **codecs: str,
 ) -> FederationCase:
     coded = {exchange: parse_codec(text) for exchange, text in codecs.items()}
     return FederationCase(name, data, make_task(len(data.silos), holder=holder), algorithm, coded)
@@ -162,3 +171,27 @@ def vertical_cases() -> tuple[FederationCase, ...]:
         _case("branches, coded", branched, Tiered("V(2) H(2) H(2) H(1)", eta, batch_size=4),
               broadcast="randomk(0.5)", average="ef(topk(0.5))"),
     )  # fmt: skip
+
+
+def graph_cases() -> tuple[FederationCase, ...]:
+    """Agents on a graph, with linear blocks unless their name says otherwise."""
+    data = make_data((1,) * 5, samples=12)
+    ring, whole = Graph("ring"), Graph("complete")
+    cases = (
+        _case("STCD", data, STCD(3, "auto", ring)),
+        _case("MTCD", data, MTCD(3, 2, "auto", 4, ring)),
+        _case("MTCD, tokens that meet", data, MTCD(3, 2, InverseSqrt(0.02), 0, whole, stay=True, meeting="average")),
+        _case("DCPA", data, DCPA(graph=ring)),
+        _case("DCPA, squared loss", replace(data, target="regression"), DCPA(graph=Graph("path"))),
+    )
+    linear = make_task(5, block=lambda _: nn.Linear(_COLUMNS, 1))
+    shrunk = replace(linear, regulariser=Regulariser(l2=0.01, l1=0.02))
+    squared = replace(shrunk, loss=Squared())
+    tasks = (linear, shrunk, linear, shrunk, squared)
+    networks = _case("MTCD, small networks", data, MTCD(3, 2, 0.02, 4, ring))
+    return (*(replace(case, task=task) for case, task in zip(cases, tasks, strict=True)), networks)
+
+
+def all_cases() -> tuple[FederationCase, ...]:
+    """Every one."""
+    return (*vertical_cases(), *graph_cases())

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.visits.agent import Agent, shrink
+from crosshatch.protocol.agents import DualSteps
 from crosshatch.simulator.accounting.agent_links import AgentLinks, Ids, Seconds
 from crosshatch.task.losses import Squared
 
@@ -31,15 +32,6 @@ class Duals:
     seconds: Seconds  # (agents,)
 
 
-@dataclass(frozen=True)
-class Steps:
-    """mu_w, mu_y and mu_x."""
-
-    weights: float
-    duals: float
-    consensus: float
-
-
 @dataclass
 class SimulatedDuals:
     """The exchanges of duals, answered for all agents at once."""
@@ -47,7 +39,7 @@ class SimulatedDuals:
     agents: Sequence[Agent]
     links: AgentLinks
     graph: nx.Graph
-    steps: Steps
+    steps: DualSteps
     chosen: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -5,34 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
-from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
-from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Algorithm
-from crosshatch.local.chain import draws_random_numbers
+from crosshatch.data.federated import FederatedData
+from crosshatch.exchanges import Algorithm, DualAlgorithm, TokenAlgorithm, on_duals, on_silos, on_tokens
 from crosshatch.meter import Meter
-from crosshatch.protocol.batches import SeededBatches
-from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
-from crosshatch.protocol.names import CODED
-from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
 from crosshatch.seeds import require_seed
-from crosshatch.task.fusion import Head
 from crosshatch.task.losses import require_labels
-from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
-from crosshatch.testing.parties.agreed import Agreed
-from crosshatch.testing.parties.client import Client
-from crosshatch.testing.parties.federation import PartyFederation
-from crosshatch.testing.parties.groups import Groups
-from crosshatch.testing.parties.hub import Hub
-from crosshatch.testing.parties.legs import Parties
-from crosshatch.testing.parties.model import Model
+from crosshatch.testing.parties.duals import DualParties
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.values import Blocks
+from crosshatch.testing.parties.tokens import TokenParties
+from crosshatch.testing.parties.vertical import VerticalParties
 
 
 class PartyByParty:
@@ -55,7 +41,7 @@ class PartyByParty:
         self,
         data: FederatedData,
         task: Task,
-        algorithm: Algorithm,
+        algorithm: Algorithm | TokenAlgorithm | DualAlgorithm,
         *,
         seed: int = 0,
         codecs: Mapping[str, AnyCodec] | None = None,
@@ -66,13 +52,16 @@ class PartyByParty:
         require_labels(task.loss, data.y_train, data.classes, "training samples")
         require_labels(task.loss, data.y_test, data.classes, "test samples")
         data, task = _cast(data, precision), task.to("cpu", precision)
-        self.algorithm, self.post, self.round = algorithm, Post(), 0
-        widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
-        self._check(data, task, codecs or {})
-        members = members_of(data, seed=seed)
-        groups = tuple(self._federation(member, task, widths, codecs or {}, precision) for member in members)
-        self.federation = Groups(groups, tiers_of(len(groups), data.group_shape), self.post)
-        self.blocks = tuple(Blocks(tuple(hub.model.first for hub in group.parties.hubs)) for group in groups)
+        self.post, self.round = Post(), 0
+        coded = codecs or {}
+        self.course: VerticalParties | TokenParties | DualParties
+        if on_tokens(algorithm):
+            self.course = TokenParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
+        elif on_duals(algorithm):
+            self.course = DualParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
+        else:
+            assert on_silos(algorithm)
+            self.course = VerticalParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
 
     @property
     def meter(self) -> Meter:
@@ -81,72 +70,13 @@ class PartyByParty:
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
-        """The model, one flat vector a silo: what the hubs hold, averaged over groups."""
-        return self.federation.model(self.blocks)
+        """The model, one flat vector a silo, as somebody would see it who could look at all parties."""
+        return self.course.weights
 
     def run_round(self) -> None:
         """The algorithm's text, once, for all parties."""
-        self.federation.begin_round()
-        self.blocks = self._text(self.blocks)
+        self.course.run_round(self.round)
         self.round += 1
-
-    def _text(self, blocks: tuple[Blocks, ...]) -> tuple[Blocks, ...]:
-        if len(self.federation.groups) > 1:
-            return self.algorithm.run_round(self.federation, blocks, self.round)
-        return (self.algorithm.run_round(self.federation.groups[0], blocks[0], self.round),)
-
-    def _check(self, data: FederatedData, task: Task, codecs: Mapping[str, AnyCodec]) -> None:
-        """What no party would begin with."""
-        name = type(self.algorithm).__name__
-        if getattr(self.algorithm, "central", False):
-            raise ConfigError(f"algorithm {name} does not run party by party: use one with clients and hubs")
-        check_head(data, task)
-        check_topology(data, name, self.algorithm.topology)
-        check_codecs(data, codecs)
-        require_groups_of_whole_clients(data)
-        for exchange in codecs:
-            if exchange not in CODED:
-                raise ConfigError(f"codecs has {exchange!r}: the exchanges are {', '.join(CODED)}")
-
-    def _federation(
-        self, member: Member, task: Task, widths: tuple[int, ...], codecs: Mapping[str, AnyCodec], dtype: torch.dtype
-    ) -> PartyFederation:
-        data, topology, in_pairs = member.data, self.algorithm.topology, bool(getattr(self.algorithm, "pairs", False))
-        where = member.suffix.replace("@", " in group ")
-        check_clients(data, type(self.algorithm).__name__, topology, pairs=in_pairs, where=where)
-        names, pairs = [silo.name for silo in data.silos], zip(task.blocks, data.silos, strict=True)
-        one_party = one_party_silos(topology, [silo.clients for silo in data.silos])
-        data = pair(data) if in_pairs else data
-        agreed = Agreed(
-            owners=tuple(silo.owners for silo in data.silos),
-            clients=tuple(silo.clients for silo in data.silos),
-            widths=widths,
-            one_party=one_party,
-            label_holder=None if data.label_silo is None else names.index(data.label_silo),
-            head_holder=task.fusion.holder if isinstance(task.fusion, Head) else None,
-            source=SeededBatches(member.batch_seed),
-            codecs=codecs,
-            seed=member.codec_seed,
-            dtype=dtype,
-            by_number=any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs),
-            branches=data.branches,
-            together=in_pairs,
-        )
-        models = [Model.of(task, j, widths) for j in agreed.silos]
-        hubs = tuple(Hub(agreed, j, model) for j, model in enumerate(models))
-        every = tuple(
-            tuple(_client(agreed, data, j, k, model) for k in range(agreed.clients[j]))
-            for j, model in enumerate(models)
-        )
-        return PartyFederation(Parties(agreed, hubs, every, self.post))
-
-
-def _client(agreed: Agreed, data: FederatedData, silo: int, number: int, model: Model) -> Client:
-    """A client with copies of its own rows, and of its labels where it has them."""
-    ids = np.flatnonzero(agreed.owners[silo] == number)
-    knows = agreed.label_holder is None or agreed.label_holder == silo
-    y = data.y_train[ids].clone() if knows else None
-    return Client(agreed, silo, number, ids, data.silos[silo].train[ids].clone(), y, model)
 
 
 def _cast(data: FederatedData, precision: torch.dtype) -> FederatedData:

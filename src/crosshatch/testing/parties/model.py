@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from crosshatch.task.fusion import Head
 from crosshatch.task.losses import Loss
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
@@ -46,7 +45,7 @@ class Model:
     @classmethod
     def of(cls, task: Task, silo: int, widths: Sequence[int]) -> Model:
         """The part of silo number `silo`."""
-        head, holds = task.fusion.module if isinstance(task.fusion, Head) else None, task.holds_head(silo)
+        head, holds = task.head, task.holds_head(silo)
         block = task.blocks[silo]
         pieces = [flatten(block), *([flatten(head)] if head is not None and holds else [])]
         return cls(

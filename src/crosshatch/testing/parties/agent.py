@@ -1,0 +1,86 @@
+"""An agent of a graph: its columns of all samples, the labels, and its own block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from crosshatch.codecs import AnyCodec
+from crosshatch.data.federated import FederatedData
+from crosshatch.local.chain import as_chain
+from crosshatch.protocol.agents import check_agents
+from crosshatch.task.probe import ROWS
+from crosshatch.task.task import Task
+from crosshatch.testing.parties.model import Model
+
+_CURVATURE = {"squared": 1.0, "logistic": 0.25, "cross_entropy": 0.5}  # largest second derivative in the scores
+
+
+@dataclass
+class AgentParty:
+    """One party; `copies[g]` (p,) is its block for token g, `held[g]` (n, e) the scores of a token it has."""
+
+    number: int
+    x: Tensor
+    y: Tensor
+    model: Model
+    copies: list[Tensor] = field(default_factory=list)
+    held: dict[int, Tensor] = field(default_factory=dict)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether its outputs are linear in its parameters."""
+        chain = as_chain(self.model.block)
+        return chain is not None and len(chain) == 1 and chain[0].activation == "none" and self.x.dim() == 2
+
+    @property
+    def norm_squared(self) -> float:
+        """The largest singular value, squared, of what a linear block multiplies its parameters with."""
+        width = self.embed(self.model.first).shape[1]
+        bias = len(self.model.first) > width * self.x.shape[1]
+        design = torch.cat([self.x, torch.ones(len(self.x), 1, dtype=self.x.dtype)], dim=1) if bias else self.x
+        return float(torch.linalg.matrix_norm(design, 2)) ** 2
+
+    @property
+    def largest_step(self) -> float:
+        """One over the smoothness of its summed loss; any step does where the features are all zero."""
+        smoothness = _CURVATURE[self.model.loss.name] * self.norm_squared
+        return 1.0 / smoothness if smoothness else 1.0
+
+    def embed(self, theta: Tensor) -> Tensor:
+        """Outputs (n, e) of its block."""
+        with torch.no_grad():
+            return self.model.embed(theta, self.x)
+
+    def slope(self, theta: Tensor, derivative: Tensor) -> Tensor:
+        """The gradient (p,) from derivatives (n, e) in its outputs."""
+        leaf = theta.clone().requires_grad_()
+        return torch.autograd.grad((self.model.embed(leaf, self.x) * derivative).sum(), leaf)[0]
+
+    def shrink(self, theta: Tensor, step: float) -> Tensor:
+        """The proximal operator of the whole regulariser."""
+        regulariser = self.model.regulariser
+        return regulariser.proximal(theta, step) / (1.0 + step * regulariser.l2)
+
+    def visit(self, token: int, steps: int, step: float) -> None:
+        """Proximal gradient steps on its copy for a token it holds; the token follows."""
+        theta, scores = self.copies[token], self.held[token]
+        for _ in range(steps):
+            derivative = self.model.loss.derivative(scores, self.y)
+            after = self.shrink(theta - step * self.slope(theta, derivative), step)
+            scores = scores + self.embed(after) - self.embed(theta)
+            theta = after
+        self.copies[token], self.held[token] = theta, scores
+
+
+def agents_of(data: FederatedData, task: Task, name: str, codecs: Mapping[str, AnyCodec]) -> tuple[AgentParty, ...]:
+    """One agent a silo, with copies of its columns and of the labels."""
+    check_agents(data, task, name, codecs)
+    widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
+    return tuple(
+        AgentParty(k, silo.train.clone(), data.y_train.clone(), Model.of(task, k, widths))
+        for k, silo in enumerate(data.silos)
+    )

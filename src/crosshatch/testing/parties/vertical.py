@@ -1,0 +1,112 @@
+"""Hubs and clients of a federation put together, each with its own share of the data, and their rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from torch import Tensor
+
+from crosshatch.codecs import AnyCodec
+from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
+from crosshatch.errors import ConfigError
+from crosshatch.exchanges import Algorithm, declared
+from crosshatch.local.chain import draws_random_numbers
+from crosshatch.protocol.batches import SeededBatches
+from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
+from crosshatch.protocol.names import CODED
+from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
+from crosshatch.task.probe import ROWS
+from crosshatch.task.task import Task
+from crosshatch.testing.parties.agreed import Agreed
+from crosshatch.testing.parties.client import Client
+from crosshatch.testing.parties.federation import PartyFederation
+from crosshatch.testing.parties.groups import Groups
+from crosshatch.testing.parties.hub import Hub
+from crosshatch.testing.parties.legs import Parties
+from crosshatch.testing.parties.model import Model
+from crosshatch.testing.parties.post import Post
+from crosshatch.testing.parties.values import Blocks
+
+
+class VerticalParties:
+    """Hubs and clients, of one vertical federation or of each group, and what the hubs hold between rounds."""
+
+    def __init__(
+        self, data: FederatedData, task: Task, algorithm: Algorithm, *, seed: int, codecs: Mapping[str, AnyCodec],
+        post: Post,
+    ) -> None:  # fmt: skip
+        """Cut the data into what each party holds."""
+        self.algorithm, self.post = algorithm, post
+        widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
+        self._check(data, task, codecs)
+        members = members_of(data, seed=seed)
+        groups = tuple(self._federation(member, task, widths, codecs) for member in members)
+        self.federation = Groups(groups, tiers_of(len(groups), data.group_shape), self.post)
+        self.blocks = tuple(Blocks(tuple(hub.model.first for hub in group.parties.hubs)) for group in groups)
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """What the hubs hold, averaged over groups."""
+        return self.federation.model(self.blocks)
+
+    def run_round(self, r: int) -> None:
+        """The algorithm's text, once, for all parties."""
+        self.federation.begin_round()
+        if len(self.federation.groups) > 1:
+            self.blocks = self.algorithm.run_round(self.federation, self.blocks, r)
+        else:
+            self.blocks = (self.algorithm.run_round(self.federation.groups[0], self.blocks[0], r),)
+
+    def _check(self, data: FederatedData, task: Task, codecs: Mapping[str, AnyCodec]) -> None:
+        """What no party would begin with."""
+        name = type(self.algorithm).__name__
+        if declared(self.algorithm).central:
+            raise ConfigError(f"algorithm {name} does not run party by party: use one with clients and hubs")
+        check_head(data, task)
+        check_topology(data, name, self.algorithm.topology)
+        check_codecs(data, codecs)
+        require_groups_of_whole_clients(data)
+        for exchange in codecs:
+            if exchange not in CODED:
+                raise ConfigError(f"codecs has {exchange!r}: the exchanges are {', '.join(CODED)}")
+
+    def _federation(
+        self, member: Member, task: Task, widths: tuple[int, ...], codecs: Mapping[str, AnyCodec]
+    ) -> PartyFederation:
+        data, topology, in_pairs = member.data, self.algorithm.topology, declared(self.algorithm).pairs
+        where = member.suffix.replace("@", " in group ")
+        check_clients(data, type(self.algorithm).__name__, topology, pairs=in_pairs, where=where)
+        names, pairs = [silo.name for silo in data.silos], zip(task.blocks, data.silos, strict=True)
+        one_party = one_party_silos(topology, [silo.clients for silo in data.silos])
+        data = pair(data) if in_pairs else data
+        agreed = Agreed(
+            owners=tuple(silo.owners for silo in data.silos),
+            clients=tuple(silo.clients for silo in data.silos),
+            widths=widths,
+            one_party=one_party,
+            label_holder=None if data.label_silo is None else names.index(data.label_silo),
+            head_holder=task.head_holder,
+            source=SeededBatches(member.batch_seed),
+            codecs=codecs,
+            seed=member.codec_seed,
+            dtype=data.silos[0].train.dtype,
+            by_number=any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs),
+            branches=data.branches,
+            together=in_pairs,
+        )
+        models = [Model.of(task, j, widths) for j in agreed.silos]
+        hubs = tuple(Hub(agreed, j, model) for j, model in enumerate(models))
+        every = tuple(
+            tuple(_client(agreed, data, j, k, model) for k in range(agreed.clients[j]))
+            for j, model in enumerate(models)
+        )
+        return PartyFederation(Parties(agreed, hubs, every, self.post))
+
+
+def _client(agreed: Agreed, data: FederatedData, silo: int, number: int, model: Model) -> Client:
+    """A client with copies of its own rows, and of its labels where it has them."""
+    ids = np.flatnonzero(agreed.owners[silo] == number)
+    knows = agreed.label_holder is None or agreed.label_holder == silo
+    y = data.y_train[ids].clone() if knows else None
+    return Client(agreed, silo, number, ids, data.silos[silo].train[ids].clone(), y, model)
