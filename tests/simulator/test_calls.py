@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,7 @@ from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
 from crosshatch.topology import Topology
 from tests.equivalence.hospitals import distance, hospitals, model, simulate
+from tests.equivalence.modules import make_block
 from tests.simulator.listen import listen
 from tests.simulator.small import small
 
@@ -69,6 +71,68 @@ def test_steps_are_those_asked_for_not_those_declared(
         assert distance(declared, ours) < 1e-13
 
 
+@dataclass(frozen=True)
+class OneByOne(FiveSteps):
+    """The same steps, silo after silo in calls of their own, or twice from the same blocks."""
+
+    again: bool = False
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        batch = fed.draw_batch(10, round=r)
+        blocks = fed.broadcast(blocks, batch)
+        frozen = fed.share(fed.embed(blocks, batch), batch)
+        if self.again:  # the first result is thrown away
+            fed.average(fed.descend(blocks, batch, frozen, steps=1, step_size=self.step_size), batch)
+        for silo in (1, 0):
+            for steps in self.calls:
+                blocks = fed.descend(blocks, batch, frozen, steps=steps, step_size=self.step_size, only=silo)
+        blocks = fed.average(blocks, batch)
+        return fed.average_groups(blocks, round=r) if self.topology.above else blocks
+
+
+@pytest.mark.parametrize(("data", "tiers"), [(ONE, "V(1) H(1)"), (hospitals([12, 20]), "H(1) V(1) H(1)")])
+@pytest.mark.parametrize("codecs", [{}, {"average": parse_codec("ef(topk(0.5))"), "broadcast": parse_codec("half")}])
+@pytest.mark.parametrize("calls", [(5,), (2, 3)])
+def test_silos_may_take_their_steps_in_calls_of_their_own(
+    data: FederatedData, tiers: str, codecs: dict[str, AnyCodec], calls: tuple[int, ...]
+) -> None:
+    together = simulate(data, FiveSteps(5, tiers), rounds=3, codecs=codecs)
+    for local_steps in (1, 5):
+        ours = simulate(data, OneByOne(local_steps, tiers, calls), rounds=3, codecs=codecs)
+        assert distance(together, ours) < 1e-13
+        assert ours.meter == together.meter
+
+
+@pytest.mark.parametrize("kind", ["mlp", "gated"])
+def test_the_same_blocks_may_descend_twice(kind: str) -> None:
+    """A kept forward pass serves one step; a second one computes its own."""
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        blocks = tuple(make_block(kind, size, 1) for size in (4, 3))
+    runs = []
+    for again in (False, True):
+        text = OneByOne(1, "V(1) H(1)", (1,), again=again)
+        runs.append(Simulator(ONE, model_of(blocks), text, precision=torch.float64, threads=1))
+        for _ in range(3):
+            runs[-1].run_round()
+    assert distance(*runs) < 1e-13
+
+
+def test_a_simulator_that_was_used_goes_back_to_a_snapshot() -> None:
+    """Codecs forget what they sent after it."""
+    codecs = {"broadcast": parse_codec("ef(topk(0.3))"), "share": parse_codec("ef(topk(0.3))")}
+    simulator = simulate(ONE, TDCD(2, 0.05, 5), rounds=0, codecs=codecs)
+    begin = copy.deepcopy(simulator.snapshot())
+    ends = []
+    for _ in range(2):
+        for _ in range(4):
+            simulator.run_round()
+        ends.append((torch.cat(simulator.weights).clone(), simulator.meter.bytes))
+        simulator.restore(*copy.deepcopy(begin))
+    assert torch.equal(ends[0][0], ends[1][0])
+    assert ends[0][1] == ends[1][1]
+
+
 def log_of(data: FederatedData, algorithm: Algorithm, *, fusion: str = "head", **options: object) -> list[Message]:
     simulator = Simulator(data, model(fusion), algorithm, precision=torch.float64, threads=1, **options)  # type: ignore[arg-type]
     messages: list[Message] = []
@@ -95,8 +159,9 @@ def log_of(data: FederatedData, algorithm: Algorithm, *, fusion: str = "head", *
         (hospitals([6, 8, 4, 6], shape=(2, 2)), Tiered("H(4) H(2) V(2) H(2)", 0.05)),
         (replace(ONE, branches=(2, 2)), Tiered("V(4) H(4) H(2) H(1)", 0.05)),
         (hospitals([8, 12]), HSGD(4, 2, 0.05, 0.5)),
+        (hospitals([8, 12]), JFL(1, 0.05, 0.5)),
     ],
-    ids=["in turn, held", "in turn", "each step", "each step, fresh", "four tiers", "branches", "hsgd"],
+    ids=["in turn, held", "in turn", "each step", "each step, fresh", "four tiers", "branches", "hsgd", "jfl"],
 )
 def test_no_two_messages_between_two_parties_have_one_key(data: FederatedData, algorithm: Algorithm) -> None:
     """(round, exchange, use) with the two ends; the header has all of it but the ends."""

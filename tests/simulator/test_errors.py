@@ -230,3 +230,14 @@ def test_labels_fit_the_loss(where: str, labels: list[float], loss: Loss, reason
     with pytest.raises(DataError, match=f"{where} {reason}"):
         labelled(*((bad, good) if where == "training" else (good, bad)), loss, 3)
     assert labelled(good, good, loss, 3).round == 0
+
+
+def test_a_precision_that_nobody_sends() -> None:
+    data = hospitals([8])
+    with pytest.raises(ConfigError, match="precision = torch.bfloat16: .* float32 or float64"):
+        Simulator(data, model(), HSGD(), precision=torch.bfloat16)
+
+
+def test_a_block_without_sizes() -> None:
+    with pytest.raises(ModelError, match="block of silo 'silo0' has parameters without a shape"):
+        Task((torch.nn.LazyLinear(1),), Sum(), Squared())

@@ -97,7 +97,7 @@ def _in_pieces(
     if not keep:
         return values, None
     kept = (piece if i < fit else None for i, piece in enumerate(pieces))
-    return values, Passes(weights, parameters, tuple(zip(slices, kept, strict=True)))
+    return values, Passes(weights, parameters, list(zip(slices, kept, strict=True)))
 
 
 def _weigh(run: Callable[[], Tensor]) -> tuple[Tensor, int]:

@@ -161,12 +161,12 @@ class Passes:
     """A forward pass kept for its backward, under the weights `start`.
 
     For a chain every layer's outputs, differentiated by hand; for any other module (rows, embedding with its
-    graph) piece by piece, the embedding None where the graph would have taken too much memory.
+    graph) piece by piece, the embedding None where the graph would have taken too much memory or was gone back through.
     """
 
     start: Tensor
     leaves: Mapping[str, Tensor] = field(default_factory=dict)  # the block's parameters in the graphs
-    pieces: tuple[tuple[slice, Tensor | None], ...] = ()
+    pieces: list[tuple[slice, Tensor | None]] = field(default_factory=list)
     pile: Pile | None = None  # with this silo's pass at `place`
     place: int = 0
     joint: Joint | None = None  # the pass this one is a part of
@@ -183,7 +183,9 @@ class Joint:
         """That of some rows: to go back from those alone, a chain has what it takes, other modules pass once more."""
         whole = self.passes
         pile = None if whole.pile is None else whole.pile.of(rows)
-        pieces = () if pile is not None else tuple((piece, None) for piece in in_pieces(rows.stop - rows.start))
+        pieces: list[tuple[slice, Tensor | None]] = []
+        if pile is None:
+            pieces = [(piece, None) for piece in in_pieces(rows.stop - rows.start)]
         return Passes(whole.start, whole.leaves, pieces, pile, whole.place, self)
 
 

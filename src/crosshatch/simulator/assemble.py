@@ -91,11 +91,11 @@ def _sources(batches: BatchSource | tuple[BatchSource, ...] | None, groups: int)
     if batches is None:
         return ()
     if not groups:
-        if isinstance(batches, tuple):
+        if isinstance(batches, tuple | list):
             raise ConfigError(f"batches is a tuple of {len(batches)}, but nothing is in groups here: give one source")
         return (batches,)
     if not isinstance(batches, tuple) or len(batches) != groups:
-        found = f"a tuple of {len(batches)}" if isinstance(batches, tuple) else "one source"
+        found = f"a {type(batches).__name__} of {len(batches)}" if isinstance(batches, tuple | list) else "one source"
         raise ConfigError(f"batches is {found} for {groups} groups: give a tuple with one source a group")
     return batches
 

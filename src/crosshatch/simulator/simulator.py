@@ -81,6 +81,8 @@ class Simulator:
             torch.set_num_threads(threads)
         require_labels(task.loss, data.y_train, data.classes, "training samples")
         require_labels(task.loss, data.y_test, data.classes, "test samples")
+        if precision not in (torch.float16, torch.float32, torch.float64):
+            raise ConfigError(f"precision = {precision}: numbers are sent as float32 or float64: give one of these")
         self.data = move(data, device, precision)
         self.task = task.to(device, precision)
         self.algorithm = algorithm

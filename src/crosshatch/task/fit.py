@@ -14,8 +14,10 @@ from crosshatch.task.outputs import Promise, expect
 from crosshatch.task.probe import ROWS, first_outputs, refuse_random, try_out
 
 
-def refuse_batch_norm(place: str, module: nn.Module) -> None:
-    """Refuse running statistics."""
+def refuse_modules(place: str, module: nn.Module) -> None:
+    """Refuse running statistics, and parameters whose shape is not known yet."""
+    if any(isinstance(parameter, nn.parameter.UninitializedParameter) for parameter in module.parameters()):
+        raise ModelError(f"{place} has parameters without a shape (a Lazy layer): give its sizes, or run it once first")
     if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()):
         raise ModelError(
             f"{place} has BatchNorm, whose running statistics are neither averaged nor shared: use GroupNorm"

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from crosshatch.errors import ModelError
-from crosshatch.task.fit import check_head, refuse_batch_norm
+from crosshatch.task.fit import check_head, refuse_modules
 from crosshatch.task.losses import Loss
 from crosshatch.task.outputs import checked
 from crosshatch.task.probe import copied
@@ -186,7 +186,7 @@ class Head:
 
     def check(self, silos: int) -> None:
         """Refuse a module that cannot be sent as numbers, and a holder who is none of the silos."""
-        refuse_batch_norm("the head", self.module)
+        refuse_modules("the head", self.module)
         if not 0 <= self.holder < silos:
             raise ModelError(f"head without a holder: silo number {self.holder} of {silos}")
 

@@ -16,7 +16,7 @@ from torch.func import functional_call
 
 from crosshatch.errors import ModelError
 from crosshatch.task.elsewhere import Elsewhere
-from crosshatch.task.fit import block_outputs, check_block, refuse_batch_norm
+from crosshatch.task.fit import block_outputs, check_block, refuse_modules
 from crosshatch.task.fusion import Columns, Fusion
 from crosshatch.task.losses import Loss
 from crosshatch.task.outputs import checked
@@ -47,7 +47,7 @@ class Task:
         if self.silos and len(self.silos) != len(self.blocks):
             raise ModelError(f"{len(self.blocks)} blocks for {len(self.silos)} silos: give one block a silo")
         for silo, block in zip(self.names, self.blocks, strict=True):
-            refuse_batch_norm(f"block of silo '{silo}'", block)
+            refuse_modules(f"block of silo '{silo}'", block)
             if not isinstance(block, Elsewhere) and not any(p.requires_grad for p in block.parameters()):
                 raise ModelError(f"block of silo '{silo}' has no trainable parameters: give it at least one layer")
         self.fusion.check(len(self.blocks))

@@ -23,7 +23,9 @@ def descend_by_graph(
     work = []
     for i, problem in enumerate(problems):
         assert problem.passes is not None
-        work += [(i, partial(_gradients, problem, rows, kept, per_row[i])) for rows, kept in problem.passes.pieces]
+        pieces = problem.passes.pieces
+        work += [(i, partial(_gradients, problem, rows, kept, per_row[i])) for rows, kept in pieces]
+        pieces[:] = [(rows, None) for rows, _ in pieces]  # a graph can be gone back through once
     totals = [torch.empty_like(start) for start in starts]
     now = list(starts)  # where each stands: what a first piece starts from is not copied
     for (i, _), gradients in zip(work, run_all([run for _, run in work], threads=threads), strict=True):

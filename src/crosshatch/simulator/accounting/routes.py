@@ -17,7 +17,7 @@ from crosshatch.protocol.contents import About, Always, Call, Contents, Specs
 from crosshatch.simulator.accounting.traffic import ClientLink, Traffic
 from crosshatch.simulator.vertical.batch import Batch
 
-Leg = Callable[[int, Specs, int, Call], None]
+Leg = Callable[[int, Specs, Call, Ids], None]
 Behind = Mapping[int, npt.NDArray[np.bool_]]
 """By silo which of its clients at work missed an earlier message; silos without any are left out."""
 _CLIENT_LINKS: dict[Within, ClientLink] = {"silo": "client-hub", "federation": "client-server"}
@@ -75,7 +75,7 @@ class Routes:
         """Blocks straight between the server and silos of one party; the other silos, whose clients have a link."""
         for j in sizes if within == "federation" else ():
             if j in self.traffic.single:
-                leg(j, self.block(call.exchange, sizes[j]), len(batch.clients[j]), call)
+                leg(j, self.block(call.exchange, sizes[j]), call, batch.clients[j])
         return self.traffic.linked(sizes)
 
     def share(self, batch: Batch, receivers: Sequence[int], call: Call, behind: Behind) -> None:

@@ -129,21 +129,22 @@ class Traffic:
             self._log_hubs(senders, receivers, specs, down, call)
         self.clocks.hubs[receivers] = np.maximum(self.clocks.hubs[receivers], np.maximum.reduce(arrivals))
 
-    def hub_to_server(self, silo: int, specs: Specs, messages: int, call: Call) -> None:
-        """A hub sends the server so many messages."""
-        self.clocks.hubs[silo] += self._server_leg(silo, specs, messages, "up", call)
+    def hub_to_server(self, silo: int, specs: Specs, call: Call, pairs: Ids | None = None) -> None:
+        """A hub sends the server a message, or one for each of these pairs of its own and a device's block."""
+        self.clocks.hubs[silo] += self._server_leg(silo, specs, pairs, "up", call)
 
-    def server_to_hub(self, silo: int, specs: Specs, messages: int, call: Call) -> None:
-        """The server sends a hub so many messages."""
-        self.clocks.hubs[silo] += self._server_leg(silo, specs, messages, "down", call)
+    def server_to_hub(self, silo: int, specs: Specs, call: Call, pairs: Ids | None = None) -> None:
+        """The server sends a hub a message, or one for each pair."""
+        self.clocks.hubs[silo] += self._server_leg(silo, specs, pairs, "down", call)
 
-    def _server_leg(self, silo: int, specs: Specs, messages: int, direction: Direction, call: Call) -> float:
+    def _server_leg(self, silo: int, specs: Specs, pairs: Ids | None, direction: Direction, call: Call) -> float:
+        messages = 1 if pairs is None else len(pairs)
         size = self._size(specs, call) * messages
         self.meter.count(f"group-server {direction}", call.exchange, messages=messages, size=size)
         if self.log:
-            ends = (self.silos[silo], "server")
-            sender, receiver = ends if direction == "up" else ends[::-1]
-            for _ in range(messages):  # more than one: a hospital's, about the pairs it has with its devices
+            name = self.silos[silo]
+            for hub in [name] if pairs is None else [f"{name}/{one}" for one in pairs]:
+                sender, receiver = (hub, "server") if direction == "up" else ("server", hub)
                 self.log((sender, receiver, call.round, call.exchange, call.use, specs))
         return float(self.network.transfer("group-server", direction, np.array([size]), self.silos[silo], None)[0])
 

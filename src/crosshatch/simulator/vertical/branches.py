@@ -70,9 +70,10 @@ class Branches:
             clients = batch.clients[j]
             own = torch.as_tensor(self.of(j, clients, self.deepest))
             before = blocks.branches[j] if blocks.branches else blocks.base[j].expand(self.count(self.deepest), -1)
-            problem = blocks.moved.problems[j]
+            start, problem = blocks.at_clients(j), blocks.moved.problems[j]
+            start = start if start.dim() == 1 else start.index_select(0, own)
             rows = coding.blocks(
-                rows, problem.start, j, clients, self.clients[j], round=batch.round, where=problem.task.trained[j]
+                rows, start, j, clients, self.clients[j], round=batch.round, where=problem.task.trained[j]
             )
             everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
             branch = self.of(j, np.arange(self.clients[j]), self.deepest)

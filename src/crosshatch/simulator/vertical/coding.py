@@ -139,7 +139,9 @@ class Coding:
         return memories | {f"{name}.{_UP_TO_DATE}": clients for name, clients in self._up_to_date.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from a snapshot."""
+        """Go on from a snapshot, whatever was sent since."""
+        self._channels.clear()
+        self._up_to_date.clear()
         for full, tensor in tensors.items():
             name, key = full.rsplit(".", 1)
             if key == _UP_TO_DATE:

@@ -258,7 +258,8 @@ class SimulatedFederation:
                 self.chosen.setdefault(self.task.names[j], set()).add(kind)
         silos = tuple(problems)
         self.traffic.work(batch.crowd(silos), _steps_worked(batch, silos, first, steps))
-        return self._settle(replace(blocks, moved=Moved(problems, self._solve)))
+        moved = Moved(problems, self._solve) if blocks.moved is None else blocks.moved.and_then(problems)
+        return self._settle(replace(blocks, moved=moved))
 
     def _start(self, blocks: Blocks, batch: Batch, silo: int) -> Tensor:
         start = blocks.at_clients(silo)

@@ -139,9 +139,9 @@ class GroupedFederation:
         call = self.groups[0].traffic.call("average_groups", round)
         for member in members:
             mine = np.flatnonzero(self.tiers[level] == member)
-            self._each_hub(mine, lambda traffic, j, specs: traffic.hub_to_server(j, specs, 1, call))
+            self._each_hub(mine, lambda traffic, j, specs: traffic.hub_to_server(j, specs, call))
             self._meet(mine)
-            self._each_hub(mine, lambda traffic, j, specs: traffic.server_to_hub(j, specs, 1, call))
+            self._each_hub(mine, lambda traffic, j, specs: traffic.server_to_hub(j, specs, call))
             arrived: GroupBlocks = blocks
             if not isinstance(blocks, Averages):
                 arrived = tuple(self._arrived(blocks[g], g, "up", level, round) for g in mine.tolist())

@@ -60,6 +60,7 @@ class Averages:
         firsts = [problem.passes and problem.passes.joint for problem in self._moved[0].problems.values()]
         return (
             None not in firsts
+            and not any(moved.done for moved in self._moved)
             and all(one.base is self.blocks[0].base for one in self.blocks)
             and all(
                 problem.starts_from_passes and problem.passes is not None and problem.passes.joint is first
@@ -71,16 +72,23 @@ class Averages:
     def each(self) -> tuple[Blocks, ...]:
         """The groups' averages, the local steps of all of them computed in one go."""
         moved, shares = self._moved, self._shares
+        if any(one.done for one in moved):
+            own = [one.sums(share) for one, share in zip(moved, shares, strict=True)]
+            return self._finish(own)
         keys = [(g, j) for g, one in enumerate(moved) for j in one.problems]
         problems = [moved[g].problems[j] for g, j in keys]
         sums: list[dict[int, Tensor]] = [{} for _ in self.groups]
         solved = moved[0].solver(problems, [shares[g][j] for g, j in keys], False)
         for (g, j), total in zip(keys, solved, strict=True):
             sums[g][j] = total
+        return self._finish(sums)
+
+    def _finish(self, sums: Sequence[dict[int, Tensor]]) -> tuple[Blocks, ...]:
+        """The groups' blocks from the weighted sums over their clients at work."""
         return tuple(
             group.finish_average(before, batch, share, total)
             for group, before, batch, share, total in zip(
-                self.groups, self.blocks, self.batches, shares, sums, strict=True
+                self.groups, self.blocks, self.batches, self._shares, sums, strict=True
             )
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -38,22 +38,29 @@ class Moved:
 
     problems: dict[int, Problem]
     solver: Solver
-    _rows: dict[int, Tensor] | None = None
+    done: dict[int, Tensor] = field(default_factory=dict)  # by silo its clients' blocks, where they were computed
+
+    def and_then(self, problems: dict[int, Problem]) -> Moved:
+        """The steps so far of other silos, and these."""
+        done = {j: rows for j, rows in self.rows().items() if j not in problems}
+        return Moved({**self.problems, **problems}, self.solver, done)
 
     def rows(self) -> dict[int, Tensor]:
         """Each silo's clients' blocks (clients at work, p)."""
-        if self._rows is None:
-            problems = list(self.problems.values())
-            ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in problems]
-            self._rows = dict(zip(self.problems, self.solver(problems, ones, True), strict=True))
-        return self._rows
+        due = {j: problem for j, problem in self.problems.items() if j not in self.done}
+        if due:
+            ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in due.values()]
+            self.done |= dict(zip(due, self.solver(list(due.values()), ones, True), strict=True))
+        return {j: self.done[j] for j in self.problems}
 
     def sums(self, weights: dict[int, Tensor]) -> dict[int, Tensor]:
         """Each silo's weighted sum (p,) over its clients at work."""
-        if self._rows is not None:
-            return {j: weights[j].to(rows) @ rows for j, rows in self._rows.items()}
-        problems = list(self.problems.values())
-        return dict(zip(self.problems, self.solver(problems, [weights[j] for j in self.problems], False), strict=True))
+        sums = {j: weights[j].to(rows) @ rows for j, rows in self.done.items()}
+        due = {j: problem for j, problem in self.problems.items() if j not in self.done}
+        if due:
+            solved = self.solver(list(due.values()), [weights[j] for j in due], False)
+            sums |= dict(zip(due, solved, strict=True))
+        return {j: sums[j] for j in self.problems}
 
 
 @dataclass(frozen=True)
