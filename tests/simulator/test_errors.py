@@ -234,7 +234,7 @@ def test_labels_fit_the_loss(where: str, labels: list[float], loss: Loss, reason
 
 def test_a_precision_that_nobody_sends() -> None:
     data = hospitals([8])
-    with pytest.raises(ConfigError, match="precision = torch.bfloat16: .* float32 or float64"):
+    with pytest.raises(ConfigError, match=r"precision = torch.bfloat16: .* float32 or float64"):
         Simulator(data, model(), HSGD(), precision=torch.bfloat16)
 
 
