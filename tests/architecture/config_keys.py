@@ -10,9 +10,9 @@ from crosshatch.data.settings import DataSettings, FederationSettings, SampleSpl
 from crosshatch.graphs import Graph
 from crosshatch.network import Link
 from crosshatch.protocol.names import CODED
-from crosshatch.runs.decode import describe
 from crosshatch.runs.named import ALGORITHMS, NETWORKS
 from crosshatch.runs.settings import EvaluateSettings, RunSettings
+from crosshatch.runs.tables.decode import describe
 from crosshatch.schedules import Schedule
 from crosshatch.task.settings import BlockChanges, ModelSettings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections import Counter
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from tests.architecture.modules import ROOT, SOURCE, Module, modules
 
 LONGEST = 300
+FULLEST = 14
 # A file that is better in one piece: its path, its limit (500 at most) and, beside it, why.
 ALLOWANCE: dict[str, int] = {}
 EMPTY_NAMES = {"utils.py", "util.py", "common.py", "base.py", "helpers.py", "misc.py"}
@@ -66,6 +68,11 @@ def test_allowances_are_needed_and_moderate() -> None:
     lengths = {module.place: len(module.text.splitlines()) for module in modules()}
     assert {place for place in ALLOWANCE if lengths.get(place, 0) <= LONGEST} == set(), "no longer needed"
     assert all(limit <= 500 for limit in ALLOWANCE.values())
+
+
+def test_no_folder_is_too_full() -> None:
+    count = Counter(module.path.parent for module in modules() if not module.is_package)
+    assert {str(folder): n for folder, n in count.items() if n > FULLEST} == {}, "divide them by what they are about"
 
 
 def test_no_file_is_named_after_nothing() -> None:

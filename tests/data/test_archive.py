@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosshatch.data.archive import read_archive
 from crosshatch.data.build import load_dataset
-from crosshatch.data.catalogue import rows
+from crosshatch.data.reading.archive import read_archive
+from crosshatch.data.reading.catalogue import rows
 from crosshatch.data.samples import Array
 from crosshatch.data.settings import DataSettings
 from crosshatch.errors import DataError

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosshatch.data.archive import locate
 from crosshatch.data.build import build, load_dataset
-from crosshatch.data.catalogue import KNOWN, check, rows
+from crosshatch.data.reading.archive import locate
+from crosshatch.data.reading.catalogue import KNOWN, check, rows
 from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import DataError
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crosshatch.data.build import federate, load_dataset
-from crosshatch.data.catalogue import check, rows
+from crosshatch.data.reading.catalogue import check, rows
 from crosshatch.data.samples import Array
 from crosshatch.data.settings import FederationSettings
 from crosshatch.errors import DataError

@@ -14,8 +14,8 @@ import torch
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.errors import ConfigError
-from crosshatch.runs import auto
-from crosshatch.runs.auto import both, estimate_start, strategy_2
+from crosshatch.runs.choosing import auto
+from crosshatch.runs.choosing.auto import both, estimate_start, strategy_2
 from crosshatch.runs.config import decode_config, encode_config, read_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train

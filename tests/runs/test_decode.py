@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 import pytest
 
 from crosshatch.errors import ConfigError
-from crosshatch.runs.decode import decode, describe
+from crosshatch.runs.tables.decode import decode, describe
 
 
 class Extra(TypedDict, total=False):

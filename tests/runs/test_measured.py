@@ -11,7 +11,7 @@ import pytest
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.errors import ConfigError
-from crosshatch.runs import measured
+from crosshatch.runs.choosing import measured
 from crosshatch.runs.config import decode_config, encode_config, read_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train

@@ -13,7 +13,7 @@ from crosshatch import Topology
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Declared, Within
 from crosshatch.runs import named
-from crosshatch.runs.auto import require_planned
+from crosshatch.runs.choosing.auto import require_planned
 from crosshatch.runs.config import Config, decode_config
 from crosshatch.runs.plan import make_plan
 from crosshatch.runs.prepare import prepare, used_exchanges

@@ -16,11 +16,11 @@ from crosshatch.protocol.contents import Call
 from crosshatch.testing.federations import FederationCase, graph_cases, vertical_cases
 from crosshatch.testing.parties.agreed import Agreed
 from crosshatch.testing.parties.client import Client
-from crosshatch.testing.parties.duals import DualParties
 from crosshatch.testing.parties.engine import PartyByParty
+from crosshatch.testing.parties.graph.duals import DualParties
+from crosshatch.testing.parties.graph.tokens import TokenParties
 from crosshatch.testing.parties.hub import Hub
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.tokens import TokenParties
 from crosshatch.testing.parties.vertical import VerticalParties
 from tests.architecture.modules import imports, modules
 

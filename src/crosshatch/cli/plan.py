@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosshatch.data.sources import require_sources
+from crosshatch.data.reading.sources import require_sources
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
 from crosshatch.runs.config import read_config
 from crosshatch.runs.named import algorithm_name

@@ -37,7 +37,7 @@ def make_report(paths: Sequence[Path], out: Path | None, targets: Sequence[str])
 
 def show_datasets(folder: Path | None) -> None:
     """One table row per data set, and below it how to get those which are absent."""
-    from crosshatch.data.catalogue import rows  # late: the other two commands do without it
+    from crosshatch.data.reading.catalogue import rows  # late: the other two commands do without it
 
     if folder is not None and not folder.is_dir():
         raise DataError(f"no data folder {folder}: check --data or CROSSHATCH_DATA")

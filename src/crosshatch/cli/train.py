@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosshatch.cli.progress import choose_watcher
-from crosshatch.data.sources import require_sources
+from crosshatch.data.reading.sources import require_sources
 from crosshatch.report import read_runs, write_report
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config

@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from crosshatch.data.archive import read_archive
 from crosshatch.data.assemble import Raw, assemble
-from crosshatch.data.builtin import load_builtin
-from crosshatch.data.catalogue import KNOWN, read_known
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
+from crosshatch.data.encoding.prepare import prepare
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.data.join import read_file_per_silo
-from crosshatch.data.prepare import prepare
+from crosshatch.data.reading.archive import read_archive
+from crosshatch.data.reading.builtin import load_builtin
+from crosshatch.data.reading.catalogue import KNOWN, read_known
+from crosshatch.data.reading.sources import require_named
+from crosshatch.data.reading.tables import read_one_file
 from crosshatch.data.samples import Array, Dataset
 from crosshatch.data.settings import DataSettings, FederationSettings, Preparation
-from crosshatch.data.sources import require_named
-from crosshatch.data.tables import read_one_file
 from crosshatch.errors import ConfigError, DataError, require_whole
 from crosshatch.partition.features import unknown
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from crosshatch.data.prepare import Part
+from crosshatch.data.encoding.prepare import Part
 from crosshatch.data.samples import Dataset
 from crosshatch.data.settings import FederationSettings, SiloSettings
 from crosshatch.errors import PartitionError, require_whole

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from crosshatch.data.assemble import Raw, plain_array
+from crosshatch.data.reading.tables import mixed_columns, no_common_id, read_table, same_columns, unique_ids
 from crosshatch.data.samples import Array, Samples
 from crosshatch.data.settings import DataSettings, SiloSettings
-from crosshatch.data.tables import mixed_columns, no_common_id, read_table, same_columns, unique_ids
 from crosshatch.errors import ConfigError, DataError, PartitionError
 
 

@@ -17,7 +17,6 @@ import msgspec
 
 from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import ConfigError, saying_where
-from crosshatch.runs.decode import decode
 from crosshatch.runs.named import (
     AnyAlgorithm,
     AnyNetwork,
@@ -27,8 +26,9 @@ from crosshatch.runs.named import (
     decode_network,
     network_table,
 )
-from crosshatch.runs.overrides import apply_overrides
 from crosshatch.runs.settings import EvaluateSettings, RunSettings, is_name
+from crosshatch.runs.tables.decode import decode
+from crosshatch.runs.tables.overrides import apply_overrides
 from crosshatch.task.settings import BlockChanges, ModelSettings
 
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import

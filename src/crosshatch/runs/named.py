@@ -21,7 +21,7 @@ from crosshatch.algorithms.tiered import Tiered
 from crosshatch.errors import ConfigError
 from crosshatch.network import BandwidthNetwork, ConstantNetwork
 from crosshatch.protocol.names import CODED
-from crosshatch.runs.decode import decode, show
+from crosshatch.runs.tables.decode import decode, show
 
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
     from crosshatch.codecs import AnyCodec

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import final
 
 from crosshatch.errors import ConfigError, TrainingError
-from crosshatch.runs.auto import (
+from crosshatch.runs.choosing.auto import (
     both,
     covers,
     estimate_start,
@@ -22,10 +22,10 @@ from crosshatch.runs.auto import (
     strategy_2,
     strategy_3,
 )
+from crosshatch.runs.choosing.theorems import Theorem, theorems
 from crosshatch.runs.config import Config
 from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.runs.prepare import prepare
-from crosshatch.runs.theorems import Theorem, theorems
 from crosshatch.schedules import Constant
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.theory.bounds import Bound

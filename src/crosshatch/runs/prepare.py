@@ -16,9 +16,9 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import declared
 from crosshatch.network import BandwidthNetwork
-from crosshatch.runs.auto import PRECISIONS, choose
+from crosshatch.runs.choosing.auto import PRECISIONS, choose
+from crosshatch.runs.choosing.measured import measure
 from crosshatch.runs.config import Config
-from crosshatch.runs.measured import measure
 from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from crosshatch.errors import RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.report.measures import first_reaching
-from crosshatch.runs.auto import adopt
 from crosshatch.runs.blame import blaming, own_files
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from crosshatch.runs.choosing.auto import adopt
 from crosshatch.runs.config import Config, config_text, decode_config, encode_config
 from crosshatch.runs.directory import BusyError, RunDirectory, open_existing, open_new
 from crosshatch.runs.files import write_whole, writing

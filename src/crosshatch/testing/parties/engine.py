@@ -15,9 +15,9 @@ from crosshatch.meter import Meter
 from crosshatch.seeds import require_seed
 from crosshatch.task.losses import require_labels
 from crosshatch.task.task import Task
-from crosshatch.testing.parties.duals import DualParties
+from crosshatch.testing.parties.graph.duals import DualParties
+from crosshatch.testing.parties.graph.tokens import TokenParties
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.tokens import TokenParties
 from crosshatch.testing.parties.vertical import VerticalParties
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import torch
 
-from crosshatch.data.encode_image import fit_image
-from crosshatch.data.encode_sequence import fit_sequence
-from crosshatch.data.encode_table import fit_table
+from crosshatch.data.encoding.encode_image import fit_image
+from crosshatch.data.encoding.encode_sequence import fit_sequence
+from crosshatch.data.encoding.encode_table import fit_table
 from crosshatch.data.samples import Array, Kind
 from crosshatch.data.settings import Preparation
 

@@ -15,10 +15,10 @@ from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.protocol.contents import About, Call
 from crosshatch.protocol.names import head_channel, share_channel
 from crosshatch.testing.parties.agreed import Agreed, Batch
-from crosshatch.testing.parties.branches import Branches
 from crosshatch.testing.parties.client import Client
-from crosshatch.testing.parties.held import HeldLabels
-from crosshatch.testing.parties.legs import Parties
+from crosshatch.testing.parties.exchanges.branches import Branches
+from crosshatch.testing.parties.exchanges.held import HeldLabels
+from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.post import Uses
 from crosshatch.testing.parties.values import Blocks, Embeddings, Frozen, Who, know
 

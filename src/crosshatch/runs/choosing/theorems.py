@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.runs.auto import intervals, sampling
+from crosshatch.runs.choosing.auto import intervals, sampling
 from crosshatch.runs.config import Config
 from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.theory import names

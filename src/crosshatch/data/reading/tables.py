@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from crosshatch.data.assemble import Raw, plain_array
+from crosshatch.data.reading.sources import require_table
 from crosshatch.data.samples import LARGEST, Array, Samples
 from crosshatch.data.settings import DataSettings
-from crosshatch.data.sources import require_table
 from crosshatch.errors import DataError, one_line
 from crosshatch.partition.features import unknown
 

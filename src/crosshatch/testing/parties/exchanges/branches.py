@@ -20,7 +20,7 @@ from crosshatch.protocol.contents import Call
 from crosshatch.protocol.names import ClientWeights
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.desk import Desk
-from crosshatch.testing.parties.legs import Parties
+from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.values import Blocks, Node, Who
 
 

@@ -12,7 +12,7 @@ from crosshatch.protocol.contents import About, Call
 from crosshatch.protocol.names import derivative_channels, share_channel
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.client import Client
-from crosshatch.testing.parties.legs import Parties
+from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.model import Known
 from crosshatch.testing.parties.values import Embeddings, Frozen, Who, know
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosshatch.data.archive import locate, names_in, open_set, read_archive
 from crosshatch.data.assemble import Raw
-from crosshatch.data.builtin import BUILTIN
 from crosshatch.data.checks import (
     Check,
     Finding,
@@ -23,6 +21,8 @@ from crosshatch.data.checks import (
     shape,
     span,
 )
+from crosshatch.data.reading.archive import locate, names_in, open_set, read_archive
+from crosshatch.data.reading.builtin import BUILTIN
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
 

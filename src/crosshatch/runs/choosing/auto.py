@@ -14,8 +14,8 @@ import torch
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
+from crosshatch.runs.choosing.measured import Simulate, best_of
 from crosshatch.runs.config import Config
-from crosshatch.runs.measured import Simulate, best_of
 from crosshatch.runs.named import AnyAlgorithm, algorithm_name, planned_names, settings_of
 from crosshatch.schedules import Adaptive, rate
 from crosshatch.simulator.adapt import without_dropout

@@ -1,6 +1,6 @@
 """Sets in a data folder: `NAME.npz` with `x_train, y_train, x_test, y_test` or `x, y`, never pickled objects.
 
-Or text files as `crosshatch.data.challenge` describes them.
+Or text files as `crosshatch.data.reading.challenge` describes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import polars as pl
 from numpy.lib.npyio import NpzFile
 
 from crosshatch.data.assemble import Raw
-from crosshatch.data.challenge import FIRST, read_challenge
+from crosshatch.data.reading.challenge import FIRST, read_challenge
 from crosshatch.data.samples import Array, Kind, Samples
 from crosshatch.errors import DataError, one_line
 

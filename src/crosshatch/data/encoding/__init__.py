@@ -1,0 +1,1 @@
+"""Columns, images and sequences as numbers."""

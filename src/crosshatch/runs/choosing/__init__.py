@@ -1,0 +1,1 @@
+"""What theory and trials choose before training."""

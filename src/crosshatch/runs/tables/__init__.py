@@ -1,0 +1,1 @@
+"""A config's tables: overridden by the command line, and read into settings."""

@@ -1,0 +1,1 @@
+"""The exchanges between clients, hubs, branches and servers."""

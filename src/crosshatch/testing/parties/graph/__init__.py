@@ -1,0 +1,1 @@
+"""Agents on a graph, one after the other."""
