@@ -30,7 +30,7 @@ from crosshatch.algorithms.tdcd import TDCD
 LINEAR = ModelSettings("linear")
 PACKAGE = Path(crosshatch.__file__).parent
 WARM_UP = 3
-ROUNDS = 24  # the mean is to hold rounds in which the messages of those before are counted
+ROUNDS = 24
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,7 @@ class Walk:
 class Count:
     """Of a case: the plainest of many rounds, the one with the fewest calls; and the mean of all of them.
 
-    Rounds differ: where clients' shares of the batch are very unequal they are computed in more stacks, and once in
-    a dozen rounds the messages of all of them are counted.
+    Rounds differ: where clients' shares of the batch are very unequal they are computed in more stacks.
     """
 
     calls: int
