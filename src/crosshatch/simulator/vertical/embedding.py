@@ -75,10 +75,10 @@ class Embedder:
     def _silo(self, blocks: Blocks, batch: Batch, silo: int) -> Outputs:
         outputs = []
         kept = None
+        weights = self._weights(blocks, batch, silo)
         for s, share in enumerate(batch.shares[silo]):
             x = batch.features(silo, s, self.data.silos[silo].train)
             seed = (self.seed, batch.round, s)
-            weights = self._weights(blocks, batch, silo)
             if weights.dim() == 2:
                 rows = forward_rows(
                     self.task, silo, weights, x, share.counts, share.owners, numbers=batch.clients[silo], seed=seed

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.exchanges import ClientWeights, Within
-from crosshatch.local.chain import as_chain, draws_random_numbers
+from crosshatch.local.chain import as_chain
 from crosshatch.local.pool import run_all
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.contents import Specs
@@ -53,12 +53,10 @@ class GroupedFederation:
     def _each(self, what: Callable[[SimulatedFederation, int], T]) -> tuple[T, ...]:
         return tuple(what(group, g) for g, group in enumerate(self.groups))
 
-    @cached_property
+    @property
     def _random(self) -> bool:
         """Whether a block draws random numbers, which are a group's own."""
-        one = self.groups[0]
-        pairs = zip(one.task.blocks, one.data.silos, strict=True)
-        return any(draws_random_numbers(block, silo.train[:1]) for block, silo in pairs)
+        return self.groups[0].embedder.random
 
     @cached_property
     def _parallel(self) -> bool:

@@ -21,7 +21,7 @@ from crosshatch.task.task import Task
 
 @dataclass(frozen=True)
 class Sharing:
-    """The numbers behind `share` and `share_derivatives`; the messages are `messages.Routes`."""
+    """The numbers behind `share` and `share_derivatives`; the messages are `accounting.routes.Routes`."""
 
     data: FederatedData
     task: Task
