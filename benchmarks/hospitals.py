@@ -17,7 +17,7 @@ from benchmarks.central import Central
 from benchmarks.race import Result, take_turns
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.simulator.memory import keep_freed_memory
+from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.fusion import Head

@@ -14,7 +14,7 @@ from benchmarks.cases import BATCH, Case
 from benchmarks.central import Central
 from benchmarks.naive import Naive
 from crosshatch.algorithms.tdcd import TDCD
-from crosshatch.simulator.memory import keep_freed_memory
+from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.simulator.simulator import Simulator
 
 _TURN = 0.1  # seconds a turn lasts at least

@@ -54,7 +54,7 @@ class Problem:
 
     def suboptimality(self, simulator: Simulator) -> float:
         """From the tokens' own scores, which is faster than computing them anew."""
-        course = simulator.course
+        course = simulator.state
         if isinstance(course, TokenCourse):
             z, theta = course.tokens.scores.mean(0), course.tokens.models.mean(0)
             losses = self.loss.value(z, simulator.data.y_train)

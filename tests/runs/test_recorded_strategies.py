@@ -29,7 +29,7 @@ def expected(make_config: MakeConfig, rounds: range) -> dict[str, list[set[str]]
     federation = prepare(make_config(algorithm={"batch_size": BATCH}), folder=None).simulator.federation
     assert isinstance(federation, SimulatedFederation)
     batches = [federation.draw_batch(BATCH, round=r) for r in rounds]
-    rows = {name: [int(b.shares[j][0].counts.max()) for b in batches] for j, name in enumerate("ab")}
+    rows = {name: [int(b.held[j][0].counts.max()) for b in batches] for j, name in enumerate("ab")}
     return {name: [{"gram" if m < MOST_ROWS else "stacked"} for m in seen] for name, seen in rows.items()}
 
 

@@ -60,8 +60,8 @@ def make(
 
 
 def tokens_of(simulator: Simulator) -> Tokens:
-    assert isinstance(simulator.course, TokenCourse)
-    return simulator.course.tokens
+    assert isinstance(simulator.state, TokenCourse)
+    return simulator.state.tokens
 
 
 def features(simulator: Simulator) -> list[Array]:

@@ -10,7 +10,7 @@ import torch
 
 from crosshatch import wire
 from crosshatch.exchanges import Algorithm
-from crosshatch.protocol.contents import Message
+from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from tests.equivalence.federations import Case
@@ -39,7 +39,7 @@ def listen(case: Case, algorithm: Algorithm, *, rounds: int, **options: Any) -> 
     simulator = case.prepare(algorithm, **options)
     messages: list[Message] = []
     assert isinstance(simulator.federation, SimulatedFederation)
-    simulator.federation.traffic.log = messages.append
+    simulator.federation.accounts.links.log = messages.append
     for _ in range(rounds):
         simulator.run_round()
     return Heard(simulator, messages)

@@ -20,7 +20,7 @@ from crosshatch.codecs import AnyCodec, parse_codec
 from crosshatch.data.federated import FederatedData, merge_clients
 from crosshatch.exchanges import Algorithm, Batch, Blocks, Embeddings, Federation, Frozen
 from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
-from crosshatch.protocol.contents import Message
+from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.fusion import Sum
@@ -138,7 +138,7 @@ def log_of(data: FederatedData, algorithm: Algorithm, *, fusion: str = "head", *
     messages: list[Message] = []
     federation = simulator.federation
     for one in federation.groups if isinstance(federation, GroupedFederation) else (federation,):
-        one.traffic.log = messages.append  # type: ignore[union-attr]
+        one.accounts.links.log = messages.append  # type: ignore[union-attr]
     for _ in range(3):
         simulator.run_round()
     lengths = [

@@ -18,7 +18,7 @@ from crosshatch.codecs import AnyCodec, ErrorFeedback, Half, Identity, parse_cod
 from crosshatch.data.federated import FederatedData, merge_clients
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm
-from crosshatch.protocol.contents import Message
+from crosshatch.protocol.message_contents import Message
 from crosshatch.protocol.names import CODED
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -69,7 +69,7 @@ def test_bytes_are_those_written(data: FederatedData, algorithm: Algorithm, fusi
     simulator = Simulator(data, model(fusion), algorithm, precision=torch.float64, threads=1, codecs=codecs)
     messages: list[Message] = []
     assert isinstance(simulator.federation, SimulatedFederation)
-    simulator.federation.traffic.log = messages.append
+    simulator.federation.accounts.links.log = messages.append
     for _ in range(2):
         simulator.run_round()
     lengths = [

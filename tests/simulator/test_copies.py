@@ -21,7 +21,7 @@ from crosshatch.codecs import parse_codec
 from crosshatch.exchanges import Algorithm
 from crosshatch.graphs import Graph
 from crosshatch.network import BandwidthNetwork, Link
-from crosshatch.protocol.contents import Message
+from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.graph.tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -96,7 +96,7 @@ def heard_totals() -> dict[str, tuple[float, dict[str, Any]]]:
         else:
             assert isinstance(federation, SimulatedFederation | GroupedFederation)
             for group in federation.groups if isinstance(federation, GroupedFederation) else (federation,):
-                group.traffic.log = heard.append
+                group.accounts.links.log = heard.append
         found[kind] = totals(run(simulator))
         assert simulator.meter.messages == len(heard)
     return found

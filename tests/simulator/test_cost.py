@@ -14,8 +14,8 @@ from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.settings import FederationSettings, SiloSettings
 from crosshatch.exchanges import Algorithm
 from crosshatch.simulator.cost import SiloCost, silo_costs, step_cost
-from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.state import VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.blocks import LSTM
 from crosshatch.task.build import build_task
@@ -55,8 +55,8 @@ def simulate(name: str, settings: FederationSettings, model: ModelSettings, algo
 
 
 def costs_of(simulator: Simulator, iterations: int) -> dict[str, SiloCost]:
-    assert isinstance(simulator.course, VerticalCourse)
-    return silo_costs(simulator.course.groups, simulator.course.algorithm, iterations=iterations)
+    assert isinstance(simulator.state, VerticalState)
+    return silo_costs(simulator.state.groups, simulator.state.algorithm, iterations=iterations)
 
 
 def test_a_silo_by_hand() -> None:
@@ -65,7 +65,7 @@ def test_a_silo_by_hand() -> None:
     simulator = simulate("wine", FederationSettings(silos=2, clients=4), model, TDCD(local_steps=5, batch_size=30))
     federation = simulator.federation
     assert isinstance(federation, SimulatedFederation)
-    counts = [share[0].counts for share in federation.draw_batch(30, round=0).shares]
+    counts = [held[0].counts for held in federation.draw_batch(30, round=0).held]
     found = costs_of(simulator, iterations=50)
     for j, (name, d) in enumerate({"silo1": 7, "silo2": 6}.items()):
         a_row = 2 * (2 * d * 7 + 3 * 7 * 3)

@@ -18,7 +18,7 @@ from crosshatch import wire
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.settings import FederationSettings, SiloSettings
-from crosshatch.protocol.contents import Message
+from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.build import ModelSettings, build_task
@@ -55,7 +55,7 @@ def play(p: int, q: int, rounds: int) -> tuple[Simulator, list[Message], Sizes]:
     messages: list[Message] = []
     assert isinstance(simulator.federation, GroupedFederation)
     for group in simulator.federation.groups:
-        group.traffic.log = messages.append
+        group.accounts.links.log = messages.append
     for _ in range(rounds):
         simulator.run_round()
     hospital, device = (layout.size for layout in task.layouts)

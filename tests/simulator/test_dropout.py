@@ -21,9 +21,10 @@ from crosshatch.protocol.batches import GivenBatches
 from crosshatch.schedules import Constant
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.vertical.blocks import Blocks
+from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
-from crosshatch.simulator.vertical.values import Blocks, Embeddings
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
@@ -126,8 +127,8 @@ class Simulated:
 
     def block(self) -> Tensor:
         """Client 3's block after its steps."""
-        assert self.blocks.moved is not None
-        return self.blocks.moved.rows()[0][self.batch.clients[0].tolist().index(WHO)]
+        assert self.blocks.steps is not None
+        return self.blocks.steps.client_blocks()[0][self.batch.clients[0].tolist().index(WHO)]
 
 
 def batches(order: str, parts: int) -> list[Ids]:

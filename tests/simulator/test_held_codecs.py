@@ -161,7 +161,7 @@ def test_a_derivative_that_is_sent_once_arrives_as_one(text: str) -> None:
     federation = simulator.federation
     assert isinstance(federation, SimulatedFederation)
     batch = federation.draw_batch(None, round=0)
-    blocks = federation.broadcast(simulator.course.blocks[0], batch)  # type: ignore[attr-defined]
+    blocks = federation.broadcast(simulator.state.blocks[0], batch)  # type: ignore[attr-defined]
     frozen = federation.share_derivatives(federation.embed(blocks, batch), batch)
     one, other = (frozen.known(j)[0].derivative for j in (0, 1))
     assert one is not None

@@ -19,7 +19,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import Algorithm, Batch, Blocks, Embeddings, Federation, Frozen
 from crosshatch.protocol.batches import GivenBatches, Ids
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.vertical import groups, joint, values
+from crosshatch.simulator.vertical import embedding, groups, joint
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.fusion import Head, Sum
@@ -61,7 +61,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The groups of every joint pass."""
     seen: list[int] = []
 
-    def listen(members: Sequence[SimulatedFederation], *rest: Any) -> tuple[values.Embeddings, ...]:
+    def listen(members: Sequence[SimulatedFederation], *rest: Any) -> tuple[embedding.Embeddings, ...]:
         seen.append(len(members))
         return joint.embed_jointly(members, *rest)
 

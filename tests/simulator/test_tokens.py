@@ -18,7 +18,7 @@ from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.errors import ConfigError, ModelError, TrainingError
 from crosshatch.graphs import Graph
 from crosshatch.network import ConstantNetwork
-from crosshatch.protocol.contents import Message
+from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.graph.duals import SimulatedDuals
 from crosshatch.simulator.graph.tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
@@ -147,7 +147,7 @@ def test_duals_wait_for_the_slowest_neighbour() -> None:
     simulator = make(DCPA(graph=Graph("path")), network=replace(TIMES, slow={"a0": 5.0}))
     simulator.run_round()
     # a step, then the mutual exchange; agent 0 takes 5 and 50, and only its neighbour hears of it
-    assert simulator.course.snapshot()["seconds"].tolist() == [11.0, 55.0, 11.0, 11.0]
+    assert simulator.state.snapshot()["seconds"].tolist() == [11.0, 55.0, 11.0, 11.0]
 
 
 @pytest.mark.parametrize("block", [mlp, Curved])

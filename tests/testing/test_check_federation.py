@@ -126,12 +126,12 @@ class Forgetful(Wrapped):
     """Goes on from a snapshot, but counts its rounds anew."""
 
     def snapshot(self) -> tuple[Any, ...]:
-        assert isinstance(self.inner.course, VerticalParties)
-        return (self.inner.course.blocks,)
+        assert isinstance(self.inner.state, VerticalParties)
+        return (self.inner.state.blocks,)
 
     def restore(self, blocks: Any) -> None:
-        assert isinstance(self.inner.course, VerticalParties)
-        self.inner.course.blocks = blocks
+        assert isinstance(self.inner.state, VerticalParties)
+        self.inner.state.blocks = blocks
 
 
 class Careless(Wrapped):

@@ -20,8 +20,8 @@ from crosshatch.runs.choosing.auto import PRECISIONS, choose
 from crosshatch.runs.choosing.measured import measure
 from crosshatch.runs.config import Config
 from crosshatch.runs.named import AnyAlgorithm
-from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.state import VerticalState
 from crosshatch.task.build import build_task, resolve_model
 from crosshatch.task.metrics import default_metrics, require_fitting
 from crosshatch.task.task import Task
@@ -56,8 +56,8 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
     simulator = simulate(config.algorithm)
     _check_codecs(config, simulator)
     batch_size = config.algorithm.batch_size
-    if batch_size is not None and isinstance(simulator.course, VerticalCourse):
-        simulator.course.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
+    if batch_size is not None and isinstance(simulator.state, VerticalState):
+        simulator.state.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
     chosen = measure(choose(config, data, task, simulate), simulate)  # may take a while
     return Prepared(chosen, simulator if chosen is config else simulate(chosen.algorithm))
 
@@ -124,8 +124,8 @@ def _check_names(data: FederatedData) -> None:
 
 def used_exchanges(simulator: Simulator) -> tuple[str, ...]:
     """What is sent in this run and may have a codec."""
-    algorithm, course = simulator.algorithm, simulator.course
-    if not isinstance(course, VerticalCourse) or declared(algorithm).central:
+    algorithm, course = simulator.algorithm, simulator.state
+    if not isinstance(course, VerticalState) or declared(algorithm).central:
         return ()
     by_server = declared(algorithm).within == "federation"  # it averages all clients itself
     held = simulator.data.label_silo is not None

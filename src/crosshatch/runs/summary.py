@@ -19,8 +19,8 @@ from crosshatch.runs.config import Config
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.named import algorithm_name
 from crosshatch.simulator.cost import silo_costs
-from crosshatch.simulator.course import VerticalCourse
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.state import VerticalState
 
 
 def summarise(config: Config, simulator: Simulator, rows: Rows, strategy: Mapping[str, str]) -> dict[str, Any]:
@@ -95,15 +95,15 @@ def _federation(simulator: Simulator) -> dict[str, Any]:
     ]
     groups = 1 if data.groups is None else len(np.unique(data.groups))
     shape = {"silos": silos, "tiers": str(simulator.algorithm.topology), "groups": groups}
-    graph = simulator.course.describe()
+    graph = simulator.state.describe()
     return shape if graph is None else shape | {"graph": graph}
 
 
 def _cost(simulator: Simulator) -> dict[str, dict[str, int]]:
     """Operations and memory of local steps by silo; on a graph nobody has asked for them yet."""
-    if not isinstance(simulator.course, VerticalCourse):
+    if not isinstance(simulator.state, VerticalState):
         return {}
-    course = simulator.course
+    course = simulator.state
     costs = silo_costs(course.groups, course.algorithm, iterations=simulator.iteration)
     return {name: asdict(cost) for name, cost in costs.items()}
 

@@ -17,9 +17,11 @@ from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, in_groups
 from crosshatch.protocol.batches import BatchSource, SeededBatches
 from crosshatch.protocol.members import members_of, one_party_silos, pair, tiers_of
+from crosshatch.protocol.message_contents import MessageContents
 from crosshatch.protocol.named_parties import check_parties
 from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
-from crosshatch.simulator.accounting.traffic import Traffic
+from crosshatch.simulator.accounting.accounts import Accounts
+from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -117,21 +119,32 @@ def _one(
         check_clients(data, name, algorithm.topology, pairs=pairs, where=where)
     names = [silo.name + suffix for silo in data.silos]
     clients = tuple(silo.clients for silo in data.silos)
-    single = one_party_silos(algorithm.topology, clients)
-    clocks = Clocks(np.zeros(len(names)))
-    traffic = Traffic(names, engine.network, engine.meter, clocks, free=central, single=single, together=pairs)
+    one_party = one_party_silos(algorithm.topology, clients)
+    codecs = {} if central else engine.codecs
+    links = Links(
+        names, engine.network, engine.meter, Clocks(np.zeros(len(names))),
+        one_machine=central, one_party=one_party, hubs_together=pairs,
+    )  # fmt: skip
     if pairs:
         data = pair(data)
     return SimulatedFederation(
         data,
         task,
-        traffic,
+        Accounts(links, _contents(data, task, widths, codecs), task.sent),
         source,
-        widths,
-        Coding({} if central else engine.codecs, seed, len(data.y_train), frozenset() if pairs else single),
+        Coding(codecs, seed, len(data.y_train), frozenset() if pairs else one_party),
         strategy=engine.strategy,
         threads=engine.threads,
         keep_passes=algorithm.local_steps == 1 or central,
         one_client=central,
         branches=Branches(data.branches, clients) if data.branches and not central else None,
     )
+
+
+def _contents(
+    data: FederatedData, task: Task, widths: tuple[int, ...], codecs: Mapping[str, AnyCodec]
+) -> MessageContents:
+    holder = task.head_holder
+    head = None if holder is None else (task.sent_head, holder)
+    arriving = tuple(task.fusion.sent_width(widths, j) for j in range(len(widths)))
+    return MessageContents(data.silos[0].train.dtype, widths, arriving, head, codecs)

@@ -100,7 +100,7 @@ def silo_costs(groups: Sequence[SimulatedFederation], algorithm: Algorithm, *, i
     ]
     first, costs = groups[0], {}
     for j, name in enumerate(first.task.names):
-        rows = np.concatenate([batch.shares[j][0].counts for batch in batches])
+        rows = np.concatenate([batch.held[j][0].counts for batch in batches])
         largest, in_all, at_work = int(rows.max(initial=0)), int(rows.sum()), int(np.count_nonzero(rows))
         step = _StepByRows.of(first.task, j, first.data.silos[j].train[:1], first.data.y_train[:1], first.widths)
         peak = step.at(largest)

@@ -23,15 +23,15 @@ from crosshatch.protocol.batches import BatchSource
 from crosshatch.schedules import Adaptive, rate
 from crosshatch.seeds import require_seed
 from crosshatch.simulator.adapt import adapt, with_value
+from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.simulator.assemble import Engine, assemble, move
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
-from crosshatch.simulator.best import find_best
-from crosshatch.simulator.course import Course, VerticalCourse
 from crosshatch.simulator.culprit import find_culprit
+from crosshatch.simulator.find_best import find_best
 from crosshatch.simulator.graph.duals import SimulatedDuals
 from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
 from crosshatch.simulator.graph.tokens import SimulatedTokens
-from crosshatch.simulator.memory import keep_freed_memory
+from crosshatch.simulator.state import State, VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.losses import require_labels
@@ -98,20 +98,20 @@ class Simulator:
         )
         self.threads = engine.threads
         self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens | SimulatedDuals
-        self.course: Course
+        self.state: State
         if not on_silos(algorithm):
             self.data = by_columns(self.data)
         if on_tokens(algorithm):
             tokens = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
-            self.federation, self.course = tokens, TokenCourse(tokens, algorithm, tokens.begin())
+            self.federation, self.state = tokens, TokenCourse(tokens, algorithm, tokens.begin())
         elif on_duals(algorithm):
             duals = assemble_duals(self.data, self.task, algorithm, engine, seed=seed)
-            self.federation, self.course = duals, DualCourse(duals, algorithm, duals.begin())
+            self.federation, self.state = duals, DualCourse(duals, algorithm, duals.begin())
         else:
             assert on_silos(algorithm)
             federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
-            self.federation, self.course = federation, VerticalCourse(federation, algorithm, self.task)
-        if isinstance(algorithm.step_size, Adaptive) and not isinstance(self.course, VerticalCourse):
+            self.federation, self.state = federation, VerticalState(federation, algorithm, self.task)
+        if isinstance(algorithm.step_size, Adaptive) and not isinstance(self.state, VerticalState):
             raise ConfigError(
                 f"algorithm.step_size: an adaptive schedule is not for {type(algorithm).__name__}: give a number"
             )
@@ -120,12 +120,12 @@ class Simulator:
     @property
     def seconds(self) -> float:
         """Simulated time so far: that of the last hub or token."""
-        return self.course.seconds
+        return self.state.seconds
 
     @property
     def strategies(self) -> dict[str, str]:
         """How each silo's local steps were computed so far; several ways are joined by commas."""
-        return self.course.strategies
+        return self.state.strategies
 
     @property
     def iteration(self) -> int:
@@ -135,12 +135,12 @@ class Simulator:
     @property
     def communications(self) -> int | None:
         """On a graph: how many vectors of one number a training sample were sent so far."""
-        return self.course.communications(self.meter.messages)
+        return self.state.communications(self.meter.messages)
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """The model: the hubs' blocks (averaged over groups) or the tokens' average, one flat vector a silo."""
-        return self.course.weights
+        return self.state.weights
 
     def run_round(self) -> None:
         """One round; a TrainingError if the weights are no longer finite."""
@@ -148,27 +148,27 @@ class Simulator:
         if isinstance(schedule, Adaptive) and self.round > 0 and self.round % schedule.every == 0:
             self._use(adapt(self._adaptive, schedule, self.data, self.task, self.weights))
         try:
-            self.course.run_round(self.round)
+            self.state.run_round(self.round)
         except TrainingError:  # a codec could not write what it got
             culprit = find_culprit(self.data, self.task, self.weights)
             if culprit is None:
                 raise
             raise TrainingError(f"round {self.round + 1}: {culprit}") from None
         self.round += 1
-        broken = self.course.broken()
+        broken = self.state.broken()
         if broken is not None:
             raise TrainingError(self._diverged(broken))
 
     @property
     def _adaptive(self) -> Algorithm:
         """The algorithm where its schedule is adaptive: never one on a graph."""
-        assert isinstance(self.course, VerticalCourse)
-        return self.course.algorithm
+        assert isinstance(self.state, VerticalState)
+        return self.state.algorithm
 
     def _use(self, algorithm: Algorithm) -> None:
         """Go on with another step size."""
-        assert isinstance(self.course, VerticalCourse)
-        self.algorithm = self.course.algorithm = algorithm
+        assert isinstance(self.state, VerticalState)
+        self.algorithm = self.state.algorithm = algorithm
 
     def _diverged(self, what: str) -> str:
         culprit = find_culprit(self.data, self.task, self.weights)
@@ -203,7 +203,7 @@ class Simulator:
         losses = self.task.loss.value(scores, self.data.y_train[:samples])
         penalty = sum(float(self.task.penalty(j, weights)) for j, weights in enumerate(self.weights))
         mean = float(losses.mean(dtype=torch.float64))
-        value = (len(self.data.y_train) * mean if self.course.summed else mean) + penalty
+        value = (len(self.data.y_train) * mean if self.state.summed else mean) + penalty
         if not np.isfinite(value):
             raise TrainingError(self._diverged("the training loss is"))
         return value
@@ -211,7 +211,7 @@ class Simulator:
     @cached_property
     def best(self) -> Optimum:
         """The best value of the objective, where every block is linear."""
-        return find_best(self.data, self.task, summed=self.course.summed)
+        return find_best(self.data, self.task, summed=self.state.summed)
 
     def evaluate(self, metrics: Sequence[str] | None = None) -> dict[str, float]:
         """Metrics on the test samples; `suboptimality` is (f - f*) / (f(0) - f*) of the objective itself."""
@@ -227,18 +227,18 @@ class Simulator:
 
     def align(self) -> None:
         """Have memory laid out as after `restore`, so that rounds to come give the bits they would give there."""
-        self.course.align()
+        self.state.align()
 
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything a later round depends on, as tensors and plain data."""
         plain: dict[str, Any] = {"round": self.round, "meter": self.meter.snapshot()}
         if isinstance(self.algorithm.step_size, Adaptive):
             plain["step_size"] = self.algorithm.step_size.value
-        return self.course.snapshot(), plain
+        return self.state.snapshot(), plain
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """Go on from a snapshot."""
-        self.course.restore(tensors)
+        self.state.restore(tensors)
         self.meter.load(plain["meter"])
         self.round = int(plain["round"])
         if isinstance(self.algorithm.step_size, Adaptive):

@@ -17,7 +17,7 @@ import torch
 from crosshatch import wire
 from crosshatch.meter import Meter
 from crosshatch.network import Direction, Network
-from crosshatch.protocol.contents import Message, Specs
+from crosshatch.protocol.message_contents import Message, Specs
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]

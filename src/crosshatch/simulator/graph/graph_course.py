@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from crosshatch.exchanges import DualAlgorithm, TokenAlgorithm
+from crosshatch.simulator.allocator import aligned
 from crosshatch.simulator.graph.duals import Duals, SimulatedDuals
 from crosshatch.simulator.graph.tokens import SimulatedTokens, Tokens
-from crosshatch.simulator.memory import aligned
 
 State = TypeVar("State", Tokens, Duals)
 _TRACED = 50  # hops of a walk that are described

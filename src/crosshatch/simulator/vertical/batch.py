@@ -1,26 +1,30 @@
-"""A round's samples in the simulator: the same ids for everybody, for each silo ordered by the client holding them."""
+"""A round's samples in the simulator: which ones, from the shared seed, and by silo which client holds them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.batches import BatchSource, Ids, SeededBatches, draw
+
+Asked = tuple[int, int, int]
+"""Size, parts and first part of a batch."""
 
 _NONE: Ids = np.empty(0, dtype=np.int64)
 _FIRST: Ids = np.zeros(1, dtype=np.int64)
+_AHEAD = 8  # rounds whose batches are drawn in a row
+_FEW_SAMPLES = 2**15  # up to which that is cheap
 
 
 @dataclass(frozen=True)
-class Share:
-    """How one silo's clients share out a part: `order` sorts the ids by client; `counts` follow the batch's clients.
+class Holdings:
+    """How a part lies with one silo's clients: `order` sorts the ids by client; `counts` follow the batch's clients.
 
     With `owners` the rows stay in the batch's order, and it says which client at work has each of them.
     """
@@ -28,35 +32,6 @@ class Share:
     order: Tensor | None  # (n,) None: in order as they are
     counts: Ids  # one for each client at work
     owners: Ids | None = None  # (n,)
-
-    def sort(self, rows: Tensor) -> Tensor:
-        """Rows from the batch's order to this silo's."""
-        return rows if self.order is None else rows.index_select(0, self.order)
-
-    def unsort(self, rows: Tensor) -> Tensor:
-        """Rows from this silo's order to the batch's."""
-        if self.order is None:
-            return rows
-        out = torch.empty_like(rows)
-        return out.index_copy_(0, self.order, rows)
-
-
-@dataclass(frozen=True)
-class Crowd:
-    """The clients at work of some silos, one silo's behind another's."""
-
-    silos: Sequence[int]
-    clients: Sequence[Ids]  # of each silo
-    rows: Ids  # samples of all parts at each client: at least one
-    samples: int  # of all parts
-    lengths: Sequence[int]  # how many clients of each silo
-    begins: Ids  # where each silo's clients begin, and the end
-    hubs: slice | list[int]  # the silos' places among all silos
-    where: slice | Ids  # the clients' places among all clients at work
-
-    def places(self) -> Iterator[slice]:
-        """Where each silo's clients stand among these."""
-        return map(slice, self.begins[:-1], self.begins[1:])
 
 
 @dataclass
@@ -66,49 +41,32 @@ class Batch:
     round: int
     parts: tuple[Ids, ...]
     clients: tuple[Ids, ...]
-    shares: tuple[tuple[Share, ...], ...]  # [silo][part]
+    held: tuple[tuple[Holdings, ...], ...]  # [silo][part]
     whole: bool  # a single part holding all samples in order
     _features: dict[tuple[int, int], Tensor] = field(default_factory=dict)
-    _crowds: dict[tuple[int, ...], Crowd] = field(default_factory=dict)
     _ids: dict[int, Tensor] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         """Samples in all parts together."""
-        return sum(len(ids) for ids in self.parts)
+        return sum(map(len, self.parts))
 
-    @property
-    def at_work(self) -> int:
-        """Clients at work in all silos together."""
-        return sum(map(len, self.clients))
+    def by_client(self, silo: int, part: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Rows from the batch's order to that of a silo's clients."""
+        order = self.held[silo][part].order
+        return tensors if order is None else tuple(rows.index_select(0, order) for rows in tensors)
 
-    def crowd(self, silos: Sequence[int]) -> Crowd:
-        """The clients at work of these silos, given in ascending order."""
-        key = tuple(silos)
-        if key not in self._crowds:
-            clients = [self.clients[j] for j in key]
-            lengths = [len(mine) for mine in clients]
-            begins = np.array([0, *accumulate(lengths)])
-            hubs: slice | list[int] = slice(None)
-            where: slice | Ids = slice(None)
-            if len(key) < len(self.clients):
-                hubs = list(key)
-                silo = np.repeat(np.arange(len(self.clients)), list(map(len, self.clients)))
-                where = np.flatnonzero(np.isin(silo, key))
-            self._crowds[key] = Crowd(key, clients, self.counts(key), self.rows, lengths, begins, hubs, where)
-        return self._crowds[key]
-
-    def remember(self, silos: tuple[int, ...], rows: Ids, begins: Ids) -> None:
-        """The crowd of all silos, where its numbers are at hand."""
-        lengths, every = [len(mine) for mine in self.clients], slice(None)
-        self._crowds[silos] = Crowd(silos, self.clients, rows, self.rows, lengths, begins, every, every)
+    def as_drawn(self, silo: int, part: int, rows: Tensor) -> Tensor:
+        """Rows from the order of a silo's clients to the batch's."""
+        order = self.held[silo][part].order
+        return rows if order is None else torch.empty_like(rows).index_copy_(0, order, rows)
 
     def counts(self, silos: Sequence[int], part: int | None = None) -> Ids:
         """Samples (of one part) at each client at work of these silos."""
         if part is None and len(self.parts) > 1:
             every: Ids = sum((self.counts(silos, s) for s in range(1, len(self.parts))), start=self.counts(silos, 0))
             return every
-        return np.concatenate([_NONE, *(self.shares[j][part or 0].counts for j in silos)])
+        return np.concatenate([_NONE, *(self.held[j][part or 0].counts for j in silos)])
 
     def ids(self, part: int, device: torch.device) -> Tensor:
         """The ids of a part as a tensor."""
@@ -131,19 +89,20 @@ class Batch:
 
     def gather_into(self, room: Tensor, silo: int, part: int, train: Tensor) -> None:
         """This silo's samples of a part in its own order, written into a room (n, ...)."""
-        torch.index_select(train, 0, self.shares[silo][part].sort(self.ids(part, train.device)), out=room)
+        torch.index_select(train, 0, self._ids_by_client(silo, part, train.device), out=room)
         self._features[silo, part] = room
 
     def features(self, silo: int, part: int, train: Tensor) -> Tensor:
         """This silo's samples of a part in its own order, gathered once."""
         key = (silo, part)
         if key not in self._features:
-            share = self.shares[silo][part]
-            if self.whole and share.order is None:
-                self._features[key] = train
-            else:
-                self._features[key] = train.index_select(0, share.sort(self.ids(part, train.device)))
+            as_they_are = self.whole and self.held[silo][part].order is None
+            ids = None if as_they_are else self._ids_by_client(silo, part, train.device)
+            self._features[key] = train if ids is None else train.index_select(0, ids)
         return self._features[key]
+
+    def _ids_by_client(self, silo: int, part: int, device: torch.device) -> Tensor:
+        return self.by_client(silo, part, self.ids(part, device))[0]
 
 
 @dataclass(frozen=True)
@@ -191,31 +150,28 @@ def share_out(
     if by_number:
         parts, ordered = tuple(np.sort(part) for part in parts), True
     clients = [_FIRST] * silos
-    shares: list[tuple[Share, ...]] = [()] * silos
+    held: list[tuple[Holdings, ...]] = [()] * silos
     if len(owners.silos) < silos:
-        shares = [tuple(Share(None, np.array([len(part)])) for part in parts)] * silos
+        held = [tuple(Holdings(None, np.array([len(part)])) for part in parts)] * silos
     if owners.silos:
         whose = [owners.of_part(part) for part in parts]
-        held = [np.bincount(one.reshape(-1), minlength=owners.count) for one in whose]
-        (at_work,) = sum(held[1:], start=held[0]).nonzero()
+        rows_of = [np.bincount(one.reshape(-1), minlength=owners.count) for one in whose]
+        (at_work,) = sum(rows_of[1:], start=rows_of[0]).nonzero()
         everybody = len(at_work) == owners.count
         edges = owners.first if everybody else np.searchsorted(at_work, owners.first)
-        counts = held if everybody else [h[at_work] for h in held]
+        counts = rows_of if everybody else [n[at_work] for n in rows_of]
         if ordered:
             rows = [_sort(one - owners.first[:-1, np.newaxis], device) for one in whose]
         else:
             rows = [_place(one if everybody else np.searchsorted(at_work, one), edges) for one in whose]
         for i, (j, low, high) in enumerate(zip(owners.silos, edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
             clients[j] = at_work[low:high] - owners.first[i]
-            shares[j] = tuple(Share(r[0][i], n[low:high], r[1][i]) for r, n in zip(rows, counts, strict=True))
-    batch = Batch(round, parts, tuple(clients), tuple(shares), whole=whole)
-    if len(owners.silos) == silos and len(parts) == 1:
-        batch.remember(owners.silos, counts[0], edges)
-    return batch
+            held[j] = tuple(Holdings(r[0][i], n[low:high], r[1][i]) for r, n in zip(rows, counts, strict=True))
+    return Batch(round, parts, tuple(clients), tuple(held), whole=whole)
 
 
 Orders = tuple[Sequence[Tensor | None], Sequence[Ids | None]]
-"""For each silo `Share.order` and `Share.owners`."""
+"""For each silo `Holdings.order` and `Holdings.owners`."""
 
 
 def _sort(owners: Ids, device: torch.device) -> Orders:
@@ -230,3 +186,61 @@ def _sort(owners: Ids, device: torch.device) -> Orders:
 def _place(numbers: Ids, edges: Ids) -> Orders:
     places = list(numbers - edges[:-1, np.newaxis])
     return [None] * len(places), places
+
+
+@dataclass
+class Draws:
+    """The batches of a federation whose silos' samples are held as `owners` (samples,) say, by so many `clients`."""
+
+    source: BatchSource
+    owners: Sequence[Ids]
+    clients: Sequence[int]
+    ordered: bool  # each silo's rows in the order of its clients
+    by_number: bool  # a client's rows in the order of the samples' numbers
+    device: torch.device
+    _whole: Batch | None = None
+    _ahead: dict[tuple[int, Asked], Batch] = field(default_factory=dict)
+    _asked: Asked | None = None
+
+    @property
+    def _samples(self) -> int:
+        return len(self.owners[0])
+
+    @cached_property
+    def _holders(self) -> Owners:
+        pairs = zip(self.owners, self.clients, strict=True)
+        return Owners.of([None if clients == 1 else owners for owners, clients in pairs])
+
+    def draw(self, size: int | None, *, round: int, parts: int, first: int) -> Batch:
+        """`size` samples per part; None: all of them, shared out once for the whole run."""
+        if size is None:
+            if self._whole is None:
+                everybody: Ids = np.arange(self._samples, dtype=np.int64)
+                self._whole = self._share_out((everybody,), round, whole=True)
+            return replace(self._whole, round=round)
+        asked = (size, parts, first)
+        if (round, asked) not in self._ahead:
+            # In a row they take half the time; whoever asks for the second time will ask for the next.
+            again = asked == self._asked and isinstance(self.source, SeededBatches) and size * parts <= _FEW_SAMPLES
+            self._asked = asked
+            self._ahead = {(r, asked): self._draw(r, *asked) for r in range(round, round + (_AHEAD if again else 1))}
+        return self._ahead[round, asked]
+
+    def _draw(self, round: int, size: int, parts: int, first: int) -> Batch:
+        ids = draw(self.source, samples=self._samples, size=size, round=round, parts=parts, first=first)
+        return self._share_out(ids, round, whole=False)
+
+    def select(self, fraction: float, *, round: int) -> Batch:
+        """The samples held by a fraction of the clients of the silo with the most."""
+        most = max(range(len(self.clients)), key=self.clients.__getitem__)
+        if self.clients[most] == 1 or fraction >= 1:
+            return self.draw(None, round=round, parts=1, first=0)
+        chosen = np.zeros(self.clients[most], dtype=bool)
+        chosen[self.source.clients(round, fraction, self.clients[most])] = True
+        return self._share_out((np.flatnonzero(chosen[self.owners[most]]),), round, whole=False)
+
+    def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
+        return share_out(
+            ids, self._holders, silos=len(self.clients), round=round, whole=whole, device=self.device,
+            ordered=self.ordered, by_number=self.by_number,
+        )  # fmt: skip

@@ -19,8 +19,8 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.client_weights import everyones_weights
 from crosshatch.protocol.names import block_channel
 from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.coding import Coding
-from crosshatch.simulator.vertical.values import Blocks
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Branches:
 
         A client or branch with nobody at work counts with the block it would have started from.
         """
-        assert blocks.moved is not None
+        assert blocks.steps is not None
         averages = []
-        for j, rows in blocks.moved.rows().items():
+        for j, rows in blocks.steps.client_blocks().items():
             clients = batch.clients[j]
             own = torch.as_tensor(self.of(j, clients, self.deepest))
             before = blocks.branches[j] if blocks.branches else blocks.base[j].expand(self.count(self.deepest), -1)
-            start, problem = blocks.at_clients(j), blocks.moved.problems[j]
+            start, problem = blocks.at_clients[j], blocks.steps.problems[j]
             start = start if start.dim() == 1 else start.index_select(0, own)
             rows = coding.blocks(
                 rows, start, j, clients, self.clients[j], round=batch.round, where=problem.task.trained[j]

@@ -65,19 +65,19 @@ class Coding:
         """
         if exchange not in self.codecs:
             return tuple(rows)
-        shares = [batch.shares[sender][s] for s in parts]
-        ids = np.concatenate([_sorted(share.order, batch.parts[s]) for share, s in zip(shares, parts, strict=True)])
-        client = np.concatenate([np.repeat(np.arange(len(share.counts)), share.counts) for share in shares])
-        order = np.argsort(client, kind="stable")  # one message a client, about all its parts
+        held = [batch.held[sender][s] for s in parts]
+        ids = np.concatenate([_sorted(one.order, batch.parts[s]) for one, s in zip(held, parts, strict=True)])
+        client = np.concatenate([np.repeat(np.arange(len(one.counts)), one.counts) for one in held])
+        order = np.argsort(client, kind="stable")  # one message per client, about all its parts
         counts: Ids = np.bincount(client, minlength=len(batch.clients[sender]))
-        stacked = torch.cat([share.sort(value) for share, value in zip(shares, rows, strict=True)])
+        stacked = torch.cat([batch.by_client(sender, s, value)[0] for s, value in zip(parts, rows, strict=True)])
         index = torch.as_tensor(order, device=stacked.device)
         arrived = self._channel(exchange, name, self.samples).transmit(
             stacked.index_select(0, index), ids[order], counts, draws=self._draws(exchange, name, batch, use, sender)
         )
         back = torch.empty_like(arrived).index_copy_(0, index, arrived)
         pieces = torch.split(back, [len(value) for value in rows])
-        return tuple(share.unsort(piece) for share, piece in zip(shares, pieces, strict=True))
+        return tuple(batch.as_drawn(sender, s, piece) for s, piece in zip(parts, pieces, strict=True))
 
     def vector(self, exchange: str, name: str, row: Tensor, *, round: int, where: Tensor | None) -> Tensor:
         """What arrives of one vector (p,) from a party with a channel of its own; `where` as for `vectors`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,11 +14,27 @@ from crosshatch.local.forward import forward, forward_alike, forward_rows
 from crosshatch.local.layers import Chain
 from crosshatch.local.problem import Passes
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.values import Blocks, Embeddings
+from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.task.task import Task
 
 Outputs = tuple[tuple[Tensor, ...], Passes | None]
 """Of one silo, part by part in the batch's order, and the first part's pass where it is kept."""
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Outputs of every silo's block, part by part, in the batch's order.
+
+    `passes` are forward passes kept for a first local step. `head` is the head of that moment at its holder's hub,
+    `clients_head` at the holder's clients (both None for a sum). `seen` is what others got to see of a silo's values
+    where a codec stood in between.
+    """
+
+    values: tuple[tuple[Tensor, ...], ...]  # [silo][part] (n, e)
+    passes: tuple[Passes | None, ...]
+    head: Tensor | None
+    clients_head: Tensor | None
+    seen: dict[int, tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -30,20 +46,29 @@ class Embedder:
     seed: int
     threads: int
     keep_passes: bool  # the next local work is a single step
-    starts: Callable[[Blocks, Batch, int], Tensor]  # what a silo's clients at work start from
 
-    def embed(self, blocks: Blocks, batch: Batch, *, only: int | None, known: Embeddings | None) -> Embeddings:
-        """Outputs of the blocks (of silo `only`, the rest from `known`), at the clients' weights where they moved."""
+    def embed(
+        self, blocks: Blocks, starts: Sequence[Tensor], batch: Batch, *, only: int | None, known: Embeddings | None
+    ) -> Embeddings:
+        """Outputs of the blocks (of silo `only`, the rest from `known`), at the clients' weights where they moved.
+
+        `starts` are what each silo's clients at work start from.
+        """
+        moved = {} if blocks.steps is None else blocks.steps.client_blocks()
+        weights = [moved.get(j, start) for j, start in enumerate(starts)]
         count = len(self.data.silos)
         values: list[tuple[Tensor, ...]] = [()] * count if known is None else list(known.values)
         passes: list[Passes | None] = [None] * count if known is None else list(known.passes)
         if only is not None:
-            values[only], passes[only] = self._silo(blocks, batch, only)
+            values[only], passes[only] = self._silo(weights[only], batch, only)
         for chain, alike in self._alike if only is None else ():
-            for j, outputs in zip(alike, self._silos(blocks, batch, alike, chain), strict=True):
+            for j, outputs in zip(alike, self._silos([weights[j] for j in alike], batch, alike, chain), strict=True):
                 values[j], passes[j] = outputs
         seen = {} if known is None else {j: rows for j, rows in known.seen.items() if j != only}
-        return Embeddings(tuple(values), tuple(passes), self.head(blocks), self._clients_head(blocks, batch), seen)
+        head = clients_head = self.task.head_in(blocks.base)
+        if blocks.received or blocks.branches:
+            clients_head = self.task.head_in([start if start.dim() == 1 else start[0] for start in starts])
+        return Embeddings(tuple(values), tuple(passes), head, clients_head, seen)
 
     @cached_property
     def _alike(self) -> list[tuple[Chain | None, list[int]]]:
@@ -61,51 +86,34 @@ class Embedder:
         pairs = zip(self.task.blocks, self.data.silos, strict=True)
         return any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs)  # norms may refuse one sample
 
-    def _silos(self, blocks: Blocks, batch: Batch, silos: Sequence[int], chain: Chain | None) -> list[Outputs]:
+    def _silos(
+        self, weights: Sequence[Tensor], batch: Batch, silos: Sequence[int], chain: Chain | None
+    ) -> list[Outputs]:
         """Of silos alike; together for a batch in one part, at the hubs' weights."""
-        if chain is None or len(silos) == 1 or len(batch.parts) > 1 or batch.whole or blocks.moved is not None:
-            return [self._silo(blocks, batch, j) for j in silos]
-        weights = [self.starts(blocks, batch, j) for j in silos]
-        if weights[0].dim() == 2:
-            return [self._silo(blocks, batch, j) for j in silos]
+        alone = chain is None or len(silos) == 1 or len(batch.parts) > 1 or batch.whole
+        if chain is None or alone or any(one.dim() == 2 for one in weights):
+            return [self._silo(one, batch, j) for j, one in zip(silos, weights, strict=True)]
         x = batch.gather(silos, 0, [self.data.silos[j].train for j in silos])
         done = forward_alike(chain, weights, x, keep=self.keep_passes)
-        return [((batch.shares[j][0].unsort(rows),), passes) for j, (rows, passes) in zip(silos, done, strict=True)]
+        return [((batch.as_drawn(j, 0, rows),), passes) for j, (rows, passes) in zip(silos, done, strict=True)]
 
-    def _silo(self, blocks: Blocks, batch: Batch, silo: int) -> Outputs:
+    def _silo(self, weights: Tensor, batch: Batch, silo: int) -> Outputs:
+        """Of one silo, under weights (p,) or each client's own (clients, p)."""
         outputs = []
         kept = None
-        weights = self._weights(blocks, batch, silo)
-        for s, share in enumerate(batch.shares[silo]):
+        for s, held in enumerate(batch.held[silo]):
             x = batch.features(silo, s, self.data.silos[silo].train)
             seed = (self.seed, batch.round, s)
             if weights.dim() == 2:
                 rows = forward_rows(
-                    self.task, silo, weights, x, share.counts, share.owners, numbers=batch.clients[silo], seed=seed
+                    self.task, silo, weights, x, held.counts, held.owners, numbers=batch.clients[silo], seed=seed
                 )
             else:
                 keep = self.keep_passes and s == 0
                 rows, passes = forward(
                     self.task, silo, weights, x, keep=keep, threads=self.threads, seed=seed,
-                    holders=(batch.clients[silo], share.counts),
+                    holders=(batch.clients[silo], held.counts),
                 )  # fmt: skip
                 kept = passes if s == 0 else kept
-            outputs.append(share.unsort(rows))
+            outputs.append(batch.as_drawn(silo, s, rows))
         return tuple(outputs), kept
-
-    def _weights(self, blocks: Blocks, batch: Batch, silo: int) -> Tensor:
-        """Under which a silo's clients at work compute: (p,) where it is the same for all, or (clients, p)."""
-        if blocks.moved is not None and silo in blocks.moved.problems:
-            return blocks.moved.rows()[silo]
-        return self.starts(blocks, batch, silo)
-
-    def head(self, blocks: Blocks) -> Tensor | None:
-        """The head as its holder's hub has it."""
-        return self.task.head_in(blocks.base)
-
-    def _clients_head(self, blocks: Blocks, batch: Batch) -> Tensor | None:
-        """The head as its holder's clients got it."""
-        if not (blocks.received or blocks.branches):
-            return self.head(blocks)
-        starts = [self.starts(blocks, batch, j) for j in range(len(blocks.base))]
-        return self.task.head_in([start if start.dim() == 1 else start[0] for start in starts])

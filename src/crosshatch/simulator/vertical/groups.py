@@ -19,16 +19,16 @@ from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.local.chain import as_chain
 from crosshatch.local.pool import run_all
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.contents import Specs
 from crosshatch.protocol.names import server_channel
-from crosshatch.simulator.accounting.traffic import Traffic
 from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.blocks import Blocks, averaged
+from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.joint import Averages, embed_jointly
-from crosshatch.simulator.vertical.values import Blocks, Embeddings, Frozen
+from crosshatch.simulator.vertical.joint import average_jointly, embed_jointly, is_joint
+from crosshatch.simulator.vertical.sharing import Frozen
 
 T = TypeVar("T")
-GroupBlocks = tuple[Blocks, ...] | Averages
+GroupBlocks = tuple[Blocks, ...]
 
 
 @dataclass
@@ -68,7 +68,8 @@ class GroupedFederation:
         """Whether one pass over all groups can stand for one in each; the proximal step is not linear."""
         one = self.groups[0]
         plain = not (one.coding.codecs or one.branches or one.task.regulariser.l1)
-        return self.one_step and plain and not self._random and not any(group.settles for group in self.groups)
+        alone = any(group.nobody_to_average_with for group in self.groups)
+        return self.one_step and plain and not self._random and not alone
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> tuple[Batch, ...]:
         """`size` samples in every group."""
@@ -82,7 +83,7 @@ class GroupedFederation:
         self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, within: Within = "silo", depth: int = 0
     ) -> GroupBlocks:
         """Hub (or server, or branches) to clients in every group."""
-        now = self.now(blocks)
+        now = averaged(blocks)
         return self._each(lambda group, g: group.broadcast(now[g], batch[g], within=within, depth=depth))
 
     def average(
@@ -94,68 +95,46 @@ class GroupedFederation:
         within: Within = "silo",
         depth: int = 0,
     ) -> GroupBlocks:
-        """Clients to hub in every group, the local steps of all groups computed in one go."""
-        now = self.now(blocks)
-        averaged: GroupBlocks
-        if self.groups[0].branches is not None or "average" in self.groups[0].coding.codecs:
-            averaged = self._each(
-                lambda group, g: group.average(now[g], batch[g], weights=weights, within=within, depth=depth)
-            )
+        """Clients to hub in every group, the local steps of all groups computed in one go.
+
+        They are put off where the groups' own average is likely to follow, which needs less than each group's.
+        """
+        now = averaged(blocks)
+        if self.groups[0].branches is not None:
+            done = self._each(lambda group, g: group.average(now[g], batch[g], weights=weights, depth=depth))
         else:
-            averaged = self._average(now, batch, weights, within)
+            asked = self._each(lambda group, g: group.ask_average(now[g], batch[g], weights=weights, within=within))
+            done = asked if is_joint(asked) else averaged(asked)
         if within == "silo":
-            return averaged
+            return done
         self._meet()
         at_work = np.array([max(len(clients) for clients in one.clients) for one in batch])
-        return (self._mean(averaged, at_work),) * len(self.groups)
-
-    def _average(
-        self, blocks: tuple[Blocks, ...], batch: tuple[Batch, ...], weights: ClientWeights, within: Within
-    ) -> GroupBlocks:
-        """Of the groups with somebody to average with; the others are as they should be."""
-        busy = [g for g, one in enumerate(blocks) if one.moved is not None]
-        for g in busy:
-            self.groups[g].count_average(blocks[g], batch[g], within)
-        averages = Averages(
-            [self.groups[g] for g in busy], [blocks[g] for g in busy], [batch[g] for g in busy], weights
-        )
-        if len(busy) == len(blocks) and averages.joint:
-            return averages
-        done = dict(zip(busy, averages.each(), strict=True)) if busy else {}
-        return tuple(done.get(g, one) for g, one in enumerate(blocks))
-
-    def now(self, blocks: GroupBlocks) -> tuple[Blocks, ...]:
-        """The groups' blocks, computed if they were not yet."""
-        return blocks.each() if isinstance(blocks, Averages) else blocks
+        return (self._mean(done, at_work),) * len(self.groups)
 
     def average_groups(self, blocks: GroupBlocks, *, round: int, level: int = 0) -> GroupBlocks:
         """Every hub to the server of its member of the tier, the weighted average back."""
         members = np.unique(self.tiers[level])
         if len(members) > 1:
-            blocks = self.now(blocks)
-        averaged: dict[int, Blocks] = {}
-        call = self.groups[0].traffic.call("average_groups", round)
+            blocks = averaged(blocks)
+        after: dict[int, Blocks] = {}
+        call = self.groups[0].call("average_groups", round)
         for member in members:
-            mine = np.flatnonzero(self.tiers[level] == member)
-            self._each_hub(mine, lambda traffic, j, specs: traffic.hub_to_server(j, specs, call))
+            mine = np.flatnonzero(self.tiers[level] == member).tolist()
+            for g in mine:
+                self.groups[g].accounts.to_server(call)
             self._meet(mine)
-            self._each_hub(mine, lambda traffic, j, specs: traffic.server_to_hub(j, specs, call))
-            arrived: GroupBlocks = blocks
-            if not isinstance(blocks, Averages):
-                arrived = tuple(self._arrived(blocks[g], g, "up", level, round) for g in mine.tolist())
-            mean = self._arrived(self._mean(arrived, self.samples[mine]), int(mine[0]), "down", level, round)
-            averaged |= dict.fromkeys(mine.tolist(), mean)
-        return tuple(averaged[g] for g in range(len(self.groups)))
-
-    def _each_hub(self, groups: Ids, what: Callable[[Traffic, int, Specs], None]) -> None:
-        for g in groups:
-            traffic, routes = self.groups[g].traffic, self.groups[g].routes
-            for j, size in enumerate(self.groups[g].task.sent):
-                what(traffic, j, routes.block("average_groups", size))
+            for g in mine:
+                self.groups[g].accounts.from_server(call)
+            sent = tuple(self._arrived(blocks[g], g, "up", level, round) for g in mine)
+            mean = self._arrived(self._mean(sent, self.samples[mine]), mine[0], "down", level, round)
+            after |= dict.fromkeys(mine, mean)
+        return tuple(after[g] for g in range(len(self.groups)))
 
     def _arrived(self, blocks: Blocks, group: int, way: Literal["up", "down"], level: int, round: int) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
         one = self.groups[group]
+        if "average_groups" not in one.coding.codecs:
+            return blocks
         arrived = (
             one.coding.vector(
                 "average_groups", server_channel(j, way, level), weights, round=round, where=one.task.trained[j]
@@ -164,17 +143,18 @@ class GroupedFederation:
         )
         return Blocks(tuple(arrived))
 
-    def _meet(self, groups: Ids | None = None) -> None:
+    def _meet(self, groups: Sequence[int] | None = None) -> None:
         """The server waits for the last hub; nobody goes on before."""
-        clocks = [self.groups[g].traffic.clocks for g in (range(len(self.groups)) if groups is None else groups)]
+        members = self.groups if groups is None else [self.groups[g] for g in groups]
+        clocks = [group.accounts.links.clocks for group in members]
         last = max(clock.now for clock in clocks)
         for clock in clocks:
             clock.hubs[:] = last
 
     def _mean(self, blocks: GroupBlocks, samples: Ids) -> Blocks:
         weights = (samples / samples.sum()).tolist()
-        if isinstance(blocks, Averages):
-            return blocks.mean(weights)
+        if is_joint(blocks):
+            return average_jointly(blocks, weights)
         means = []
         for pieces in zip(*(block.base for block in blocks), strict=True):
             mean = pieces[0] * weights[0]
@@ -185,7 +165,7 @@ class GroupedFederation:
 
     def model(self, blocks: GroupBlocks) -> tuple[Tensor, ...]:
         """The global model: the groups' blocks weighted by their samples."""
-        now = self.now(blocks)
+        now = averaged(blocks)
         return now[0].base if _equal(now) else self._mean(now, self.samples).base
 
     def embed(
@@ -197,8 +177,8 @@ class GroupedFederation:
         known: tuple[Embeddings, ...] | None = None,
     ) -> tuple[Embeddings, ...]:
         """Outputs in every group; threads take whole groups where that is safe."""
-        now = self.now(blocks)
-        at_hubs = all(one.moved is None for one in now)
+        now = averaged(blocks)
+        at_hubs = all(one.steps is None for one in now)
         same = at_hubs and all(one.base is now[0].base for one in now)
         if self._joint and same and only is None and not any(one.whole or len(one.parts) > 1 for one in batch):
             return embed_jointly(self.groups, now[0], batch)
@@ -246,7 +226,7 @@ class GroupedFederation:
         only: int | None = None,
     ) -> GroupBlocks:
         """Local steps in every group."""
-        now = self.now(blocks)
+        now = averaged(blocks)
         return self._each(
             lambda group, g: group.descend(
                 now[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, pull=pull, only=only

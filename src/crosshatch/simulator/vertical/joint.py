@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from crosshatch.exchanges import ClientWeights
 from crosshatch.local.forward import forward
 from crosshatch.local.problem import Joint, Known, Part, Passes, Problem
-from crosshatch.simulator.vertical.averaging import with_idle
 from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.blocks import Blocks, add_idle
+from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.values import Blocks, Embeddings, Moved
 
 
 def embed_jointly(
@@ -37,79 +35,40 @@ def embed_jointly(
         assert whole is not None
         joint = Joint(whole, x)
         for g, (batch, rows) in enumerate(zip(batches, places, strict=True)):
-            values[g].append((batch.shares[j][0].unsort(outputs[rows]),))
+            values[g].append((batch.as_drawn(j, 0, outputs[rows]),))
             passes[g].append(joint.of(rows))
-    return tuple(
-        Embeddings(tuple(own), tuple(kept), group.embedder.head(blocks), group.embedder.head(blocks), {})
-        for group, own, kept in zip(groups, values, passes, strict=True)
+    head = one.task.head_in(blocks.base)
+    return tuple(Embeddings(tuple(own), tuple(kept), head, head, {}) for own, kept in zip(values, passes, strict=True))
+
+
+def is_joint(blocks: Sequence[Blocks]) -> bool:
+    """Whether the averages asked for in all groups go back from the same passes, nothing of them computed yet."""
+    steps = [one.steps for one in blocks if one.steps is not None and one.steps.average is not None]
+    if len(steps) < len(blocks) or any(one.done for one in steps):
+        return False
+    firsts = [problem.passes and problem.passes.joint for problem in steps[0].problems.values()]
+    return (
+        None not in firsts
+        and all(one.base is blocks[0].base for one in blocks)
+        and all(
+            problem.starts_from_passes and problem.passes is not None and problem.passes.joint is first
+            for one in steps
+            for problem, first in zip(one.problems.values(), firsts, strict=True)
+        )
     )
 
 
-@dataclass(frozen=True)
-class Averages:
-    """Every group's average over its clients at work, not computed yet: the average of all groups may need less."""
-
-    groups: Sequence[SimulatedFederation]
-    blocks: Sequence[Blocks]  # as the clients left them
-    batches: Sequence[Batch]
-    weights: ClientWeights
-
-    @property
-    def joint(self) -> bool:
-        """Whether all groups go back from the same passes."""
-        firsts = [problem.passes and problem.passes.joint for problem in self._moved[0].problems.values()]
-        return (
-            None not in firsts
-            and not any(moved.done for moved in self._moved)
-            and all(one.base is self.blocks[0].base for one in self.blocks)
-            and all(
-                problem.starts_from_passes and problem.passes is not None and problem.passes.joint is first
-                for moved in self._moved
-                for problem, first in zip(moved.problems.values(), firsts, strict=True)
-            )
-        )
-
-    def each(self) -> tuple[Blocks, ...]:
-        """The groups' averages, the local steps of all of them computed in one go."""
-        moved, shares = self._moved, self._shares
-        if any(one.done for one in moved):
-            own = [one.sums(share) for one, share in zip(moved, shares, strict=True)]
-            return self._finish(own)
-        keys = [(g, j) for g, one in enumerate(moved) for j in one.problems]
-        problems = [moved[g].problems[j] for g, j in keys]
-        sums: list[dict[int, Tensor]] = [{} for _ in self.groups]
-        solved = moved[0].solver(problems, [shares[g][j] for g, j in keys], False)
-        for (g, j), total in zip(keys, solved, strict=True):
-            sums[g][j] = total
-        return self._finish(sums)
-
-    def _finish(self, sums: Sequence[dict[int, Tensor]]) -> tuple[Blocks, ...]:
-        """The groups' blocks from the weighted sums over their clients at work."""
-        return tuple(
-            group.finish_average(before, batch, share, total)
-            for group, before, batch, share, total in zip(
-                self.groups, self.blocks, self.batches, self._shares, sums, strict=True
-            )
-        )
-
-    def mean(self, weights: Sequence[float]) -> Blocks:
-        """The weighted average of joint groups' averages: their clients as those of one group."""
-        silos = list(self._moved[0].problems)
-        problems = [_merge([moved.problems[j] for moved in self._moved]) for j in silos]
-        shares = [torch.cat([mine[j] * w for mine, w in zip(self._shares, weights, strict=True)]) for j in silos]
-        base = list(self.blocks[0].base)
-        for j, share, total in zip(silos, shares, self._moved[0].solver(problems, shares, False), strict=True):
-            base[j] = with_idle(total, base[j], 1.0 - float(share.sum()))
-        return Blocks(tuple(base))
-
-    @property
-    def _moved(self) -> list[Moved]:
-        return [one.moved for one in self.blocks if one.moved is not None]
-
-    @cached_property
-    def _shares(self) -> list[dict[int, Tensor]]:
-        pairs = zip(self.groups, self.batches, strict=True)
-        return [group.client_weights(batch, self.weights) for group, batch in pairs]
+def average_jointly(blocks: Sequence[Blocks], weights: Sequence[float]) -> Blocks:
+    """The weighted average of joint groups' averages: their clients as those of one group."""
+    steps = [one.steps for one in blocks if one.steps is not None]
+    averages = [one.average for one in steps if one.average is not None]
+    silos = list(steps[0].problems)
+    problems = [_merge([one.problems[j] for one in steps]) for j in silos]
+    clients = [torch.cat([one.at_work[j] * w for one, w in zip(averages, weights, strict=True)]) for j in silos]
+    base = list(blocks[0].base)
+    for j, mine, total in zip(silos, clients, steps[0].solver(problems, clients, False), strict=True):
+        base[j] = add_idle(total, base[j], 1.0 - float(mine.sum()))
+    return Blocks(tuple(base))
 
 
 def _merge(problems: Sequence[Problem]) -> Problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -10,18 +10,32 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.local.chain import as_chain
-from crosshatch.local.problem import Known
-from crosshatch.protocol.contents import About
+from crosshatch.local.problem import Known, Passes
+from crosshatch.protocol.message_contents import About
 from crosshatch.protocol.names import derivative_channels, head_channel, share_channel
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.coding import Coding
-from crosshatch.simulator.vertical.values import Embeddings, Frozen
+from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.task.task import Task
 
 
 @dataclass(frozen=True)
+class Frozen:
+    """What each silo's clients know of the others, part by part, worked out for silos when it is asked for.
+
+    `known` serves any number of steps from anywhere. `at_start`, where it is given, is less work: the derivative at the
+    embeddings of the exchange, for a single step from the blocks these came from.
+    """
+
+    known: Callable[[int], tuple[Known, ...]]
+    head: Tensor | None
+    passes: tuple[Passes | None, ...]
+    at_start: Callable[[int], tuple[Known, ...]] | None = None
+
+
+@dataclass(frozen=True)
 class Sharing:
-    """The numbers behind `share` and `share_derivatives`; the messages are `accounting.routes.Routes`."""
+    """The numbers behind `share` and `share_derivatives`; the messages are those of `accounting.Accounts`."""
 
     data: FederatedData
     task: Task
@@ -36,7 +50,7 @@ class Sharing:
 
     def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None, use: int) -> Frozen:
         """Everybody (or silo `to`) gets the others' part for its own samples, the labels it has itself."""
-        silos = range(len(self.widths))
+        silos, parts = range(len(self.widths)), range(len(batch.parts))
         arrived = self._arrive(embeddings, batch, [j for j in silos if j != to], to=to, use=use)
 
         @cache
@@ -53,11 +67,11 @@ class Sharing:
             return self.task.loss.derivative(scores, labels(part))
 
         def known(silo: int) -> tuple[Known, ...]:
-            shares = enumerate(batch.shares[silo])
-            return tuple(Known(y=share.sort(labels(s)), rest=share.sort(rest(s)[silo])) for s, share in shares)
+            pairs = (batch.by_client(silo, s, labels(s), rest(s)[silo]) for s in parts)
+            return tuple(Known(y=own_labels, rest=others) for own_labels, others in pairs)
 
         def at_start(silo: int) -> tuple[Known, ...]:
-            return tuple(Known(derivative=share.sort(derivative(s))) for s, share in enumerate(batch.shares[silo]))
+            return tuple(Known(derivative=batch.by_client(silo, s, derivative(s))[0]) for s in parts)
 
         head = self._send_head(embeddings.head, batch.round, to)
         return Frozen(known, head, embeddings.passes, at_start if self._plain else None)
@@ -91,8 +105,8 @@ class Sharing:
             rest = self.task.fusion.others([values[s] for values in reference], receivers)
             for j, others in zip(receivers, rest, strict=True):
                 if j == holder:
-                    share = batch.shares[j][s]
-                    known[j][s] = Known(y=share.sort(labels), rest=share.sort(others))
+                    own_labels, others = batch.by_client(j, s, labels, others)
+                    known[j][s] = Known(y=own_labels, rest=others)
                 else:
                     columns = self.task.fusion.columns(self.widths, j)
                     found = self.task.derivative(
@@ -120,7 +134,7 @@ class Sharing:
         arrived = self.coding.embeddings("derivatives", name, rows, batch, holder, use=use, parts=parts)
         for j in silos:
             for s, values in zip(parts, arrived, strict=True):
-                known[j][s] = Known(derivative=batch.shares[j][s].sort(values))
+                known[j][s] = Known(derivative=batch.by_client(j, s, values)[0])
 
     def _arrive(
         self,

@@ -13,7 +13,7 @@ from torch import Tensor
 from crosshatch.codecs import Draw
 from crosshatch.local.masks import own_masks
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.contents import Call
+from crosshatch.protocol.message_contents import Call
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.desk import Desk
 from crosshatch.testing.parties.model import Known, Model

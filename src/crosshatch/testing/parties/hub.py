@@ -10,7 +10,7 @@ from torch import Tensor
 
 from crosshatch.codecs import Draw
 from crosshatch.protocol.client_weights import everyones_weights
-from crosshatch.protocol.contents import Call
+from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import ClientWeights
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.desk import Desk, split_bytes

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from crosshatch import wire
 from crosshatch.meter import Meter
-from crosshatch.protocol.contents import Call
+from crosshatch.protocol.message_contents import Call
 
 _RUN = "0badcafe"
 

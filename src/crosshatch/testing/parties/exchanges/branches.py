@@ -16,7 +16,7 @@ from torch import Tensor
 
 from crosshatch.codecs import Draw
 from crosshatch.protocol.client_weights import everyones_weights
-from crosshatch.protocol.contents import Call
+from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import ClientWeights
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.desk import Desk

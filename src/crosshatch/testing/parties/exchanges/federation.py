@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from torch import Tensor
 
 from crosshatch.exchanges import ClientWeights, Within
-from crosshatch.protocol.contents import About, Call
+from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import head_channel, share_channel
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.client import Client

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from crosshatch.protocol.contents import About, Call
+from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import derivative_channels, share_channel
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.client import Client

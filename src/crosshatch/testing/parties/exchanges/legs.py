@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.exchanges import Within
-from crosshatch.protocol.contents import Call
+from crosshatch.protocol.message_contents import Call
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.hub import Hub

@@ -13,7 +13,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import DualAlgorithm
 from crosshatch.graphs import require_connected
 from crosshatch.protocol.agents import dual_steps
-from crosshatch.protocol.contents import Call
+from crosshatch.protocol.message_contents import Call
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
 from crosshatch.testing.parties.graph.agent import AgentParty, agents_of

@@ -13,7 +13,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import TokenAlgorithm
 from crosshatch.local.visits.agent import start_of
 from crosshatch.protocol.agents import check_walks
-from crosshatch.protocol.contents import Call
+from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.walks import Ids, SeededWalk
 from crosshatch.task.task import Task
 from crosshatch.testing.parties.graph.agent import AgentParty, agents_of

@@ -1,4 +1,4 @@
-"""The course of a simulation: what changes from round to round, behind one face for all kinds of federation."""
+"""What is carried from round to round, behind one face for all kinds of federation."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from crosshatch.exchanges import Algorithm
-from crosshatch.simulator.memory import aligned
+from crosshatch.simulator.allocator import aligned
+from crosshatch.simulator.vertical.blocks import Blocks, averaged
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupBlocks, GroupedFederation
-from crosshatch.simulator.vertical.values import Blocks
 from crosshatch.task.task import Task
 
 
-class Course(Protocol):
-    """State and its rounds."""
+class State(Protocol):
+    """Everything a later round depends on, and the rounds."""
 
     @property
     def summed(self) -> bool:
@@ -38,7 +38,7 @@ class Course(Protocol):
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
-        """The model, one flat vector a silo."""
+        """The model, one flat vector per silo."""
         ...
 
     def run_round(self, r: int) -> None:
@@ -54,7 +54,7 @@ class Course(Protocol):
         ...
 
     def communications(self, messages: int) -> int | None:
-        """So many messages as communications of one number a sample, where the algorithm counts in those."""
+        """So many messages as communications of one number per sample, where the algorithm counts in those."""
         ...
 
     def describe(self) -> dict[str, Any] | None:
@@ -70,7 +70,7 @@ class Course(Protocol):
         ...
 
 
-class VerticalCourse:
+class VerticalState:
     """Hubs' blocks, of one vertical federation or of each group."""
 
     summed = False
@@ -84,7 +84,7 @@ class VerticalCourse:
     @property
     def seconds(self) -> float:
         """That of the last hub."""
-        return max(group.traffic.clocks.now for group in self.groups)
+        return max(group.accounts.links.clocks.now for group in self.groups)
 
     @property
     def strategies(self) -> dict[str, str]:
@@ -102,10 +102,10 @@ class VerticalCourse:
     def run_round(self, r: int) -> None:
         """The algorithm's round, in all groups."""
         for group in self.groups:
-            group.traffic.begin_round()
+            group.begin_round()
         if isinstance(self.federation, GroupedFederation):
-            blocks: GroupBlocks = self.blocks
-            self.blocks = self.federation.now(self.algorithm.run_round(self.federation, blocks, r))
+            blocks: GroupBlocks = self.algorithm.run_round(self.federation, self.blocks, r)
+            self.blocks = averaged(blocks)
         else:
             self.blocks = (self.algorithm.run_round(self.federation, self.blocks[0], r),)
         if any(trained is not None for trained in self.task.trained):
@@ -150,7 +150,7 @@ class VerticalCourse:
         for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):
             if holders[g] == g:
                 tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
-            tensors[f"hubs.{g}"] = torch.as_tensor(group.traffic.clocks.hubs.copy())
+            tensors[f"hubs.{g}"] = torch.as_tensor(group.accounts.links.clocks.hubs.copy())
             tensors |= {f"codec.{g}.{name}": memory for name, memory in group.coding.snapshot().items()}
         return tensors
 
@@ -165,7 +165,7 @@ class VerticalCourse:
                 restored.append(Blocks(base))
             else:
                 restored.append(restored[holders[g]])
-            group.traffic.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
+            group.accounts.links.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
             mine = f"codec.{g}."
             group.coding.restore({k.removeprefix(mine): t for k, t in tensors.items() if k.startswith(mine)})
         self.blocks = tuple(restored)

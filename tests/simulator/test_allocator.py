@@ -14,10 +14,10 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.graphs import Graph
-from crosshatch.simulator.course import VerticalCourse
+from crosshatch.simulator.allocator import ALIGNMENT, aligned
 from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
-from crosshatch.simulator.memory import ALIGNMENT, aligned
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.state import VerticalState
 from tests.equivalence.hospitals import hospitals, model
 from tests.simulator.agents_case import make
 
@@ -39,8 +39,8 @@ def shifted(tensor: Tensor) -> Tensor:
 
 def tensors_of(simulator: Simulator) -> list[Tensor]:
     """Everything rounds compute with, as it lies."""
-    course = simulator.course
-    if isinstance(course, VerticalCourse):
+    course = simulator.state
+    if isinstance(course, VerticalState):
         return [weights for blocks in course.blocks for weights in blocks.base]
     assert isinstance(course, TokenCourse | DualCourse)
     state = course.tokens if isinstance(course, TokenCourse) else course.duals
@@ -50,8 +50,8 @@ def tensors_of(simulator: Simulator) -> list[Tensor]:
 
 def shift(simulator: Simulator) -> None:
     """Move everything away from its alignment."""
-    course = simulator.course
-    if isinstance(course, VerticalCourse):
+    course = simulator.state
+    if isinstance(course, VerticalState):
         once = {id(b): replace(b, base=tuple(map(shifted, b.base))) for b in course.blocks}
         course.blocks = tuple(once[id(b)] for b in course.blocks)
         return

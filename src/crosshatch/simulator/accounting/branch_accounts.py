@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,58 +9,58 @@ import numpy as np
 
 from crosshatch.network import Seconds
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.contents import Always, Call, Specs
-from crosshatch.simulator.accounting.routes import Routes
+from crosshatch.protocol.message_contents import Always, Call, Specs
+from crosshatch.simulator.accounting.accounts import Accounts
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.branches import Branches
 
 
 @dataclass(frozen=True)
-class BranchRoutes:
+class BranchAccounts:
     """The messages of the blocks' way along the tree, and the branches' clocks in between."""
 
     branches: Branches
-    routes: Routes
+    accounts: Accounts
 
-    def down(self, batch: Batch, sizes: Sequence[int], depth: int, call: Call) -> None:
+    def down(self, batch: Batch, depth: int, call: Call) -> None:
         """Nodes of a depth to everybody at work below them."""
-        traffic = self.routes.traffic
-        for j, size in enumerate(sizes):
-            if traffic.free or j in traffic.single:
+        links = self.accounts.links
+        for j, size in enumerate(self.accounts.sizes):
+            if links.one_machine or j in links.one_party:
                 continue
-            block = self.routes.block("broadcast", size)
-            when = traffic.clocks.branches.get((j, depth), np.full(1, traffic.clocks.hubs[j]))
+            block = self.accounts.contents.block("broadcast", size)
+            when = links.clocks.branches.get((j, depth), np.full(1, links.clocks.hubs[j]))
             for level in range(depth + 1, self.branches.deepest + 1):
                 seconds = self._leg(j, batch.clients[j], level, "down", block, call)
                 when = when[np.arange(self.branches.count(level)) // self.branches.shape[level - 1]] + seconds
             own = self.branches.of(j, batch.clients[j], self.branches.deepest)
-            traffic.nodes_to_clients(batch.crowd([j]), [Always(block)], call, when[own])
+            links.nodes_to_clients(batch, (j,), [Always(block)], call, when[own])
 
-    def up(self, batch: Batch, silo: int, size: int, depth: int, call: Call) -> None:
+    def up(self, batch: Batch, silo: int, depth: int, call: Call) -> None:
         """Clients at work to their branch, and on to the nodes of a depth."""
-        traffic = self.routes.traffic
-        if traffic.free or silo in traffic.single:
+        links, contents, size = self.accounts.links, self.accounts.contents, self.accounts.sizes[silo]
+        if links.one_machine or silo in links.one_party:
             return
         clients, deepest = batch.clients[silo], self.branches.deepest
-        block = Always(self.routes.block("average", size))
-        arrivals = traffic.clients_to_nodes(batch.crowd([silo]), [block], call)
+        block = Always(contents.block("average", size))
+        arrivals = links.clients_to_nodes(batch, (silo,), [block], call)
         when = _latest(arrivals, self.branches.of(silo, clients, deepest), self.branches.count(deepest))
-        plain = ((self.routes.dtype, (size,)),)
+        plain = contents.plain_block(size)
         for level in range(deepest, depth, -1):
             when = when + self._leg(silo, clients, level, "up", plain, call)
             node = np.arange(self.branches.count(level)) // self.branches.shape[level - 1]
             when = _latest(when, node, self.branches.count(level - 1))
         if depth:
-            traffic.clocks.branches[silo, depth] = when
+            links.clocks.branches[silo, depth] = when
         else:
-            traffic.clocks.hubs[silo] = max(traffic.clocks.hubs[silo], when[0])
+            links.clocks.hubs[silo] = max(links.clocks.hubs[silo], when[0])
 
     def _leg(
         self, silo: int, clients: Ids, level: int, direction: Literal["up", "down"], specs: Specs, call: Call
     ) -> float:
         """One message for each branch of a level with clients at work; returns the seconds it takes."""
         at_work = np.unique(self.branches.of(silo, clients, level))
-        return self.routes.traffic.branch_leg(silo, at_work, level, direction, specs, call)
+        return self.accounts.links.branch_leg(silo, at_work, level, direction, specs, call)
 
 
 def _latest(when: Seconds, node: Ids, nodes: int) -> Seconds:

@@ -1,4 +1,4 @@
-"""The messages of a round: what each exchange puts on which link, counted and timed.
+"""The links between the parties of a federation: what messages cost on them, in bytes and in seconds.
 
 Sizes come from the wire format. Whoever receives waits for its slowest sender. Where a silo is a single party there is
 no link between hub and client, and where all is on one machine (central training) there are no messages at all. The
@@ -8,23 +8,24 @@ messages of all silos in an exchange are counted together: one by one they would
 from __future__ import annotations
 
 from bisect import bisect
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import accumulate
 from operator import mul
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from crosshatch import wire
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Direction, Network, Seconds
-from crosshatch.protocol.contents import Always, Call, Contents, Message, Specs
-from crosshatch.simulator.vertical.batch import Crowd
+from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.message_contents import Always, Call, Contents, Message, Specs
+from crosshatch.simulator.accounting.at_work import AtWork
+from crosshatch.simulator.accounting.message_log import between_clients_and, between_hubs, hub_and_server
+from crosshatch.simulator.vertical.batch import Batch
 
-Ids = npt.NDArray[np.int64]
 ClientLink = Literal["client-hub", "client-server"]
 _LONGER = (128, 256, 2**16, 2**32)
 """From these numbers on a header's integer takes more bytes."""
@@ -33,75 +34,91 @@ _ANYBODY = ""  # to the network: a party without settings of its own
 
 
 @dataclass
-class Traffic:
+class Links:
     """Links between the parties of a federation; `log`, if given, is called with every message (for tests)."""
 
     silos: Sequence[str]
     network: Network
     meter: Meter
     clocks: Clocks
-    free: bool = False
-    single: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
-    together: bool = False  # the hubs of a group are one party: devices talk to their hospital
+    one_machine: bool = False  # everybody's samples lie in one place: nothing is sent
+    one_party: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
+    hubs_together: bool = False  # the hubs of a group are one party: devices talk to their hospital
     log: Callable[[Message], None] | None = None
-    _uses: Counter[str] = field(default_factory=Counter, repr=False)  # of each exchange in this round
-    _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)
+    _clients: Sequence[Ids] = field(default=(), repr=False)  # of the batch that `_at_work` is about
+    _at_work: dict[tuple[int, ...], AtWork] = field(default_factory=dict, repr=False)
+    _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)  # sizes of messages by rows
     _known: dict[tuple[object, ...], int] = field(default_factory=dict, repr=False)  # sizes of messages
 
-    def begin_round(self) -> None:
-        """No exchange was used yet."""
-        self._uses.clear()
+    def begin(self, batch: Batch) -> None:
+        """Work on a batch begins: its clients got nothing yet."""
+        self.clocks.clients = np.full(sum(map(len, batch.clients)), -np.inf)
 
-    def call(self, exchange: str, round: int) -> Call:
-        """The next use of an exchange: every party counts the same, since all run the same text."""
-        self._uses[exchange] += 1
-        return Call(exchange, round, self._uses[exchange] - 1)
-
-    def linked(self, silos: Iterable[int]) -> list[int]:
-        """Those of the silos whose clients have a link to their hub."""
-        return [] if self.free else [j for j in silos if j not in self.single]
+    def _find(self, batch: Batch, silos: tuple[int, ...]) -> AtWork:
+        """The clients at work of these silos, given in ascending order."""
+        if batch.clients is not self._clients:
+            self._clients = batch.clients
+            self._at_work.clear()
+        if silos not in self._at_work:
+            clients = [batch.clients[j] for j in silos]
+            lengths = [len(mine) for mine in clients]
+            begins = np.array([0, *accumulate(lengths)])
+            hubs: slice | list[int] = slice(None)
+            where: slice | Ids = slice(None)
+            if len(silos) < len(batch.clients):
+                hubs = list(silos)
+                silo = np.repeat(np.arange(len(batch.clients)), list(map(len, batch.clients)))
+                where = np.flatnonzero(np.isin(silo, silos))
+            rows, samples = batch.counts(silos), sum(map(len, batch.parts))
+            self._at_work[silos] = AtWork(silos, clients, rows, samples, lengths, begins, hubs, where)
+        return self._at_work[silos]
 
     def clients_to_hubs(
-        self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None,
+        self, batch: Batch, silos: tuple[int, ...], contents: Sequence[Contents], call: Call, rows: Ids | None = None,
         link: ClientLink = "client-hub",
     ) -> None:  # fmt: skip
         """Clients send their hub (or the server, in its place) one message each; it waits for the last.
 
         `contents` are by silo. Messages are about all rows of a client or so many; a client with 0 sends none.
         """
-        if crowd.silos:
-            last = np.maximum.reduceat(self.clients_to_nodes(crowd, contents, call, rows, link), crowd.begins[:-1])
-            self.clocks.hubs[crowd.hubs] = np.maximum(self.clocks.hubs[crowd.hubs], last)
+        if silos:
+            at_work = self._find(batch, silos)
+            arrivals = self.clients_to_nodes(batch, silos, contents, call, rows, link)
+            last = np.maximum.reduceat(arrivals, at_work.begins[:-1])
+            self.clocks.hubs[at_work.hubs] = np.maximum(self.clocks.hubs[at_work.hubs], last)
 
     def clients_to_nodes(
-        self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None,
+        self, batch: Batch, silos: tuple[int, ...], contents: Sequence[Contents], call: Call, rows: Ids | None = None,
         link: ClientLink = "client-hub",
     ) -> Seconds:  # fmt: skip
         """Clients send one message each to whoever is above them; when it arrives, minus infinity where none does."""
-        arrivals: Seconds = self.clocks.clients[crowd.where] + self._carry(crowd, contents, rows, "up", call, link)
+        at_work = self._find(batch, silos)
+        arrivals: Seconds = self.clocks.clients[at_work.where] + self._carry(at_work, contents, rows, "up", call, link)
         if rows is not None:
             arrivals[rows == 0] = -np.inf
         return arrivals
 
     def hubs_to_clients(
-        self, crowd: Crowd, contents: Sequence[Contents], call: Call, rows: Ids | None = None,
+        self, batch: Batch, silos: tuple[int, ...], contents: Sequence[Contents], call: Call, rows: Ids | None = None,
         link: ClientLink = "client-hub",
     ) -> None:  # fmt: skip
         """Hubs (or the server, in their place) send their clients one message each, as above."""
-        if crowd.silos:
-            when = self.clocks.hubs[crowd.hubs].repeat(crowd.lengths)
-            self.nodes_to_clients(crowd, contents, call, when, rows, link)
+        if silos:
+            at_work = self._find(batch, silos)
+            when = self.clocks.hubs[at_work.hubs].repeat(at_work.lengths)
+            self.nodes_to_clients(batch, silos, contents, call, when, rows, link)
 
     def nodes_to_clients(
-        self, crowd: Crowd, contents: Sequence[Contents], call: Call, when: Seconds, rows: Ids | None = None,
-        link: ClientLink = "client-hub",
+        self, batch: Batch, silos: tuple[int, ...], contents: Sequence[Contents], call: Call, when: Seconds,
+        rows: Ids | None = None, link: ClientLink = "client-hub",
     ) -> None:  # fmt: skip
         """Whoever is above a client sends it one message, at its time `when`."""
-        before = self.clocks.clients[crowd.where]
-        now = np.maximum(before, when + self._carry(crowd, contents, rows, "down", call, link))
+        at_work = self._find(batch, silos)
+        before = self.clocks.clients[at_work.where]
+        now = np.maximum(before, when + self._carry(at_work, contents, rows, "down", call, link))
         if rows is not None:
             now = np.where((rows > 0) | np.isinf(before), now, before)
-        self.clocks.clients[crowd.where] = now
+        self.clocks.clients[at_work.where] = now
 
     def hubs_to_hubs(
         self, senders: Sequence[int], receivers: Sequence[int], specs: Sequence[Specs], direction: Direction, call: Call
@@ -110,43 +127,43 @@ class Traffic:
 
         `specs[i]` is what the i-th sender sends or, `down`, what the i-th receiver gets.
         """
-        if self.free or not senders or not receivers:
+        if self.one_machine or not senders or not receivers:
             return
         arrivals = self.clocks.hubs[senders][:, np.newaxis] + _never_to_itself(tuple(senders), tuple(receivers))
-        if not self.together:
+        if not self.hubs_together:
             down = direction == "down"
             ends = receivers if down else senders  # over whose link it goes
             times = [len(senders if down else receivers) - (j in (senders if down else receivers)) for j in ends]
             each = [self._size(one, call) for one in specs]
             size = sum(map(mul, each, times))
             self.meter.count(f"hub-hub {direction}", call.exchange, messages=sum(times), size=size)
-            sizes = np.array(each)
-            seconds = self.network.transfer("hub-hub", direction, sizes, _ANYBODY, None)
-            for i, j in enumerate(ends) if self._special else ():
-                if self.silos[j] in self._special:
-                    seconds[i] = self.network.transfer("hub-hub", direction, sizes[i : i + 1], self.silos[j], None)[0]
+            seconds = self._hubs_seconds("hub-hub", ends, np.array(each), direction)
             arrivals += seconds if down else seconds[:, np.newaxis]
-            self._log_hubs(senders, receivers, specs, down, call)
+            if self.log:
+                between_hubs(self.log, self.silos, senders, receivers, specs, down, call)
         self.clocks.hubs[receivers] = np.maximum(self.clocks.hubs[receivers], np.maximum.reduce(arrivals))
 
-    def hub_to_server(self, silo: int, specs: Specs, call: Call, pairs: Ids | None = None) -> None:
-        """A hub sends the server a message, or one for each of these pairs of its own and a device's block."""
-        self.clocks.hubs[silo] += self._server_leg(silo, specs, pairs, "up", call)
-
-    def server_to_hub(self, silo: int, specs: Specs, call: Call, pairs: Ids | None = None) -> None:
-        """The server sends a hub a message, or one for each pair."""
-        self.clocks.hubs[silo] += self._server_leg(silo, specs, pairs, "down", call)
-
-    def _server_leg(self, silo: int, specs: Specs, pairs: Ids | None, direction: Direction, call: Call) -> float:
+    def hubs_and_server(
+        self, silos: Sequence[int], specs: Sequence[Specs], direction: Direction, call: Call, pairs: Ids | None = None
+    ) -> None:
+        """Hubs and the server send each other a message, or one for each of a hub's pairs of its own and a device's."""
         messages = 1 if pairs is None else len(pairs)
-        size = self._size(specs, call) * messages
-        self.meter.count(f"group-server {direction}", call.exchange, messages=messages, size=size)
+        sizes = np.array([self._size(one, call) * messages for one in specs])
+        self.meter.count(
+            f"group-server {direction}", call.exchange, messages=messages * len(silos), size=int(sizes.sum())
+        )
         if self.log:
-            name = self.silos[silo]
-            for hub in [name] if pairs is None else [f"{name}/{one}" for one in pairs]:
-                sender, receiver = (hub, "server") if direction == "up" else ("server", hub)
-                self.log((sender, receiver, call.round, call.exchange, call.use, specs))
-        return float(self.network.transfer("group-server", direction, np.array([size]), self.silos[silo], None)[0])
+            for j, one in zip(silos, specs, strict=True):
+                hub_and_server(self.log, self.silos[j], one, direction, call, pairs)
+        self.clocks.hubs[list(silos)] += self._hubs_seconds("group-server", silos, sizes, direction)
+
+    def _hubs_seconds(self, link: str, silos: Sequence[int], sizes: Ids, direction: Direction) -> Seconds:
+        """How long one message of a hub takes each."""
+        seconds = self.network.transfer(link, direction, sizes, _ANYBODY, None)
+        for i, j in enumerate(silos) if self._special else ():
+            if self.silos[j] in self._special:
+                seconds[i] = self.network.transfer(link, direction, sizes[i : i + 1], self.silos[j], None)[0]
+        return seconds
 
     def branch_leg(self, silo: int, branches: Ids, level: int, direction: Direction, specs: Specs, call: Call) -> float:
         """One message between each of these branches and the node above it; returns the seconds it takes."""
@@ -159,23 +176,26 @@ class Traffic:
                 self.log((sender, receiver, call.round, call.exchange, call.use, specs))
         return float(self.network.transfer("branch-hub", direction, np.array([size]), name, None)[0])
 
-    def work(self, crowd: Crowd, steps: int | Ids) -> None:
-        """So many local steps at each of the clients."""
-        if isinstance(steps, int) and not (self.free or self.single or self._special):
-            self.clocks.clients[crowd.where] += steps * self._usual_step
+    def work(self, batch: Batch, silos: tuple[int, ...], first: int, steps: int) -> None:
+        """So many local steps at each of the clients, from number `first` on; one without samples for a step rests."""
+        at_work, parts = self._find(batch, silos), len(batch.parts)
+        if parts == 1 and not (self.one_machine or self.one_party or self._special):
+            self.clocks.clients[at_work.where] += steps * self._usual_step
             return
-        each: Ids = np.full(len(crowd.rows), steps) if isinstance(steps, int) else steps
-        for j, where in zip(crowd.silos, crowd.places(), strict=True) if self.free or self.single else ():
-            if self.free or j in self.single:
+        each: Ids = np.full(len(at_work.rows), steps)
+        if parts > 1:
+            each = np.sum([batch.counts(silos, (first + q) % parts) > 0 for q in range(steps)], axis=0)
+        for j, where in zip(silos, at_work.places(), strict=True) if self.one_machine or self.one_party else ():
+            if self.one_machine or j in self.one_party:
                 # A hospital of pairs trains one model for each of its devices, one after the other.
-                steps_here = each[where].sum() if self.together else each[where].max(initial=0)
+                steps_here = each[where].sum() if self.hubs_together else each[where].max(initial=0)
                 self.clocks.hubs[j] += float(steps_here) * self.network.local_step(self.silos[j], None)[0]
-        if self.free or len(self.single) == len(self.silos):
+        if self.one_machine or len(self.one_party) == len(self.silos):
             return
         taken = each * self._usual_step
-        for name, clients, where in self._with_settings(crowd):
+        for name, clients, where in self._with_settings(at_work):
             taken[where] = each[where] * self.network.local_step(name, clients)
-        self.clocks.clients[crowd.where] += taken
+        self.clocks.clients[at_work.where] += taken
 
     @cached_property
     def _special(self) -> frozenset[str]:
@@ -186,37 +206,39 @@ class Traffic:
     def _usual_step(self) -> Seconds:
         return self.network.local_step(_ANYBODY, None)
 
-    def _with_settings(self, crowd: Crowd) -> Iterator[tuple[str, Ids, slice]]:
-        """Silos of the crowd with settings of their own, their clients and where these stand."""
-        for j, clients, where in zip(crowd.silos, crowd.clients, crowd.places(), strict=True) if self._special else ():
+    def _with_settings(self, at_work: AtWork) -> Iterator[tuple[str, Ids, slice]]:
+        """Silos at work with settings of their own, their clients and where these stand."""
+        for j, clients, where in (
+            zip(at_work.silos, at_work.clients, at_work.places(), strict=True) if self._special else ()
+        ):
             if self.silos[j] in self._special:
                 yield self.silos[j], clients, where
 
     def _carry(
-        self, crowd: Crowd, contents: Sequence[Contents], rows: Ids | None, direction: Direction, call: Call,
+        self, at_work: AtWork, contents: Sequence[Contents], rows: Ids | None, direction: Direction, call: Call,
         link: ClientLink,
     ) -> Seconds:  # fmt: skip
         """Count the messages; how long each takes."""
-        about = crowd.rows if rows is None else rows
+        about = at_work.rows if rows is None else rows
         if rows is None and isinstance(contents[0], Always):  # then all are
-            each = [self._size(one(1), call) for one in contents]
-            sizes = np.array(each).repeat(crowd.lengths)
-            sent, total = len(about), sum(map(mul, each, crowd.lengths))
+            each = [self._size(one.specs, call) for one in contents if isinstance(one, Always)]
+            sizes = np.array(each).repeat(at_work.lengths)
+            sent, total = len(about), sum(map(mul, each, at_work.lengths))
         else:
             if contents.count(contents[0]) == len(contents):
-                sizes, total = self._sizes(about, contents[0], crowd.samples, call)
+                sizes, total = self._sizes(about, contents[0], at_work.samples, call)
             else:
-                pairs = zip(crowd.places(), contents, strict=True)
-                found = [self._sizes(about[where], one, crowd.samples, call) for where, one in pairs]
+                pairs = zip(at_work.places(), contents, strict=True)
+                found = [self._sizes(about[where], one, at_work.samples, call) for where, one in pairs]
                 sizes, total = np.concatenate([one for one, _ in found]), sum(one for _, one in found)
             sent = len(about) if rows is None else int(np.count_nonzero(rows))
         if sent:
             self.meter.count(f"{link} {direction}", call.exchange, messages=sent, size=total)
         if self.log:
-            self._log_clients(self.log, crowd, contents, about, direction, call, link)
+            between_clients_and(self.log, self.silos, at_work, contents, about, direction, call, link)
         seconds = self.network.transfer(link, direction, sizes, _ANYBODY, None)
         if self._special:
-            for name, clients, where in self._with_settings(crowd):
+            for name, clients, where in self._with_settings(at_work):
                 seconds[where] = self.network.transfer(link, direction, sizes[where], name, clients)
         return seconds
 
@@ -246,26 +268,6 @@ class Traffic:
         if size is None:
             size = self._known[key] = wire.size(call.round, call.exchange, specs, step=call.use)
         return size
-
-    def _log_clients(
-        self, log: Callable[[Message], None], crowd: Crowd, contents: Sequence[Contents], rows: Ids,
-        direction: Direction, call: Call, link: ClientLink,
-    ) -> None:  # fmt: skip
-        for j, clients, where, one in zip(crowd.silos, crowd.clients, crowd.places(), contents, strict=True):
-            for client, n in zip(clients, rows[where], strict=True):
-                if n:
-                    ends = (f"{self.silos[j]}/{client}", self.silos[j] if link == "client-hub" else "server")
-                    sender, receiver = ends if direction == "up" else ends[::-1]
-                    log((sender, receiver, call.round, call.exchange, call.use, one(int(n))))
-
-    def _log_hubs(
-        self, senders: Sequence[int], receivers: Sequence[int], specs: Sequence[Specs], down: bool, call: Call
-    ) -> None:
-        for i, sender in enumerate(senders) if self.log else ():
-            for k, receiver in enumerate(receivers):
-                if self.log and sender != receiver:
-                    ends = (self.silos[sender], self.silos[receiver])
-                    self.log((*ends, call.round, call.exchange, call.use, specs[k if down else i]))
 
 
 @cache

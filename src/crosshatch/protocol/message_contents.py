@@ -1,0 +1,165 @@
+"""What the messages of each exchange hold: the types and shapes of their tensors, before anybody sends or counts them.
+
+Every party can tell this without a message: sizes follow from the task, the codecs and the rows that are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from crosshatch.codecs import AnyCodec
+from crosshatch.protocol.batches import Ids
+
+Specs = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
+"""Types and shapes of the tensors in a message."""
+Message = tuple[str, str, int, str, int, Specs]
+"""Sender, receiver, round, exchange, use, tensors: everything that decides a message's bytes but its numbers."""
+Contents = Callable[[int], Specs]
+"""The tensors in a message about so many rows."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One use of an exchange: its name, the round, and how many times it was used before in that round."""
+
+    exchange: str
+    round: int
+    use: int = 0
+
+
+@dataclass(frozen=True)
+class About:
+    """What an exchange with the label's holder is about: parts of the batch (None: all of them).
+
+    The exchange of one local step is about that step's part; the first one of a round carries the embeddings of all.
+    `each`: around stale embeddings or with a head every silo has a derivative of its own; with a sum one serves all.
+    """
+
+    asked: int | None
+    answered: int | None
+    each: bool
+
+    @classmethod
+    def of(cls, parts: int, step: int, *, inner: bool, head: bool) -> About:
+        """For an exchange at the round's start, or (`inner`) one that belongs to a local step, about `parts` parts."""
+        part = step % parts if inner else None
+        later = inner and step > 0
+        return cls(part if later else None, part, later or head)
+
+
+@dataclass(frozen=True)
+class Always:
+    """The same message, whatever the rows."""
+
+    specs: Specs
+
+    def __call__(self, rows: int) -> Specs:  # noqa: ARG002
+        return self.specs
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    """`width` plain numbers per row, and what comes along."""
+
+    dtype: torch.dtype
+    width: int
+    along: Specs = ()
+
+    def __call__(self, rows: int) -> Specs:
+        return ((self.dtype, (rows, self.width)), *self.along)
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """Numbers per row, as the exchange's codec writes them; one tensor for each of the `widths`."""
+
+    messages: MessageContents = field(compare=False)
+    exchange: str
+    widths: tuple[int, ...]
+
+    def __call__(self, rows: int) -> Specs:
+        return tuple(self.messages.encoded(self.exchange, (rows, width)) for width in self.widths)
+
+
+@dataclass(frozen=True)
+class MessageContents:
+    """The messages of a federation whose silos' embeddings have these widths."""
+
+    dtype: torch.dtype
+    widths: tuple[int, ...]
+    arriving: tuple[int, ...]  # at each silo's clients of the others' embeddings, numbers per sample
+    head: tuple[int, int] | None  # how many numbers of it travel, and the silo that trains it; None: there is none
+    codecs: Mapping[str, AnyCodec]
+
+    def encoded(self, exchange: str, shape: tuple[int, int]) -> tuple[torch.dtype, tuple[int, ...]]:
+        """A tensor as its exchange sends it: plain, or the bytes its codec writes."""
+        codec = self.codecs.get(exchange)
+        return (self.dtype, shape) if codec is None else (torch.uint8, (codec.size(shape, self.dtype),))
+
+    def block(self, exchange: str, size: int) -> Specs:
+        """A message with a block of `size` numbers."""
+        return (self.encoded(exchange, (1, size)) if exchange in self.codecs else (self.dtype, (size,)),)
+
+    def plain_block(self, size: int) -> Specs:
+        """The same without a codec: where branches add up, and for who missed what a codec builds on."""
+        return ((self.dtype, (size,)),)
+
+    @cached_property
+    def asked(self) -> list[EncodedRows]:
+        """By silo what its clients send of their embeddings."""
+        return [EncodedRows(self, "share", (width,)) for width in self.widths]
+
+    @cached_property
+    def answers(self) -> list[PlainRows]:
+        """By silo what its clients get of the others' embeddings, and of the head where another silo trains it."""
+        return [PlainRows(self.dtype, width, self._head_to(j)) for j, width in enumerate(self.arriving)]
+
+    @cached_property
+    def whole_answers(self) -> list[PlainRows]:
+        """The same for clients that missed what the head's codec builds on: the head as plain numbers."""
+        head = () if self.head is None else self.plain_block(self.head[0])
+        return [PlainRows(usual.dtype, usual.width, head if usual.along else ()) for usual in self.answers]
+
+    def embeddings_for(self, holder: int, senders: Sequence[int], *, each: bool) -> PlainRows:
+        """What the label holder's clients get of the others' embeddings: their sum, or those of each."""
+        return PlainRows(self.dtype, sum(self.widths[j] for j in senders) if each else self.widths[holder])
+
+    def derivatives_of(self, asking: Sequence[int], *, each: bool) -> EncodedRows:
+        """What the label holder's clients send: a derivative that serves all silos, or one for each."""
+        return EncodedRows(self, "derivatives", tuple(self.widths[j] for j in (asking if each else asking[:1])))
+
+    def derivatives_for(self, silo: int) -> PlainRows:
+        """What a silo's clients get back."""
+        return PlainRows(self.dtype, self.widths[silo])
+
+    def passed_on(
+        self, exchange: str, silos: Sequence[int], rows: int, held: Callable[[int], Ids], *, head: bool = False
+    ) -> list[Specs]:
+        """What hubs pass on of their clients' messages, for each of the silos whose embeddings it is about.
+
+        It is all the rows, or the bytes of every encoded message; `held` tells how many of the rows each client at work
+        has. With `head` the silo that trains the head sends it along.
+        """
+        return [
+            (*self._gathered(exchange, self.widths[j], rows, held, j), *(self._head_from(j) if head else ()))
+            for j in silos
+        ]
+
+    def _gathered(self, exchange: str, width: int, rows: int, held: Callable[[int], Ids], silo: int) -> Specs:
+        if exchange not in self.codecs:
+            return ((self.dtype, (rows, width)),)
+        counts, codec = held(silo), self.codecs[exchange]
+        distinct, times = np.unique(counts[counts > 0], return_counts=True)
+        total = sum(int(t) * codec.size((int(n), width), self.dtype) for n, t in zip(distinct, times, strict=True))
+        return ((torch.uint8, (total,)),)
+
+    def _head_from(self, silo: int) -> Specs:
+        return self.block("head", self.head[0]) if self.head is not None and self.head[1] == silo else ()
+
+    def _head_to(self, silo: int) -> Specs:
+        return self.block("head", self.head[0]) if self.head is not None and self.head[1] != silo else ()
