@@ -256,7 +256,7 @@ class Links:
         sizes: Ids = table[rows]
         total = int(np.add.reduce(sizes))
         if total < 0:
-            for n in np.unique(rows):
+            for n in np.unique(rows[sizes == _UNKNOWN]):
                 table[n] = self._size(contents(int(n)), call) if n else 0
             sizes = table[rows]
             total = int(np.add.reduce(sizes))

@@ -75,9 +75,8 @@ class Batch:
         return self._ids[part]
 
     def forget(self) -> None:
-        """Let go of what was gathered, unless it serves the whole run."""
-        if not self.whole:
-            self._features.clear()
+        """Let go of what was gathered."""
+        self._features.clear()
 
     def gather(self, silos: Sequence[int], part: int, trains: Sequence[Tensor]) -> Tensor:
         """The samples (G, n, ...) of G silos whose samples have one shape, each in its own order."""
@@ -201,6 +200,7 @@ class Draws:
     _whole: Batch | None = None
     _ahead: dict[tuple[int, Asked], Batch] = field(default_factory=dict)
     _asked: Asked | None = None
+    _current: Batch | None = None
 
     @property
     def _samples(self) -> int:
@@ -213,6 +213,16 @@ class Draws:
 
     def draw(self, size: int | None, *, round: int, parts: int, first: int) -> Batch:
         """`size` samples per part; None: all of them, shared out once for the whole run."""
+        return self._begin(self._drawn(size, round=round, parts=parts, first=first))
+
+    def _begin(self, batch: Batch) -> Batch:
+        """Let go of what was gathered for the batch before, unless it serves the whole run."""
+        if self._current is not None and not self._current.whole:
+            self._current.forget()
+        self._current = batch
+        return batch
+
+    def _drawn(self, size: int | None, *, round: int, parts: int, first: int) -> Batch:
         if size is None:
             if self._whole is None:
                 everybody: Ids = np.arange(self._samples, dtype=np.int64)
@@ -234,10 +244,10 @@ class Draws:
         """The samples held by a fraction of the clients of the silo with the most."""
         most = max(range(len(self.clients)), key=self.clients.__getitem__)
         if self.clients[most] == 1 or fraction >= 1:
-            return self.draw(None, round=round, parts=1, first=0)
+            return self._begin(self._drawn(None, round=round, parts=1, first=0))
         chosen = np.zeros(self.clients[most], dtype=bool)
         chosen[self.source.clients(round, fraction, self.clients[most])] = True
-        return self._share_out((np.flatnonzero(chosen[self.owners[most]]),), round, whole=False)
+        return self._begin(self._share_out((np.flatnonzero(chosen[self.owners[most]]),), round, whole=False))
 
     def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
         return share_out(

@@ -7,17 +7,24 @@ silos' and groups' steps are computed in one go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from crosshatch.local.problem import Problem
 
-Solver = Callable[[list[Problem], list[Tensor], bool], list[Tensor]]
-"""Computes problems: each one's weighted sum over its clients (p,), or with True all their blocks (clients, p)."""
 _ROUNDING = 1e-9  # what may be left of 1 where all clients are at work
+
+
+class Solver(Protocol):
+    """Who computes local steps: `local.solve.solve` with its strategy and threads."""
+
+    def __call__(self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool) -> list[Tensor]:
+        """Each problem's weighted sum over its clients at work (p,), or with `keep` their blocks (clients, p)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,7 @@ class LocalSteps:
         due = {j: problem for j, problem in self.problems.items() if j not in self.done}
         if due:
             ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in due.values()]
-            self.done.update(zip(due, self.solver(list(due.values()), ones, True), strict=True))
+            self.done.update(zip(due, self.solver(list(due.values()), ones, keep=True), strict=True))
         return {j: self.done[j] for j in self.problems}
 
     def and_then(self, problems: Mapping[int, Problem]) -> LocalSteps:
@@ -92,7 +99,7 @@ def averaged(blocks: Sequence[Blocks]) -> tuple[Blocks, ...]:
                 problems.append(problem)
                 weights.append(steps.average.at_work[j])
     if due:
-        sums |= dict(zip(due, asked[due[0][0]].solver(problems, weights, False), strict=True))
+        sums |= dict(zip(due, asked[due[0][0]].solver(problems, weights, keep=False), strict=True))
     return tuple(_with_sums(one, g, sums) for g, one in enumerate(blocks))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from crosshatch.protocol.names import block_channel, head_channel
 from crosshatch.simulator.accounting.accounts import Accounts, Behind
 from crosshatch.simulator.accounting.branch_accounts import BranchAccounts
 from crosshatch.simulator.vertical.batch import Batch, Draws
-from crosshatch.simulator.vertical.blocks import Average, Blocks, LocalSteps, averaged
+from crosshatch.simulator.vertical.blocks import Average, Blocks, LocalSteps, Solver, averaged
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.embedding import Embedder, Embeddings
@@ -47,7 +47,6 @@ class SimulatedFederation:
     one_client: bool = False  # every silo's samples form one client
     branches: Branches | None = None  # between hubs and clients, where there are any
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
-    _current: Batch | None = None
     _uses: Counter[str] = field(default_factory=Counter)  # of each exchange in this round
 
     @cached_property
@@ -115,10 +114,7 @@ class SimulatedFederation:
         return self._begin(self._draws.select(fraction, round=round))
 
     def _begin(self, batch: Batch) -> Batch:
-        """Work on a batch begins; what was gathered for the last one goes."""
-        if self._current is not None:
-            self._current.forget()
-        self._current = batch
+        """Work on a batch begins."""
         self.accounts.links.begin(batch)
         return batch
 
@@ -248,26 +244,25 @@ class SimulatedFederation:
         starts = self._starts(blocks, batch)
         every = range(len(batch.parts))
         used = every if steps > 1 else [first % len(every)]
+        start = {j: earlier.get(j, starts[j]) for j in silos}
+        known = frozen.known_to(start, once=steps == 1 and used[0] == 0)
         problems = {}
         for j in silos:
-            start = earlier.get(j, starts[j])
-            kept = frozen.passes[j] if used[0] == 0 else None
-            from_passes = steps == 1 and kept is not None and kept.start is start
-            knowns = (frozen.at_start if from_passes and frozen.at_start else frozen.known)(j)
             parts = tuple(
-                Part(batch.features(j, s, self.data.silos[j].train), knowns[s], held.counts, held.owners)
+                Part(batch.features(j, s, self.data.silos[j].train), known[j][s], held.counts, held.owners)
                 for s, held in ((s, batch.held[j][s]) for s in used)
             )
             problems[j] = Problem(
-                task=self.task, silo=j, parts=parts, start=start,
+                task=self.task, silo=j, parts=parts, start=start[j],
                 head=None if frozen.head is None or self.task.holds_head(j) else frozen.head, columns=self._columns[j],
-                steps=steps, step_size=step_size, first=first, pull=pull, passes=kept,
+                steps=steps, step_size=step_size, first=first, pull=pull,
+                passes=frozen.passes[j] if used[0] == 0 else None,
                 seed=(self.coding.seed, batch.round), numbers=batch.clients[j],
             )  # fmt: skip
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is
                 kind = choose(problems[j]) if self.strategy == "auto" else self.strategy
                 self.chosen.setdefault(self.task.names[j], set()).add(kind)
-        asked = LocalSteps(problems, self._solve) if blocks.steps is None else blocks.steps.and_then(problems)
+        asked = LocalSteps(problems, self._solver) if blocks.steps is None else blocks.steps.and_then(problems)
         if not self.nobody_to_average_with:
             return replace(blocks, steps=asked)
         ones = dict.fromkeys(asked.problems, torch.ones(1, dtype=torch.float64))
@@ -291,5 +286,6 @@ class SimulatedFederation:
         links = self.accounts.links
         return len(links.one_party) == len(self.silos) and not links.hubs_together
 
-    def _solve(self, problems: list[Problem], weights: list[Tensor], keep: bool) -> list[Tensor]:
-        return solve(problems, weights, keep=keep, strategy=self.strategy, threads=self.threads)
+    @cached_property
+    def _solver(self) -> Solver:
+        return partial(solve, strategy=self.strategy, threads=self.threads)

@@ -66,7 +66,7 @@ def average_jointly(blocks: Sequence[Blocks], weights: Sequence[float]) -> Block
     problems = [_merge([one.problems[j] for one in steps]) for j in silos]
     clients = [torch.cat([one.at_work[j] * w for one, w in zip(averages, weights, strict=True)]) for j in silos]
     base = list(blocks[0].base)
-    for j, mine, total in zip(silos, clients, steps[0].solver(problems, clients, False), strict=True):
+    for j, mine, total in zip(silos, clients, steps[0].solver(problems, clients, keep=False), strict=True):
         base[j] = add_idle(total, base[j], 1.0 - float(mine.sum()))
     return Blocks(tuple(base))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -18,19 +18,31 @@ from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.task.task import Task
 
+KnownBySilo = Mapping[int, Sequence[Known]]
+"""Part by part."""
+
 
 @dataclass(frozen=True)
 class Frozen:
-    """What each silo's clients know of the others, part by part, worked out for silos when it is asked for.
+    """What each silo's clients know of the others, part by part; worked out by silo when it is asked for.
 
     `known` serves any number of steps from anywhere. `at_start`, where it is given, is less work: the derivative at the
     embeddings of the exchange, for a single step from the blocks these came from.
     """
 
-    known: Callable[[int], tuple[Known, ...]]
+    known: Callable[[Sequence[int]], KnownBySilo]
     head: Tensor | None
     passes: tuple[Passes | None, ...]
-    at_start: Callable[[int], tuple[Known, ...]] | None = None
+    at_start: Callable[[Sequence[int]], KnownBySilo] | None = None
+
+    def known_to(self, starts: Mapping[int, Tensor], *, once: bool) -> KnownBySilo:
+        """What silos need to know that start from these weights, for one step on the first part (`once`) or any."""
+        near = []
+        if once and self.at_start is not None:
+            near = [j for j, start in starts.items() if (one := self.passes[j]) is not None and one.start is start]
+        if len(near) == len(starts) and self.at_start is not None:
+            return self.at_start(near)
+        return self.known(list(starts))
 
 
 @dataclass(frozen=True)
@@ -66,12 +78,13 @@ class Sharing:
             scores = self.task.combine([values[part] for values in arrived], None)
             return self.task.loss.derivative(scores, labels(part))
 
-        def known(silo: int) -> tuple[Known, ...]:
-            pairs = (batch.by_client(silo, s, labels(s), rest(s)[silo]) for s in parts)
-            return tuple(Known(y=own_labels, rest=others) for own_labels, others in pairs)
+        def known(asking: Sequence[int]) -> KnownBySilo:
+            own = {j: [batch.by_client(j, s, labels(s), rest(s)[j]) for s in parts] for j in asking}
+            return {j: [Known(y=y, rest=others) for y, others in by_part] for j, by_part in own.items()}
 
-        def at_start(silo: int) -> tuple[Known, ...]:
-            return tuple(Known(derivative=batch.by_client(silo, s, derivative(s))[0]) for s in parts)
+        def at_start(asking: Sequence[int]) -> KnownBySilo:
+            own = {j: [batch.by_client(j, s, derivative(s)) for s in parts] for j in asking}
+            return {j: [Known(derivative=found) for (found,) in by_part] for j, by_part in own.items()}
 
         head = self._send_head(embeddings.head, batch.round, to)
         return Frozen(known, head, embeddings.passes, at_start if self._plain else None)
@@ -117,7 +130,7 @@ class Sharing:
         each = about.each or len(receivers) == 1
         for name, silos in derivative_channels(asking, each=each).items():
             self._send_back(silos, name, known, batch, holder, answered, use)
-        return Frozen(lambda silo: tuple(known[silo]), around.head, embeddings.passes)
+        return Frozen(lambda asking: {j: known[j] for j in asking}, around.head, embeddings.passes)
 
     def _send_back(
         self,
