@@ -23,7 +23,7 @@ WIDTHS = {"sum": (2, 2), "held": (3, 2), "received": (3, 2)}
 
 
 class Gated(nn.Module):
-    """A module that is no chain."""
+    """A module that is not a chain."""
 
     def __init__(self, outputs: int) -> None:
         super().__init__()

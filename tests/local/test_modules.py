@@ -103,7 +103,7 @@ def test_others_are_computed_right(make: Callable[[], nn.Module], steps: int, l2
     _, passes = forward(problem.task, 0, problem.start, problem.parts[0].x, keep=True, threads=1, seed=(0,))
     if steps == 1:
         shares = torch.tensor([0.2, 0.3, 0.4], dtype=torch.float64)
-        shared = replace(problem, passes=passes)
+        shared = replace(problem, kept_pass=passes)
         (total,) = solve([shared], [shares], keep=False, strategy="auto", threads=1)
         torch.testing.assert_close(total, shares @ wanted, rtol=1e-10, atol=1e-10)
 
@@ -151,7 +151,7 @@ def test_gram_needs_one_batch() -> None:
 
 @pytest.mark.parametrize("strategy", ["stacked", "gram"])
 def test_a_strategy_that_does_not_fit_is_refused(strategy: Strategy) -> None:
-    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo0' is no chain"):
+    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo0' is not a chain"):
         solve([problem_of(Gated(1))], [torch.ones(3)], keep=False, strategy=strategy, threads=1)
 
 
@@ -159,7 +159,7 @@ def test_gram_is_refused_where_it_is_wrong() -> None:
     with pytest.raises(ConfigError, match="silo 'silo0' has an LSTM"):
         solve([problem_of(LSTM((2, 2), 1))], [torch.ones(3)], keep=False, strategy="gram", threads=1)
     for problem in (draw_problem(0, parts=2), problem_of(nn.Linear(4, 1), l1=0.1)):
-        with pytest.raises(ConfigError, match="one batch a round and no l1"):
+        with pytest.raises(ConfigError, match="one batch per round and no l1"):
             solve([problem], [torch.ones(problem.clients)], keep=False, strategy="gram", threads=1)
 
 
@@ -215,14 +215,14 @@ def test_evaluation_leaves_every_mode_as_it_was() -> None:
 
 
 def test_passes_too_large_to_keep_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosshatch.local.forward._KEPT", 1)
-    monkeypatch.setattr("crosshatch.local.problem._PIECE", 2)
+    monkeypatch.setattr("crosshatch.local.forward._KEPT_BYTES", 1)
+    monkeypatch.setattr("crosshatch.local.passes._PIECE_ROWS", 2)
     problem = problem_of(Gated(1).double(), steps=1)
     _, passes = forward(problem.task, 0, problem.start, problem.parts[0].x, keep=True, threads=2, seed=(0,))
     assert passes is not None
     assert [piece is None for _, piece in passes.pieces] == [False, True, True, True]
     shares = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
-    (found,) = solve([replace(problem, passes=passes)], [shares], keep=False, strategy="auto", threads=2)
+    (found,) = solve([replace(problem, kept_pass=passes)], [shares], keep=False, strategy="auto", threads=2)
     torch.testing.assert_close(found, shares @ naive_blocks(problem), rtol=1e-10, atol=1e-10)
 
 

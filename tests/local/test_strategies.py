@@ -97,7 +97,7 @@ def test_one_pass_for_all(problem: Problem, ordered: bool, threads: int) -> None
         problem.task, problem.silo, problem.start, problem.parts[0].x, keep=True, threads=threads, seed=(0,)
     )
     weights = torch.rand(problem.clients, dtype=torch.float64)
-    kept = replace(problem, passes=passes)
+    kept = replace(problem, kept_pass=passes)
     (found,) = solve([kept], [weights], keep=False, strategy="auto", threads=threads)
     wanted = naive_blocks(replace(problem, parts=tuple(part.ordered() for part in problem.parts)))
     assert_close(found, weights @ wanted)
@@ -133,7 +133,7 @@ def test_the_exchanges_forward_pass_is_the_first_steps(kind: str, fusion: str, s
         problem = draw_problem(seed, kind=kind, fusion=fusion, clients=20, regulariser=Regulariser(0.1), pull=0.2)
         x = problem.parts[0].x
         _, passes = forward(problem.task, problem.silo, problem.start, x, keep=True, threads=1, seed=(0,))
-        several.append(replace(problem, passes=passes))
+        several.append(replace(problem, kept_pass=passes))
     assert_naive(several, strategy)
     assert_naive([shuffled(problem, 1) for problem in several], strategy, naive=several)
 
@@ -143,7 +143,7 @@ def test_a_stale_forward_pass_is_not_used() -> None:
         problem = draw_problem(8, kind="linear", steps=steps)
         stale = problem.start + 1
         _, passes = forward(problem.task, 0, stale, problem.parts[0].x, keep=True, threads=1, seed=(0,))
-        assert_naive([replace(problem, passes=passes)], "auto")
+        assert_naive([replace(problem, kept_pass=passes)], "auto")
 
 
 @pytest.mark.parametrize("strategy", ["loop", "stacked", "gram"])

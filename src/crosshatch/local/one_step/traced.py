@@ -22,8 +22,8 @@ def descend_by_graph(
     """
     work = []
     for i, problem in enumerate(problems):
-        assert problem.passes is not None
-        pieces = problem.passes.pieces
+        assert problem.kept_pass is not None
+        pieces = problem.kept_pass.pieces
         work += [(i, partial(_gradients, problem, rows, kept, per_row[i])) for rows, kept in pieces]
         pieces[:] = [(rows, None) for rows, _ in pieces]  # a graph can be gone back through once
     totals = [torch.empty_like(start) for start in starts]
@@ -48,14 +48,14 @@ def head_of(problem: Problem, held: Tensor | None) -> Callable[[Tensor], Tensor]
 
 def _gradients(problem: Problem, rows: slice, kept: Tensor | None, per_row: Tensor) -> list[Tensor | None]:
     """Of a piece of the pass: one for each parameter of the block, and that of the head if it is held here."""
-    part, passes, block = problem.part(0), problem.passes, problem.task.blocks[problem.silo]
-    assert passes is not None
-    leaves = list(passes.leaves.values())
+    part, pass_before, block = problem.parts[0], problem.kept_pass, problem.task.blocks[problem.silo]
+    assert pass_before is not None
+    leaves = list(pass_before.leaves.values())
     held = problem.task.split(problem.silo, problem.start.detach())[1]
     if held is not None:
         leaves.append(held.requires_grad_())
     with torch.enable_grad():
-        embedding = call_with(block, passes.leaves, part.x[rows]) if kept is None else kept
+        embedding = call_with(block, pass_before.leaves, part.x[rows]) if kept is None else kept
         loss = problem.loss(embedding, part.known.rows(rows), head_of(problem, held), per_row[rows])
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
     found = iter(torch.autograd.grad(loss, wanted, allow_unused=True))

@@ -12,12 +12,12 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.local.chain import as_chain, draws_random_numbers
 from crosshatch.local.forward import forward, forward_alike, forward_rows
 from crosshatch.local.layers import Chain
-from crosshatch.local.problem import Passes
+from crosshatch.local.passes import KeptPass
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.values import Blocks, Embeddings
 from crosshatch.task.task import Task
 
-Outputs = tuple[tuple[Tensor, ...], Passes | None]
+Outputs = tuple[tuple[Tensor, ...], KeptPass | None]
 """Of one silo, part by part in the batch's order, and the first part's pass where it is kept."""
 
 
@@ -36,7 +36,7 @@ class Embedder:
         """Outputs of the blocks (of silo `only`, the rest from `known`), at the clients' weights where they moved."""
         count = len(self.data.silos)
         values: list[tuple[Tensor, ...]] = [()] * count if known is None else list(known.values)
-        passes: list[Passes | None] = [None] * count if known is None else list(known.passes)
+        passes: list[KeptPass | None] = [None] * count if known is None else list(known.passes)
         if only is not None:
             values[only], passes[only] = self._silo(blocks, batch, only)
         for chain, alike in self._alike if only is None else ():

@@ -252,7 +252,7 @@ class SimulatedFederation:
             problems[j] = Problem(
                 task=self.task, silo=j, parts=parts, start=start,
                 head=None if self.task.holds_head(j) else frozen.head, columns=self.task.fusion.columns(self.widths, j),
-                steps=steps, step_size=step_size, first=first, pull=pull, passes=kept,
+                steps=steps, step_size=step_size, first=first, pull=pull, kept_pass=kept,
                 seed=(self.coding.seed, batch.round), numbers=batch.clients[j],
             )  # fmt: skip
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is

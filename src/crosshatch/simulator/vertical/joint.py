@@ -13,7 +13,8 @@ from torch import Tensor
 
 from crosshatch.exchanges import ClientWeights
 from crosshatch.local.forward import forward
-from crosshatch.local.problem import Joint, Known, Part, Passes, Problem
+from crosshatch.local.passes import CommonPass, KeptPass
+from crosshatch.local.problem import Known, Part, Problem
 from crosshatch.simulator.vertical.averaging import with_idle
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -27,7 +28,7 @@ def embed_jointly(
     one, edges = groups[0], np.cumsum([0, *(batch.rows for batch in batches)]).tolist()
     places = [slice(low, high) for low, high in pairwise(edges)]
     values: list[list[tuple[Tensor, ...]]] = [[] for _ in groups]
-    passes: list[list[Passes | None]] = [[] for _ in groups]
+    passes: list[list[KeptPass | None]] = [[] for _ in groups]
     for j, weights in enumerate(blocks.base):
         x = one.data.silos[j].train.new_empty((edges[-1], *one.data.silos[j].train.shape[1:]))
         for group, batch, rows in zip(groups, batches, places, strict=True):
@@ -35,10 +36,10 @@ def embed_jointly(
         seed = (one.coding.seed, batches[0].round)
         outputs, whole = forward(one.task, j, weights, x, keep=True, threads=one.threads, seed=seed)
         assert whole is not None
-        joint = Joint(whole, x)
+        common = CommonPass(whole, x)
         for g, (batch, rows) in enumerate(zip(batches, places, strict=True)):
             values[g].append((batch.shares[j][0].unsort(outputs[rows]),))
-            passes[g].append(joint.of(rows))
+            passes[g].append(common.of(rows))
     return tuple(
         Embeddings(tuple(own), tuple(kept), group.embedder.head(blocks), group.embedder.head(blocks), {})
         for group, own, kept in zip(groups, values, passes, strict=True)
@@ -57,13 +58,13 @@ class Averages:
     @property
     def joint(self) -> bool:
         """Whether all groups go back from the same passes."""
-        firsts = [problem.passes and problem.passes.joint for problem in self._moved[0].problems.values()]
+        firsts = [problem.kept_pass and problem.kept_pass.common for problem in self._moved[0].problems.values()]
         return (
             None not in firsts
             and not any(moved.done for moved in self._moved)
             and all(one.base is self.blocks[0].base for one in self.blocks)
             and all(
-                problem.starts_from_passes and problem.passes is not None and problem.passes.joint is first
+                problem.starts_from_kept_pass and problem.kept_pass is not None and problem.kept_pass.common is first
                 for moved in self._moved
                 for problem, first in zip(moved.problems.values(), firsts, strict=True)
             )
@@ -115,17 +116,16 @@ class Averages:
 def _merge(problems: Sequence[Problem]) -> Problem:
     """One silo's clients in several groups as those of one, by the pass their samples were together in."""
     first, parts = problems[0], [problem.parts[0] for problem in problems]
-    assert first.passes is not None
-    assert first.passes.joint is not None
+    assert first.kept_pass is not None
+    common = first.kept_pass.common
+    assert common is not None
     lengths = [len(part.counts) for part in parts]
     begins = np.cumsum([0, *lengths[:-1]]).tolist()
     owners = None
     if any(part.owners is not None for part in parts):
         owners = np.concatenate([part.whose() + begin for part, begin in zip(parts, begins, strict=True)])
-    part = Part(
-        first.passes.joint.x, _cat([one.known for one in parts]), np.concatenate([p.counts for p in parts]), owners
-    )
-    return replace(first, parts=(part,), passes=first.passes.joint.passes, numbers=None)
+    part = Part(common.x, _cat([one.known for one in parts]), np.concatenate([p.counts for p in parts]), owners)
+    return replace(first, parts=(part,), kept_pass=common.kept, numbers=None)
 
 
 def _cat(known: Sequence[Known]) -> Known:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from crosshatch.local.problem import Known, Passes, Problem
+from crosshatch.local.passes import KeptPass
+from crosshatch.local.problem import Known, Problem
 
 Solver = Callable[[list[Problem], list[Tensor], bool], list[Tensor]]
 
@@ -73,7 +74,7 @@ class Embeddings:
     """
 
     values: tuple[tuple[Tensor, ...], ...]  # [silo][part] (n, e)
-    passes: tuple[Passes | None, ...]
+    passes: tuple[KeptPass | None, ...]
     head: Tensor | None
     clients_head: Tensor | None
     seen: dict[int, tuple[Tensor, ...]]
@@ -89,5 +90,5 @@ class Frozen:
 
     known: Callable[[int], tuple[Known, ...]]
     head: Tensor | None
-    passes: tuple[Passes | None, ...]
+    passes: tuple[KeptPass | None, ...]
     at_start: Callable[[int], tuple[Known, ...]] | None = None
