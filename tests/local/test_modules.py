@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from crosshatch.errors import ConfigError
-from crosshatch.local.chain import as_chain, draws_random_numbers
 from crosshatch.local.forward import forward
-from crosshatch.local.problem import Known, Part, Problem
+from crosshatch.local.problem import LossInputs, Part, Problem
+from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.local.stacked.stack import buckets
 from crosshatch.task.blocks.cnn import CNN
@@ -117,7 +117,7 @@ def problem_of(
     parameter = next(module.parameters())
     task = Task((module,), Sum(), Squared(), Regulariser(l2, l1))
     x = torch.randn(rows, 4).to(parameter.dtype)
-    known = Known(y=torch.randn(rows).to(parameter.dtype), rest=torch.randn(rows, 1).to(parameter.dtype))
+    known = LossInputs(y=torch.randn(rows).to(parameter.dtype), rest=torch.randn(rows, 1).to(parameter.dtype))
     part = Part(x, known, np.array(counts))
     return Problem(task, 0, (part,), task.initial()[0], None, (0, 1), steps=steps, step_size=0.1)
 

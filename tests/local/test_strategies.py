@@ -57,7 +57,7 @@ def problems(
         derivative=derivative,
         distinct=draw(st.booleans()),
         regulariser=Regulariser(draw(st.sampled_from([0.0, 0.1])), draw(st.sampled_from([0.0, 0.05])) if l1 else 0.0),
-        pull=draw(st.sampled_from([0.0, 0.2])),
+        proximal=draw(st.sampled_from([0.0, 0.2])),
         first=draw(st.integers(0, 4)),
     )
 
@@ -130,7 +130,7 @@ def test_many_sizes(strategy: Strategy) -> None:
 def test_the_exchanges_forward_pass_is_the_first_steps(kind: str, fusion: str, strategy: Strategy) -> None:
     several = []
     for seed in range(3):
-        problem = draw_problem(seed, kind=kind, fusion=fusion, clients=20, regulariser=Regulariser(0.1), pull=0.2)
+        problem = draw_problem(seed, kind=kind, fusion=fusion, clients=20, regulariser=Regulariser(0.1), proximal=0.2)
         x = problem.parts[0].x
         _, passes = forward(problem.task, problem.silo, problem.start, x, keep=True, threads=1, seed=(0,))
         several.append(replace(problem, kept_pass=passes))
@@ -180,6 +180,6 @@ def test_starts_are_left_alone() -> None:
 
 
 def test_large_lstms_are_cut_to_fit_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosshatch.local.stacked.bucket._MEMORY", 2000)
+    monkeypatch.setattr("crosshatch.local.stacked.bucket._MOST_BYTES", 2000)
     for threads in (1, 2):
         assert_naive([draw_problem(2, kind="lstm", clients=20), draw_problem(3, kind="lstm")], "stacked", threads)

@@ -15,7 +15,7 @@ from crosshatch.errors import ModelError
 from crosshatch.task.blocks import build_block
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import CrossEntropy
-from crosshatch.task.settings import ModelSettings
+from crosshatch.task.model_settings import ModelSettings
 from crosshatch.task.task import Task
 
 

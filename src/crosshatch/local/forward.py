@@ -12,12 +12,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from crosshatch.local.chain import as_chain, draws_random_numbers
 from crosshatch.local.layers import Chain, ChainPass
 from crosshatch.local.masks import own_masks
 from crosshatch.local.modules import call_with, evaluating, leaves
 from crosshatch.local.passes import KeptPass, in_pieces
 from crosshatch.local.pool import run_all
+from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.task.task import Task
 
 Ids = npt.NDArray[np.int64]

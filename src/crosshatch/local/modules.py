@@ -69,7 +69,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             inner.training = mode
 
 
-def frozen(task: Task, silo: int) -> list[slice]:
+def untrained(task: Task, silo: int) -> list[slice]:
     """Where the numbers which are not trained stand in a silo's flat vector."""
     found = []
     offset = 0

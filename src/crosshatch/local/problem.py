@@ -16,23 +16,25 @@ from crosshatch.task.task import Task
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a silo's clients know of the others for their samples (n rows, in the silo's own order).
+class LossInputs:
+    """What the loss of a silo's samples needs besides its own embeddings (n rows, in the silo's own order).
 
-    Either the labels with the others' embeddings, or the derivative the label's holder sent.
+    Either the labels with the others' embeddings, or the derivative that the label's holder sent.
     """
 
     y: Tensor | None = None  # (n,)
     rest: Tensor | None = None  # sum: (n, c), the others' sum; head: (n, all e), own columns to be overwritten
     derivative: Tensor | None = None  # (n, e), labels held elsewhere
 
-    def rows(self, where: slice) -> Known:
+    def rows(self, where: slice) -> LossInputs:
         """The same for some of the rows."""
-        return Known(*(None if t is None else t[where] for t in (self.y, self.rest, self.derivative)))
+        return LossInputs(*(None if t is None else t[where] for t in (self.y, self.rest, self.derivative)))
 
-    def select(self, index: Tensor) -> Known:
+    def select(self, index: Tensor) -> LossInputs:
         """The same for the rows with these numbers."""
-        return Known(*(None if t is None else t.index_select(0, index) for t in (self.y, self.rest, self.derivative)))
+        return LossInputs(
+            *(None if t is None else t.index_select(0, index) for t in (self.y, self.rest, self.derivative))
+        )
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Part:
     """
 
     x: Tensor
-    known: Known
+    loss_inputs: LossInputs
     counts: npt.NDArray[np.int64]
     owners: npt.NDArray[np.int64] | None = None
 
@@ -59,14 +61,14 @@ class Part:
     def rows(self, low: int, high: int) -> Part:
         """One client's samples, which are these rows."""
         where = slice(low, high)
-        return Part(self.x[where], self.known.rows(where), np.array([high - low]))
+        return Part(self.x[where], self.loss_inputs.rows(where), np.array([high - low]))
 
     def ordered(self) -> Part:
         """The same samples ordered by client."""
         if self.owners is None:
             return self
         order = torch.as_tensor(np.argsort(self.owners, kind="stable"), device=self.x.device)
-        return Part(self.x.index_select(0, order), self.known.select(order), self.counts)
+        return Part(self.x.index_select(0, order), self.loss_inputs.select(order), self.counts)
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ class Problem:
     """`steps` gradient steps at each of a silo's clients at work.
 
     Step q uses part `(first + q) % len(parts)`; a client without rows in it stays where it is. The gradient is that of
-    the mean loss over the client's rows, plus the regulariser's on the block (a head has none), plus `pull` times the
-    distance to its start.
+    the mean loss over the client's rows, plus the regulariser's on the block (a head has none), plus `proximal` times
+    the difference from its start.
     """
 
     task: Task
@@ -87,7 +89,7 @@ class Problem:
     steps: int
     step_size: float
     first: int = 0
-    pull: float = 0.0
+    proximal: float = 0.0
     kept_pass: KeptPass | None = None  # the forward pass of the first part at a common start, kept for the first step
     seed: tuple[int, ...] = (0,)  # the run's seed and the round, for blocks which draw random numbers
     numbers: npt.NDArray[np.int64] | None = None  # of the clients at work in their silo; None: one after the other
@@ -111,30 +113,30 @@ class Problem:
         """This silo's embeddings and the others' part together: the scores of a sum, or what the head takes."""
         return self.task.fusion.join(own, rest, self.columns)
 
-    def derivative(self, embedding: Tensor, known: Known) -> Tensor:
+    def derivative(self, embedding: Tensor, inputs: LossInputs) -> Tensor:
         """Each row's derivative of its loss at the block's outputs (..., n, e), for a sum or where it was sent."""
-        if known.derivative is not None:
-            return known.derivative.clone()
-        assert known.rest is not None
-        assert known.y is not None
+        if inputs.derivative is not None:
+            return inputs.derivative.clone()
+        assert inputs.rest is not None
+        assert inputs.y is not None
         assert self.task.head is None
-        return self.task.loss.derivative(self.join(embedding, known.rest), known.y)
+        return self.task.loss.derivative(self.join(embedding, inputs.rest), inputs.y)
 
     def loss(
         self,
         embedding: Tensor,
-        known: Known,
+        inputs: LossInputs,
         head: Callable[[Tensor], Tensor] | None,
         weights: Tensor | None = None,
     ) -> Tensor:
         """Mean loss over the rows (or their sum under `weights` (n,)), differentiable in the embedding and the head."""
-        if known.derivative is not None:
-            values = (embedding * known.derivative).sum(-1)
+        if inputs.derivative is not None:
+            values = (embedding * inputs.derivative).sum(-1)
         else:
-            assert known.rest is not None
-            assert known.y is not None
-            scores = self.task.fusion.scores(self.join(embedding, known.rest), head)
-            values = self.task.loss.value(scores, known.y)
+            assert inputs.rest is not None
+            assert inputs.y is not None
+            scores = self.task.fusion.scores(self.join(embedding, inputs.rest), head)
+            values = self.task.loss.value(scores, inputs.y)
         return values.mean() if weights is None else values @ weights
 
 

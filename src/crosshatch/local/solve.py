@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from crosshatch.errors import ConfigError
-from crosshatch.local.chain import as_chain
 from crosshatch.local.layers import Layer
 from crosshatch.local.loop import solve_loop
 from crosshatch.local.one_step.shared import solve_shared
 from crosshatch.local.problem import Problem, served_by_one_pass
+from crosshatch.local.read_chain import as_chain
 from crosshatch.local.stacked.bucket import Shapes, solve_stacked
 from crosshatch.local.stacked.convolved import as_convolved
 from crosshatch.local.stacked.recurrent import Cell, as_recurrent
@@ -123,14 +123,14 @@ def _stackable(problem: Problem, kind: str) -> Shapes:
 def _alike(problem: Problem, kind: str, shapes: Shapes) -> tuple[object, ...]:
     """Problems equal in this can be stacked."""
     columns = problem.columns if shapes.head else None
-    sent = problem.parts[0].known.derivative is not None
+    sent = problem.parts[0].loss_inputs.derivative is not None
     return kind, shapes, sent, columns, problem.start.shape[-1], problem.steps
 
 
 def _shapes_of(problem: Problem) -> Shapes | None:
     """The layers to stack, or None where stacking by hand is impossible."""
     first = problem.parts[0]
-    key = problem.silo, tuple(first.x.shape[1:]), first.known.derivative is None
+    key = problem.silo, tuple(first.x.shape[1:]), first.loss_inputs.derivative is None
     known = _SHAPES.setdefault(problem.task, {})
     if key not in known:
         known[key] = _read_shapes(problem.task, *key)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.layers import ChainPass
-from crosshatch.local.modules import frozen
+from crosshatch.local.modules import untrained
 from crosshatch.local.one_step.traced import descend_by_graph, head_of
 from crosshatch.local.problem import Part, Problem
 
@@ -85,7 +85,7 @@ def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int)
             block.copy_(regulariser.proximal(block / one, eta) * one)
     if chain_pass is None or first.task.head is not None:  # a chain is trained as a whole
         for problem, total, factor in zip(problems, totals, kept, strict=True):
-            for where in frozen(problem.task, problem.silo):
+            for where in untrained(problem.task, problem.silo):
                 total[where] = _scaled(problem.start[where], factor)
     return totals
 
@@ -101,7 +101,7 @@ def _shrunk(problem: Problem, block: float, head: float) -> Tensor:
 
 
 def _scaled(start: Tensor, keep: float) -> Tensor:
-    """`keep` is a sum of shares: 1 but for rounding where everybody is at work."""
+    """`keep` is a sum of clients' weights: 1 but for rounding where everybody is at work."""
     return start if abs(keep - 1) < 1e-12 else start * keep
 
 
@@ -120,9 +120,9 @@ def _per_row(parts: Sequence[Part], per_client: Numbers, begins: Sequence[int], 
 
 def _by_hand(problems: Sequence[Problem], chain_pass: ChainPass, per_row: Tensor) -> Tensor:
     """Gradients (problems, p) for chains alike."""
-    derivative = problems[0].parts[0].known.derivative
+    derivative = problems[0].parts[0].loss_inputs.derivative
     head: Tensor | None = None
-    if derivative is not None and all(problem.parts[0].known.derivative is derivative for problem in problems):
+    if derivative is not None and all(problem.parts[0].loss_inputs.derivative is derivative for problem in problems):
         gradient = derivative * per_row.unsqueeze(-1)
     else:
         own = chain_pass.outputs[-1]
@@ -134,13 +134,13 @@ def _by_hand(problems: Sequence[Problem], chain_pass: ChainPass, per_row: Tensor
 
 def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tensor, Tensor | None]:
     """Gradient at the block's outputs (n, e), and that of a head held here."""
-    known, task = problem.parts[0].known, problem.task
-    if known.derivative is not None or task.head is None:
-        return problem.derivative(own, known).mul_(per_row.unsqueeze(-1)), None
+    inputs, task = problem.parts[0].loss_inputs, problem.task
+    if inputs.derivative is not None or task.head is None:
+        return problem.derivative(own, inputs).mul_(per_row.unsqueeze(-1)), None
     _, held = task.split(problem.silo, problem.start.detach())
     own = own.detach().requires_grad_()
     with torch.enable_grad():
         held = None if held is None else held.requires_grad_()
-        loss = problem.loss(own, known, head_of(problem, held), per_row)
+        loss = problem.loss(own, inputs, head_of(problem, held), per_row)
     gradients = torch.autograd.grad(loss, [own] if held is None else [own, held])
     return gradients[0], gradients[1] if held is not None else None

@@ -56,7 +56,7 @@ def _gradients(problem: Problem, rows: slice, kept: Tensor | None, per_row: Tens
         leaves.append(held.requires_grad_())
     with torch.enable_grad():
         embedding = call_with(block, pass_before.leaves, part.x[rows]) if kept is None else kept
-        loss = problem.loss(embedding, part.known.rows(rows), head_of(problem, held), per_row[rows])
+        loss = problem.loss(embedding, part.loss_inputs.rows(rows), head_of(problem, held), per_row[rows])
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
     found = iter(torch.autograd.grad(loss, wanted, allow_unused=True))
     return [next(found) if leaf.requires_grad else None for leaf in leaves]

@@ -32,8 +32,8 @@ from crosshatch.local.stacked.stack import (
     received_heads,
 )
 
-_MEMORY = 2**28  # bytes a bucket of recurrent layers, or of blocks behind convolutions, may take
-_CACHE = 2**26  # bytes a bucket of convolutions should take
+_MOST_BYTES = 2**28  # that a bucket of recurrent layers, or of blocks behind convolutions, may take
+_CACHE_BYTES = 2**26  # that a bucket of convolutions should take
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,14 @@ def _pieces(stack: Stack, groups: Sequence[Jobs], shapes: Shapes, gram: bool, th
     pieces = []
     front, problem, width = shapes.front, stack.problems[0], stack.problems[0].start.element_size()
     assert front is not None
-    room = _MEMORY if isinstance(front, Cell) else _CACHE
+    room = _MOST_BYTES if isinstance(front, Cell) else _CACHE_BYTES
     for jobs in groups:
         rows = int(stack.most_rows[jobs].max())
         block = problem.start.shape[-1]
         if gram:  # a layer made of its rows instead of its own numbers
             layer = shapes.block[0]
             block += rows * problem.steps * (layer.inputs + layer.outputs) - layer.size
-        count = threads * ceil(len(jobs) * width * max(front.numbers(rows) / room, block / _MEMORY) / threads)
+        count = threads * ceil(len(jobs) * width * max(front.numbers(rows) / room, block / _MOST_BYTES) / threads)
         pieces += np.array_split(jobs, min(count, len(jobs)))
     return pieces
 
@@ -137,7 +137,7 @@ class Bucket:
         front = [] if self.front is None else self.front.tensors
         self.regularised = [*front, *(tensor for layers in self.chain for tensor in layers.tensors)]
         self.trained = [*front, *(tensor for layers in self.behind for tensor in layers.tensors)]
-        self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.pull else []
+        self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.proximal else []
 
     def _front(self, shapes: Shapes) -> Recurrent | Convolved | None:
         """The layers in front of the chain; the samples become what they take."""
@@ -152,16 +152,16 @@ class Bucket:
 
     def _chain(self, shapes: Shapes, gram: bool) -> list[Gram | Growing | Copies]:
         """The layers of the chain, the first for itself where it stays implicit."""
-        first, pull = shapes.block[0], self.problem.pull
+        first, proximal = shapes.block[0], self.problem.proximal
         if not gram:
             start = numbers_at_start(self.members, slice(shapes.ahead, None))
             known, need_input = self.parts[0].outputs, self.front is not None
             return [Copies(shapes.block, start, known=known, need_input=need_input)]
         implicit: Gram | Growing
         if self.front is None:
-            implicit = Gram(self.members, first, self.parts[0], pull)
+            implicit = Gram(self.members, first, self.parts[0], proximal)
         else:
-            implicit = Growing(self.members, first, shapes.ahead, self.parts[0], self.problem.steps, pull)
+            implicit = Growing(self.members, first, shapes.ahead, self.parts[0], self.problem.steps, proximal)
         if len(shapes.block) == 1:
             return [implicit]
         return [implicit, Copies(shapes.block[1:], numbers_at_start(self.members, slice(implicit.where.stop, None)))]
@@ -189,18 +189,18 @@ class Bucket:
 
     def _step(self, rows: Rows) -> None:
         """One gradient step of all jobs, in place."""
-        eta, regulariser, pull = self.problem.step_size, self.problem.task.regulariser, self.problem.pull
-        decay = 1 - eta * (regulariser.l2 + pull)
+        eta, regulariser, proximal = self.problem.step_size, self.problem.task.regulariser, self.problem.proximal
+        decay = 1 - eta * (regulariser.l2 + proximal)
         values = rows.x if self.front is None else self.front.outputs_for(rows.x)
         for layers in self.chain:
             values = layers.outputs_for(values)
-        gradient = self._at_embedding(values, rows, eta, 1 - eta * pull)
+        gradient = self._at_embedding(values, rows, eta, 1 - eta * proximal)
         for layers in reversed(self.chain):
             gradient = layers.step(gradient, eta, decay)
         if self.front is not None:
             self.front.step(gradient, eta, decay)
         for tensor, anchor in zip(self.trained, self.anchor, strict=False):
-            tensor.add_(anchor, alpha=eta * pull)
+            tensor.add_(anchor, alpha=eta * proximal)
         if regulariser.l1:
             for tensor in self.regularised:
                 tensor.copy_(regulariser.proximal(tensor, eta))

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crosshatch.local.chain import chain_of, plain_layers
 from crosshatch.local.layers import Chain
+from crosshatch.local.read_chain import chain_of, plain_layers
 from crosshatch.trees import Layout
 
 _TAPS = 9

@@ -27,8 +27,8 @@ from crosshatch.local.stacked.stack import ProblemJobs, Rows, numbers_at_start
 class Implicit:
     """A bucket's layer: rows X (K, r, d), accumulated S (K, r, o), factor c; its numbers stand at `offset`."""
 
-    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, offset: int, x: Tensor, pull: float) -> None:
-        self.members, self.layer, self.x, self.pull = members, layer, x, pull
+    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, offset: int, x: Tensor, proximal: float) -> None:
+        self.members, self.layer, self.x, self.proximal = members, layer, x, proximal
         self.where = slice(offset, offset + layer.size)
         self.accumulated = x.new_zeros(*x.shape[:2], layer.outputs)
         self.factor = 1.0
@@ -58,7 +58,7 @@ class Implicit:
     def decay(self, eta: float, decay: float) -> None:
         """Everything so far counts less, the start is pulled to."""
         self.accumulated.mul_(decay)
-        self.factor = self.factor * decay + eta * self.pull
+        self.factor = self.factor * decay + eta * self.proximal
 
     def blocks(self) -> list[Tensor]:
         """Every client's layer in the end, in the order of flat vectors."""
@@ -89,10 +89,10 @@ class Implicit:
 class Gram(Implicit):
     """The first layer on one batch: its outputs Z (K, m, o) take the steps."""
 
-    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, rows: Rows, pull: float) -> None:
-        super().__init__(members, layer, 0, rows.x, pull)
+    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, rows: Rows, proximal: float) -> None:
+        super().__init__(members, layer, 0, rows.x, proximal)
         self.outputs = self.activated = self.at_start(rows.x)
-        self.begin = self.outputs.clone() if self.pull else None
+        self.begin = self.outputs.clone() if self.proximal else None
         self.products = torch.bmm(rows.x, rows.x.mT)
         if layer.bias:
             self.products += 1
@@ -115,7 +115,7 @@ class Gram(Implicit):
         self.decay(eta, decay)
         self.accumulated.add_(gradient, alpha=eta)
         if self.begin is not None:
-            self.outputs.add_(self.begin, alpha=eta * self.pull)
+            self.outputs.add_(self.begin, alpha=eta * self.proximal)
         return gradient
 
 
@@ -123,10 +123,10 @@ class Growing(Implicit):
     """A layer behind others, for `steps` steps: every step its inputs are further rows."""
 
     def __init__(
-        self, members: Sequence[ProblemJobs], layer: Layer, offset: int, rows: Rows, steps: int, pull: float
+        self, members: Sequence[ProblemJobs], layer: Layer, offset: int, rows: Rows, steps: int, proximal: float
     ) -> None:
         room = rows.scale.new_zeros(len(rows.scale), steps * rows.scale.shape[1], layer.inputs)
-        super().__init__(members, layer, offset, room, pull)
+        super().__init__(members, layer, offset, room, proximal)
         self.seen = 0  # rows
         self.activated = self.x
 

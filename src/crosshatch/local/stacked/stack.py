@@ -62,9 +62,9 @@ class Stack:
         first = [_cat([tensor.flatten(0, 1) for tensor in layer]) for layer in layers]
         self.x = first[:1] or [_cat([mine[s].x.flatten(1) for mine in parts]) for s in every]
         self.outputs = first[1:]  # of every layer in the first step (n, o), where the exchange's pass was kept
-        self.y = [_cat_known([mine[s].known.y for mine in parts]) for s in every]
-        self.rest = [_cat_known([mine[s].known.rest for mine in parts]) for s in every]
-        self.derivative = [_cat_known([mine[s].known.derivative for mine in parts]) for s in every]
+        self.y = [_cat_known([mine[s].loss_inputs.y for mine in parts]) for s in every]
+        self.rest = [_cat_known([mine[s].loss_inputs.rest for mine in parts]) for s in every]
+        self.derivative = [_cat_known([mine[s].loss_inputs.derivative for mine in parts]) for s in every]
 
     def by_problem(self, jobs: Jobs) -> list[ProblemJobs]:
         """Sorted jobs, problem by problem."""

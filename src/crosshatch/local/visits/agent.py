@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from crosshatch.local.chain import as_chain
+from crosshatch.local.read_chain import as_chain
 from crosshatch.local.visits.linear_visits import FromGram, StepByStep, Visits
 from crosshatch.task.losses import Loss, Squared
 from crosshatch.task.regulariser import Regulariser

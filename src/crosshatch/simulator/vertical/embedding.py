@@ -9,10 +9,10 @@ from functools import cached_property
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.local.chain import as_chain, draws_random_numbers
 from crosshatch.local.forward import forward, forward_alike, forward_rows
 from crosshatch.local.layers import Chain
 from crosshatch.local.passes import KeptPass
+from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.values import Blocks, Embeddings
 from crosshatch.task.task import Task

@@ -232,7 +232,7 @@ class SimulatedFederation:
         steps: int,
         step_size: float,
         first: int = 0,
-        pull: float = 0.0,
+        proximal: float = 0.0,
         only: int | None = None,
     ) -> Blocks:
         """Ask for the local steps; they are computed when their result is needed."""
@@ -252,7 +252,7 @@ class SimulatedFederation:
             problems[j] = Problem(
                 task=self.task, silo=j, parts=parts, start=start,
                 head=None if self.task.holds_head(j) else frozen.head, columns=self.task.fusion.columns(self.widths, j),
-                steps=steps, step_size=step_size, first=first, pull=pull, kept_pass=kept,
+                steps=steps, step_size=step_size, first=first, proximal=proximal, kept_pass=kept,
                 seed=(self.coding.seed, batch.round), numbers=batch.clients[j],
             )  # fmt: skip
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is

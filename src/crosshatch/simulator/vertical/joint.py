@@ -14,7 +14,7 @@ from torch import Tensor
 from crosshatch.exchanges import ClientWeights
 from crosshatch.local.forward import forward
 from crosshatch.local.passes import CommonPass, KeptPass
-from crosshatch.local.problem import Known, Part, Problem
+from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.simulator.vertical.averaging import with_idle
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -124,10 +124,10 @@ def _merge(problems: Sequence[Problem]) -> Problem:
     owners = None
     if any(part.owners is not None for part in parts):
         owners = np.concatenate([part.whose() + begin for part, begin in zip(parts, begins, strict=True)])
-    part = Part(common.x, _cat([one.known for one in parts]), np.concatenate([p.counts for p in parts]), owners)
+    part = Part(common.x, _cat([one.loss_inputs for one in parts]), np.concatenate([p.counts for p in parts]), owners)
     return replace(first, parts=(part,), kept_pass=common.kept, numbers=None)
 
 
-def _cat(known: Sequence[Known]) -> Known:
-    columns = zip(*((one.y, one.rest, one.derivative) for one in known), strict=True)
-    return Known(*(None if column[0] is None else torch.cat(column) for column in columns))
+def _cat(inputs: Sequence[LossInputs]) -> LossInputs:
+    columns = zip(*((one.y, one.rest, one.derivative) for one in inputs), strict=True)
+    return LossInputs(*(None if column[0] is None else torch.cat(column) for column in columns))

@@ -9,8 +9,8 @@ from functools import cache, cached_property
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.local.chain import as_chain
-from crosshatch.local.problem import Known
+from crosshatch.local.problem import LossInputs
+from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.contents import About
 from crosshatch.protocol.names import derivative_channels, head_channel, share_channel
 from crosshatch.simulator.vertical.batch import Batch
@@ -52,12 +52,12 @@ class Sharing:
             scores = self.task.combine([values[part] for values in arrived], None)
             return self.task.loss.derivative(scores, labels(part))
 
-        def known(silo: int) -> tuple[Known, ...]:
+        def known(silo: int) -> tuple[LossInputs, ...]:
             shares = enumerate(batch.shares[silo])
-            return tuple(Known(y=share.sort(labels(s)), rest=share.sort(rest(s)[silo])) for s, share in shares)
+            return tuple(LossInputs(y=share.sort(labels(s)), rest=share.sort(rest(s)[silo])) for s, share in shares)
 
-        def at_start(silo: int) -> tuple[Known, ...]:
-            return tuple(Known(derivative=share.sort(derivative(s))) for s, share in enumerate(batch.shares[silo]))
+        def at_start(silo: int) -> tuple[LossInputs, ...]:
+            return tuple(LossInputs(derivative=share.sort(derivative(s))) for s, share in enumerate(batch.shares[silo]))
 
         head = self._send_head(embeddings.head, batch.round, to)
         return Frozen(known, head, embeddings.passes, at_start if self._plain else None)
@@ -84,7 +84,7 @@ class Sharing:
         sending = [j for j in senders if j != holder]
         arrived = self._arrive(embeddings, batch, sending, use=use, part=about.asked)
         reference = [around.seen.get(j, values) for j, values in enumerate(around.values)]
-        known: dict[int, list[Known]] = {j: [Known()] * len(batch.parts) for j in receivers}
+        known: dict[int, list[LossInputs]] = {j: [LossInputs()] * len(batch.parts) for j in receivers}
         answered = range(len(batch.parts)) if about.answered is None else [about.answered]
         for s in answered:
             labels = self._labels(batch, s)
@@ -92,13 +92,13 @@ class Sharing:
             for j, others in zip(receivers, rest, strict=True):
                 if j == holder:
                     share = batch.shares[j][s]
-                    known[j][s] = Known(y=share.sort(labels), rest=share.sort(others))
+                    known[j][s] = LossInputs(y=share.sort(labels), rest=share.sort(others))
                 else:
                     columns = self.task.fusion.columns(self.widths, j)
                     found = self.task.derivative(
                         arrived[j][s], others, labels, columns=columns, head=around.clients_head
                     )
-                    known[j][s] = Known(derivative=found)
+                    known[j][s] = LossInputs(derivative=found)
         asking = [j for j in receivers if j != holder]
         each = about.each or len(receivers) == 1
         for name, silos in derivative_channels(asking, each=each).items():
@@ -109,7 +109,7 @@ class Sharing:
         self,
         silos: Sequence[int],
         name: str,
-        known: dict[int, list[Known]],
+        known: dict[int, list[LossInputs]],
         batch: Batch,
         holder: int,
         parts: Sequence[int],
@@ -120,7 +120,7 @@ class Sharing:
         arrived = self.coding.embeddings("derivatives", name, rows, batch, holder, use=use, parts=parts)
         for j in silos:
             for s, values in zip(parts, arrived, strict=True):
-                known[j][s] = Known(derivative=batch.shares[j][s].sort(values))
+                known[j][s] = LossInputs(derivative=batch.shares[j][s].sort(values))
 
     def _arrive(
         self,

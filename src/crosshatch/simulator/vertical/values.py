@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.passes import KeptPass
-from crosshatch.local.problem import Known, Problem
+from crosshatch.local.problem import LossInputs, Problem
 
 Solver = Callable[[list[Problem], list[Tensor], bool], list[Tensor]]
 
@@ -88,7 +88,7 @@ class Frozen:
     embeddings of the exchange, for a single step from the blocks these came from.
     """
 
-    known: Callable[[int], tuple[Known, ...]]
+    known: Callable[[int], tuple[LossInputs, ...]]
     head: Tensor | None
     passes: tuple[KeptPass | None, ...]
-    at_start: Callable[[int], tuple[Known, ...]] | None = None
+    at_start: Callable[[int], tuple[LossInputs, ...]] | None = None

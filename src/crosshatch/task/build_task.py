@@ -15,8 +15,8 @@ from crosshatch.seeds import torch_seed
 from crosshatch.task.blocks import MLP, build_block
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared, require_target
+from crosshatch.task.model_settings import BlockChanges, LossName, ModelSettings
 from crosshatch.task.regulariser import Regulariser
-from crosshatch.task.settings import BlockChanges, LossName, ModelSettings
 from crosshatch.task.task import Task
 
 __all__ = ["ModelSettings", "build_task", "resolve_model"]
