@@ -39,9 +39,10 @@ def forward(
 ) -> tuple[Tensor, KeptPass | None]:
     """Embeddings (n, e) under one block; with `keep` also what a backward pass needs.
 
-    `seed` (a run's seed, the round and the part) means training; without it blocks are in evaluation mode. Those that
-    draw random numbers pass client by client, each with its own: `holders` are the clients' numbers and their counts
-    of rows, one's behind another's (None: client 0 has all). Nothing is kept of them, a step's pass is the same again.
+    `seed` (a run's seed, the round and the part) means training; without it blocks are in evaluation mode. Blocks that
+    draw random numbers pass client by client, each with its own numbers: `holders` are the clients' numbers and their
+    counts of rows, which lie one client after the other (None: client 0 has all rows). Such a pass is not kept, since
+    the local step repeats it with the same random numbers.
     """
     block = task.blocks[silo]
     chain = as_chain(block)
@@ -57,7 +58,7 @@ def forward(
 def forward_alike(
     chain: Chain, weights: Sequence[Tensor], x: Tensor, *, keep: bool
 ) -> list[tuple[Tensor, KeptPass | None]]:
-    """The same for G silos with equal chains of layers and samples x (G, n, ...), in one go."""
+    """What `forward` does, in one go for G silos with equal chains of layers and samples x (G, n, ...)."""
     flat = weights[0].unsqueeze(0) if len(weights) == 1 else torch.stack(list(weights))
     x = x if x.dim() == 3 else x.flatten(2)
     done = ChainPass.through(chain, flat, x)
@@ -123,8 +124,8 @@ def forward_rows(
 ) -> Tensor:
     """Embeddings (n, e) in training where every client at work has a block of its own, `rows` (clients, p).
 
-    Samples x are ordered by client, or `owners` (n,) says whose each is. `numbers` are the clients', and `seed` is that
-    of `forward`.
+    Samples x are ordered by client, or `owners` (n,) says whose each is. `numbers` are those of the clients in their
+    silo, and `seed` is that of `forward`.
     """
     if owners is not None:
         order = torch.as_tensor(np.argsort(owners, kind="stable"), device=x.device)

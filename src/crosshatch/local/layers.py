@@ -57,9 +57,8 @@ class ChainPass:
 
     def gradient(self, at_outputs: Tensor) -> Tensor:
         """The gradient of the layers as flat vectors (G, p), from that at the chain's outputs (G, n, o)."""
-        layers = (
-            split(self.weights, self.chain) if len(self.chain) > 1 else []
-        )  # nothing goes back through a first layer
+        # Nothing goes back through a first layer, so a chain of one needs no weights here.
+        layers = split(self.weights, self.chain) if len(self.chain) > 1 else []
         gradients, _ = _backward(self.chain, layers, self.outputs, at_outputs, need_input=False)
         pieces = []
         for layer, below, gradient in zip(self.chain, [self.x, *self.outputs[:-1]], gradients, strict=True):
@@ -81,7 +80,7 @@ class ChainPass:
 class Copies:
     """The layers of K clients, each with a copy of its own that takes steps.
 
-    Every tensor is one of its own: torch's batched product takes a slow path into results that do not lie together in
+    The tensors are separate, since torch's batched product takes a slow path into results that do not lie together in
     memory. The outputs of the first step may be `known` already.
     """
 

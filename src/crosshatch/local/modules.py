@@ -70,7 +70,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 def untrained(task: Task, silo: int) -> list[slice]:
-    """Where the numbers which are not trained stand in a silo's flat vector."""
+    """Where the untrained numbers stand in a silo's flat vector."""
     found = []
     offset = 0
     for parameter in (p for module in task.modules_of(silo) for p in module.parameters()):

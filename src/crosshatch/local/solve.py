@@ -26,23 +26,24 @@ from crosshatch.task.task import Task
 
 Strategy = Literal["auto", "loop", "stacked", "gram"]
 
-_HIDDEN, _ROWS = 32, 256  # units and rows a client up to which the library's LSTM kernel is mostly calls
-_IMAGES = 20  # a client up to which its own convolutions are mostly calls
-_COPIED = 2**17  # numbers behind convolutions beyond which copies of them for all clients cost more than calls
-_NARROWEST = 4  # a product with fewer outputs waits for memory, and takes as long as one with so many
+# Up to so many hidden units, and rows per client, the library's LSTM kernel spends most of its time on calls.
+_LSTM_HIDDEN, _LSTM_ROWS = 32, 256
+_IMAGES = 20  # per client: up to so many, a client's own convolutions are mostly calls
+_COPIED = 2**17  # numbers per block: beyond, copies of convolutional blocks for all clients cost more than calls
+_NARROWEST = 4  # outputs: a product with fewer waits for memory, and takes as long as one with four
 
-# By silo, the shape of a sample, and whether a head is gone through. Templates do not change during a run.
+# By silo, shape of a sample, and whether gradients come through the head. Templates do not change during a run.
 _SHAPES: WeakKeyDictionary[Task, dict[tuple[int, tuple[int, ...], bool], Shapes | None]] = WeakKeyDictionary()
 
 
 def choose(problem: Problem) -> Literal["loop", "stacked", "gram"]:
-    """The strategy for a silo: stacked chains, LSTMs and few images, in Gram form where that is less, or the loop."""
+    """The strategy for a silo: chains, LSTMs and a few images are stacked, in Gram form where that is less work."""
     shapes = _shapes_of(problem)
     if shapes is None:
         return "loop"
     if isinstance(shapes.front, Cell):
         rows, at_work = problem.parts[0].counts.sum(), np.count_nonzero(problem.parts[0].counts)
-        return "stacked" if shapes.front.hidden <= _HIDDEN and rows <= _ROWS * at_work else "loop"
+        return "stacked" if shapes.front.hidden <= _LSTM_HIDDEN and rows <= _LSTM_ROWS * at_work else "loop"
     rows = int(problem.parts[0].counts.max(initial=0))
     if shapes.front is not None and rows > _IMAGES:
         return "loop"
@@ -59,7 +60,7 @@ def _takes_gram(problem: Problem) -> bool:
 def _gram_pays(rows: int, steps: int, layer: Layer) -> bool:
     """Compare a client's multiplications in the first layer: m rows, d inputs, o outputs, Q steps.
 
-    Gram form: m^2 d for the products of its rows, m^2 o a step, and twice m d o; otherwise 2 m d o a step.
+    In Gram form m^2 d for the products of its rows, m^2 o per step, and twice m d o; otherwise 2 m d o per step.
     """
     inputs, outputs = layer.inputs, max(layer.outputs, _NARROWEST)
     gram = rows * inputs + steps * rows * outputs + 2 * inputs * outputs
@@ -67,7 +68,7 @@ def _gram_pays(rows: int, steps: int, layer: Layer) -> bool:
 
 
 def _growing_pays(rows: int, steps: int, layer: Layer) -> bool:
-    """Behind convolutions: whether all rows a client's layer is made of are fewer numbers than the layer."""
+    """Behind convolutions: whether the rows which make up a client's layer are fewer numbers than the layer itself."""
     return rows * steps * (layer.inputs + layer.outputs) < layer.inputs * layer.outputs
 
 

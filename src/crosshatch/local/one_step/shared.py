@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.floating]
 
 
 def solve_shared(problems: Sequence[Problem], weights: Sequence[Tensor], *, threads: int) -> list[Tensor]:
-    """Each silo's weighted sum (p,) of its clients' blocks after one step; silos whose passes are one go together."""
+    """Each silo's weighted sum (p,) of its clients' blocks after one step; silos of one chain pass together."""
     if _complete(problems):
         return _solve(problems, weights, threads)
     groups: dict[int, list[int]] = {}
@@ -119,7 +119,7 @@ def _per_row(parts: Sequence[Part], per_client: Numbers, begins: Sequence[int], 
 
 
 def _by_hand(problems: Sequence[Problem], chain_pass: ChainPass, per_row: Tensor) -> Tensor:
-    """Gradients (problems, p) for chains alike."""
+    """Gradients (problems, p) of problems with equal chains."""
     derivative = problems[0].parts[0].loss_inputs.derivative
     head: Tensor | None = None
     if derivative is not None and all(problem.parts[0].loss_inputs.derivative is derivative for problem in problems):

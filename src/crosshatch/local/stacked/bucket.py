@@ -32,8 +32,8 @@ from crosshatch.local.stacked.stack import (
     received_heads,
 )
 
-_MOST_BYTES = 2**28  # that a bucket of recurrent layers, or of blocks behind convolutions, may take
-_CACHE_BYTES = 2**26  # that a bucket of convolutions should take
+_MOST_BYTES = 2**28  # for a bucket of recurrent layers, or of blocks behind convolutions
+_CACHE_BYTES = 2**26  # for a bucket of convolutions
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _solve_bucket(
 ) -> list[tuple[ProblemJobs, Tensor]]:
     """For each problem in a bucket its jobs' blocks (jobs, p), or their sum (p,) under the weights (all jobs,).
 
-    The bucket itself goes: only so many of them are in memory as there are threads.
+    The bucket itself is not kept: there are never more of them in memory than there are threads.
     """
     bucket = Bucket(stack, shapes, jobs, gram=gram)
     bucket.run()

@@ -7,7 +7,7 @@ On one batch for Q steps (`Gram`) X stays. With G the gradient at the outputs Z,
 
     Z <- a Z - eta (X X^T + 1) G,    S <- a S + eta G,
 
-so the features are touched twice a round instead of twice a step. `+ 1` is the bias. Behind layers that take steps
+so the features are touched twice per round instead of twice per step. `+ 1` is the bias. Behind layers that take steps
 themselves (`Growing`) X gets new rows every step, and the layer's outputs for its inputs A are
 
     c (A W0^T + b0) - (A X^T + 1) S.
@@ -32,7 +32,7 @@ class Implicit:
         self.where = slice(offset, offset + layer.size)
         self.accumulated = x.new_zeros(*x.shape[:2], layer.outputs)
         self.factor = 1.0
-        self.tensors: list[Tensor] = []  # nothing takes steps as it is
+        self.tensors: list[Tensor] = []  # the layer itself is not in memory
         self.starts = self._starts()
 
     def _starts(self) -> list[tuple[slice, Tensor]]:
@@ -56,7 +56,7 @@ class Implicit:
         return outputs
 
     def decay(self, eta: float, decay: float) -> None:
-        """Everything so far counts less, the start is pulled to."""
+        """Everything so far counts less; the proximal term adds some of the start."""
         self.accumulated.mul_(decay)
         self.factor = self.factor * decay + eta * self.proximal
 
