@@ -20,7 +20,7 @@ from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.blocks.mlp import MLP
-from crosshatch.task.fusion import Sum
+from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
@@ -147,6 +147,18 @@ def test_the_rule(module: nn.Module, rows: int, steps: int, l1: float, chosen: s
 def test_gram_needs_one_batch() -> None:
     assert choose(draw_problem(0, parts=1, clients=9, steps=9)) == "gram"
     assert choose(draw_problem(0, parts=2, clients=9, steps=9)) == "stacked"
+
+
+def test_one_block_under_several_heads_is_read_for_each() -> None:
+    linear, odd = nn.Linear(2, 1), nn.Sequential(nn.Linear(2, 1), nn.Softplus())
+    block, chosen = nn.Linear(4, 2), {}
+    for name, head in (("linear", linear), ("odd", odd)):
+        task = Task((block,), Head(head, holder=0), Squared())
+        part = Part(torch.randn(3, 4), LossInputs(y=torch.randn(3), rest=torch.randn(3, 2)), np.array([3]))
+        problem = Problem(task, 0, (part,), task.initial()[0], None, (0, 2), steps=2, step_size=0.1)
+        sent = replace(part, loss_inputs=LossInputs(derivative=torch.randn(3, 2)))
+        chosen[name] = choose(problem), choose(replace(problem, parts=(sent,)))
+    assert chosen == {"linear": ("stacked", "stacked"), "odd": ("loop", "stacked")}  # who got derivatives needs no head
 
 
 @pytest.mark.parametrize("strategy", ["stacked", "gram"])
