@@ -41,7 +41,7 @@ from crosshatch.data.federated import merge_clients
 from crosshatch.errors import CrosshatchError, TrainingError
 from crosshatch.schedules import Constant, Halving, Schedule
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.build import build_task
+from crosshatch.task.build_task import build_task
 
 Method = Literal["central", "fedbcd", "tdcd"]
 METHODS: tuple[Method, ...] = ("central", "fedbcd", "tdcd")

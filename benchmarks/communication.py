@@ -28,7 +28,7 @@ from crosshatch.data.federated import merge_clients
 from crosshatch.errors import CrosshatchError, TrainingError
 from crosshatch.network import ConstantNetwork
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.build import build_task
+from crosshatch.task.build_task import build_task
 
 Method = Literal["fedsgd", "fedbcd", "tdcd"]
 NETWORK = ConstantNetwork(t_comm=10.0, t_comp=1.0)

@@ -30,7 +30,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.data.settings import DataSettings, FederationSettings
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.build import ModelSettings, build_task
+from crosshatch.task.build_task import ModelSettings, build_task
 from crosshatch.task.fusion import Head
 from crosshatch.task.losses import CrossEntropy
 from crosshatch.task.task import Task

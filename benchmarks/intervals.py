@@ -29,7 +29,7 @@ from crosshatch.errors import TrainingError
 from crosshatch.runs.choosing.measured import best_of
 from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.build import build_task
+from crosshatch.task.build_task import build_task
 from crosshatch.theory.constants import Constants
 from crosshatch.theory.estimate import Sampling, estimate
 from crosshatch.theory.strategies import best_interval

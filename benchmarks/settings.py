@@ -21,7 +21,7 @@ from crosshatch.data.settings import DataSettings, FederationSettings, SiloSetti
 from crosshatch.data.split import split_rows
 from crosshatch.errors import TrainingError
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.build import ModelSettings
+from crosshatch.task.build_task import ModelSettings
 from crosshatch.task.directions import HIGHER_IS_BETTER
 from crosshatch.task.metrics import evaluate
 

@@ -26,7 +26,7 @@ from crosshatch.codecs import parse_codec
 from crosshatch.data.settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
 from crosshatch.network import BandwidthNetwork, Link
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.build import ModelSettings, build_task
+from crosshatch.task.build_task import ModelSettings, build_task
 
 GROUPS = 10
 MOBILE = Link(up=14.0, down=110.0)

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from crosshatch.runs.train import train
     from crosshatch.schedules import Halving, InverseSqrt
     from crosshatch.simulator.simulator import Simulator
-    from crosshatch.task.build import build_task
+    from crosshatch.task.build_task import build_task
     from crosshatch.task.fusion import Head, Sum
     from crosshatch.task.losses import CrossEntropy, Logistic, Squared
+    from crosshatch.task.model_settings import ModelSettings
     from crosshatch.task.regulariser import Regulariser
-    from crosshatch.task.settings import ModelSettings
     from crosshatch.task.task import Task
     from crosshatch.topology import Topology
 
@@ -109,7 +109,7 @@ _HOMES = {
     "Link": "network",
     "Logistic": "task.losses",
     "MTCD": "algorithms.mtcd",
-    "ModelSettings": "task.settings",
+    "ModelSettings": "task.model_settings",
     "Preparation": "data.settings",
     "Regulariser": "task.regulariser",
     "STCD": "algorithms.mtcd",
@@ -123,7 +123,7 @@ _HOMES = {
     "Task": "task.task",
     "Tiered": "algorithms.tiered",
     "Topology": "topology",
-    "build_task": "task.build",
+    "build_task": "task.build_task",
     "compare_runs": "report",
     "federate": "data.build",
     "load_dataset": "data.build",

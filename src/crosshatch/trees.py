@@ -7,6 +7,7 @@ and convolution are much faster on that layout.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import torch
@@ -31,7 +32,7 @@ class Layout:
         named = list(module.named_parameters())
         return cls(tuple(name for name, _ in named), tuple(tuple(p.shape) for _, p in named))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many numbers the module has."""
         return sum(prod(shape) for shape in self.shapes)

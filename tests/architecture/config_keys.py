@@ -14,7 +14,7 @@ from crosshatch.runs.named import ALGORITHMS, NETWORKS
 from crosshatch.runs.settings import EvaluateSettings, RunSettings
 from crosshatch.runs.tables.decode import describe
 from crosshatch.schedules import Schedule
-from crosshatch.task.settings import BlockChanges, ModelSettings
+from crosshatch.task.model_settings import BlockChanges, ModelSettings
 
 CodecSettings = dataclasses.make_dataclass("CodecSettings", [(name, str | None, None) for name in CODED])
 """Section [codecs] has a key for each exchange; it is not a class of its own in the package."""

@@ -96,12 +96,12 @@ def test_no_pull_is_the_plain_method(case: Case, order: str, held: bool) -> None
 
 
 @settings(max_examples=20)
-@given(case=cases(clients=(1, 1), steps=(1, 1)), held=st.booleans(), pull=st.sampled_from((0.0, 2.0)))
-def test_fedbcd_with_one_step_is_fedsgd(case: Case, held: bool, pull: float) -> None:
+@given(case=cases(clients=(1, 1), steps=(1, 1)), held=st.booleans(), proximal=st.sampled_from((0.0, 2.0)))
+def test_fedbcd_with_one_step_is_fedsgd(case: Case, held: bool, proximal: float) -> None:
     case = case.with_labels(case.label_holder if held else None)
-    blocks = case.simulate(FedBCD(**case.settings, proximal=pull))  # the first of Q steps feels no pull
+    blocks = case.simulate(FedBCD(**case.settings, proximal=proximal))  # the first of Q steps feels no pull
     steps = case.simulate(FedSGD(step_size=case.step_size, batch_size=case.batch_size))
-    assert_same(blocks.weights, steps.weights, 0 if pull == 0 else 1e-12)
+    assert_same(blocks.weights, steps.weights, 0 if proximal == 0 else 1e-12)
     assert blocks.meter == steps.meter
     assert blocks.seconds == steps.seconds
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crosshatch.local.problem import Known, Part, Problem
+from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.fusion import Head, Sum
@@ -23,7 +23,7 @@ WIDTHS = {"sum": (2, 2), "held": (3, 2), "received": (3, 2)}
 
 
 class Gated(nn.Module):
-    """A module that is no chain."""
+    """A module that is not a chain."""
 
     def __init__(self, outputs: int) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def draw_problem(
     derivative: bool = False,
     distinct: bool = False,
     regulariser: Regulariser | None = None,
-    pull: float = 0.0,
+    proximal: float = 0.0,
     first: int = 0,
 ) -> Problem:
     """Ragged counts, some of them zero. `fusion`: "sum", or a head "held" or "received" by the silo at work."""
@@ -92,15 +92,15 @@ def draw_problem(
         n = int(count.sum())
         x = torch.randn(n, *((2, 5, 6) if kind == "cnn" else (FEATURES,)), dtype=torch.float64)
         if derivative:
-            known = Known(derivative=torch.randn(n, own, dtype=torch.float64))
+            known = LossInputs(derivative=torch.randn(n, own, dtype=torch.float64))
         else:
             y = torch.randint(3, (n,)) if isinstance(loss, CrossEntropy) else torch.randint(2, (n,)).double()
-            known = Known(y=y, rest=torch.randn(n, scores if fusion == "sum" else 5, dtype=torch.float64))
+            known = LossInputs(y=y, rest=torch.randn(n, scores if fusion == "sum" else 5, dtype=torch.float64))
         made.append(Part(x, known, count))
     columns = (0, own) if silo == 0 else (widths[0], widths[0] + own)
     received = flatten(head) if fusion == "received" else None
     return Problem(
-        task, silo, tuple(made), start, received, columns, steps=steps, step_size=0.3, first=first, pull=pull
+        task, silo, tuple(made), start, received, columns, steps=steps, step_size=0.3, first=first, proximal=proximal
     )
 
 
@@ -137,7 +137,7 @@ def naive_blocks(problem: Problem) -> Tensor:
 
 def _mean_loss(problem: Problem, module: nn.Module, head: nn.Module | None, part: Part, rows: slice) -> Tensor:
     out: Tensor = module(part.x[rows])
-    known = part.known
+    known = part.loss_inputs
     if known.derivative is not None:
         return (out * known.derivative[rows]).sum() / len(out)
     assert known.rest is not None
@@ -163,7 +163,7 @@ def _descend(problem: Problem, block: nn.Module, trained: list[nn.Parameter], an
         for p, anchor in zip(trained, anchors, strict=True):
             l2, l1 = (regulariser.l2, regulariser.l1) if p in blocks else (0.0, 0.0)
             gradient = torch.zeros_like(p) if p.grad is None else p.grad
-            moved = p - eta * (gradient + l2 * p + problem.pull * (p - anchor))
+            moved = p - eta * (gradient + l2 * p + problem.proximal * (p - anchor))
             p.copy_(moved.sign() * (moved.abs() - eta * l1).clamp(min=0))
 
 
@@ -177,5 +177,5 @@ def shuffled(problem: Problem, seed: int) -> Problem:
         for client in range(problem.clients):
             mine = torch.nonzero(owners[order] == client).squeeze(1)
             order[mine] = order[mine].sort().values
-        parts.append(Part(part.x[order], part.known.select(order), part.counts, owners[order].numpy()))
+        parts.append(Part(part.x[order], part.loss_inputs.select(order), part.counts, owners[order].numpy()))
     return replace(problem, parts=tuple(parts))

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from crosshatch.local.problem import Known, Part, Problem
+from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.local.stacked.bucket import Bucket
 from crosshatch.local.stacked.convolved import as_convolved
@@ -27,7 +27,7 @@ def problem(module: nn.Module, x: Tensor, counts: list[int], *, steps: int = 3) 
     """Images x dealt to clients in order, for a network with one output."""
     task = Task((module.double(),), Sum(), Squared())
     n = len(x)
-    known = Known(y=torch.linspace(-1, 1, n, dtype=torch.float64), rest=torch.zeros(n, 1, dtype=torch.float64))
+    known = LossInputs(y=torch.linspace(-1, 1, n, dtype=torch.float64), rest=torch.zeros(n, 1, dtype=torch.float64))
     part = Part(x.double(), known, np.array(counts))
     return Problem(task, 0, (part,), task.initial()[0], None, (0, 1), steps=steps, step_size=0.1)
 
@@ -121,7 +121,7 @@ def test_frozen_hooked_and_repeated_layers_are_left_to_the_loop() -> None:
         assert as_convolved(module, (1, 4, 4)) is None
 
 
-@pytest.mark.parametrize(("name", "room"), [("_CACHE", 20_000), ("_MEMORY", 1_000)])
+@pytest.mark.parametrize(("name", "room"), [("_CACHE_BYTES", 20_000), ("_MOST_BYTES", 1_000)])
 def test_images_are_cut_to_fit_memory(monkeypatch: pytest.MonkeyPatch, name: str, room: int) -> None:
     monkeypatch.setattr(f"crosshatch.local.stacked.bucket.{name}", room)
     several = [draw_problem(seed, kind="cnn", clients=9) for seed in (5, 6)]
@@ -134,7 +134,7 @@ def test_images_are_cut_to_fit_memory(monkeypatch: pytest.MonkeyPatch, name: str
 
 
 def test_buckets_do_not_outlive_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosshatch.local.stacked.bucket._CACHE", 20_000)
+    monkeypatch.setattr("crosshatch.local.stacked.bucket._CACHE_BYTES", 20_000)
     alive: WeakSet[Bucket] = WeakSet()
     most = []
     run = Bucket.run

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from crosshatch.errors import ConfigError
-from crosshatch.local.chain import as_chain, draws_random_numbers
 from crosshatch.local.forward import forward
-from crosshatch.local.problem import Known, Part, Problem
+from crosshatch.local.problem import LossInputs, Part, Problem
+from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.local.stacked.stack import buckets
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.blocks.mlp import MLP
-from crosshatch.task.fusion import Sum
+from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
@@ -103,7 +103,7 @@ def test_others_are_computed_right(make: Callable[[], nn.Module], steps: int, l2
     _, passes = forward(problem.task, 0, problem.start, problem.parts[0].x, keep=True, threads=1, seed=(0,))
     if steps == 1:
         shares = torch.tensor([0.2, 0.3, 0.4], dtype=torch.float64)
-        shared = replace(problem, passes=passes)
+        shared = replace(problem, kept_pass=passes)
         (total,) = solve([shared], [shares], keep=False, strategy="auto", threads=1)
         torch.testing.assert_close(total, shares @ wanted, rtol=1e-10, atol=1e-10)
 
@@ -117,7 +117,7 @@ def problem_of(
     parameter = next(module.parameters())
     task = Task((module,), Sum(), Squared(), Regulariser(l2, l1))
     x = torch.randn(rows, 4).to(parameter.dtype)
-    known = Known(y=torch.randn(rows).to(parameter.dtype), rest=torch.randn(rows, 1).to(parameter.dtype))
+    known = LossInputs(y=torch.randn(rows).to(parameter.dtype), rest=torch.randn(rows, 1).to(parameter.dtype))
     part = Part(x, known, np.array(counts))
     return Problem(task, 0, (part,), task.initial()[0], None, (0, 1), steps=steps, step_size=0.1)
 
@@ -149,9 +149,21 @@ def test_gram_needs_one_batch() -> None:
     assert choose(draw_problem(0, parts=2, clients=9, steps=9)) == "stacked"
 
 
+def test_one_block_under_several_heads_is_read_for_each() -> None:
+    linear, odd = nn.Linear(2, 1), nn.Sequential(nn.Linear(2, 1), nn.Softplus())
+    block, chosen = nn.Linear(4, 2), {}
+    for name, head in (("linear", linear), ("odd", odd)):
+        task = Task((block,), Head(head, holder=0), Squared())
+        part = Part(torch.randn(3, 4), LossInputs(y=torch.randn(3), rest=torch.randn(3, 2)), np.array([3]))
+        problem = Problem(task, 0, (part,), task.initial()[0], None, (0, 2), steps=2, step_size=0.1)
+        sent = replace(part, loss_inputs=LossInputs(derivative=torch.randn(3, 2)))
+        chosen[name] = choose(problem), choose(replace(problem, parts=(sent,)))
+    assert chosen == {"linear": ("stacked", "stacked"), "odd": ("loop", "stacked")}  # who got derivatives needs no head
+
+
 @pytest.mark.parametrize("strategy", ["stacked", "gram"])
 def test_a_strategy_that_does_not_fit_is_refused(strategy: Strategy) -> None:
-    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo0' is no chain"):
+    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo0' is not a chain"):
         solve([problem_of(Gated(1))], [torch.ones(3)], keep=False, strategy=strategy, threads=1)
 
 
@@ -159,7 +171,7 @@ def test_gram_is_refused_where_it_is_wrong() -> None:
     with pytest.raises(ConfigError, match="silo 'silo0' has an LSTM"):
         solve([problem_of(LSTM((2, 2), 1))], [torch.ones(3)], keep=False, strategy="gram", threads=1)
     for problem in (draw_problem(0, parts=2), problem_of(nn.Linear(4, 1), l1=0.1)):
-        with pytest.raises(ConfigError, match="one batch a round and no l1"):
+        with pytest.raises(ConfigError, match="one batch per round and no l1"):
             solve([problem], [torch.ones(problem.clients)], keep=False, strategy="gram", threads=1)
 
 
@@ -215,14 +227,14 @@ def test_evaluation_leaves_every_mode_as_it_was() -> None:
 
 
 def test_passes_too_large_to_keep_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosshatch.local.forward._KEPT", 1)
-    monkeypatch.setattr("crosshatch.local.problem._PIECE", 2)
+    monkeypatch.setattr("crosshatch.local.forward._KEPT_BYTES", 1)
+    monkeypatch.setattr("crosshatch.local.passes._PIECE_ROWS", 2)
     problem = problem_of(Gated(1).double(), steps=1)
     _, passes = forward(problem.task, 0, problem.start, problem.parts[0].x, keep=True, threads=2, seed=(0,))
     assert passes is not None
     assert [piece is None for _, piece in passes.pieces] == [False, True, True, True]
     shares = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
-    (found,) = solve([replace(problem, passes=passes)], [shares], keep=False, strategy="auto", threads=2)
+    (found,) = solve([replace(problem, kept_pass=passes)], [shares], keep=False, strategy="auto", threads=2)
     torch.testing.assert_close(found, shares @ naive_blocks(problem), rtol=1e-10, atol=1e-10)
 
 

@@ -57,7 +57,7 @@ def problems(
         derivative=derivative,
         distinct=draw(st.booleans()),
         regulariser=Regulariser(draw(st.sampled_from([0.0, 0.1])), draw(st.sampled_from([0.0, 0.05])) if l1 else 0.0),
-        pull=draw(st.sampled_from([0.0, 0.2])),
+        proximal=draw(st.sampled_from([0.0, 0.2])),
         first=draw(st.integers(0, 4)),
     )
 
@@ -97,7 +97,7 @@ def test_one_pass_for_all(problem: Problem, ordered: bool, threads: int) -> None
         problem.task, problem.silo, problem.start, problem.parts[0].x, keep=True, threads=threads, seed=(0,)
     )
     weights = torch.rand(problem.clients, dtype=torch.float64)
-    kept = replace(problem, passes=passes)
+    kept = replace(problem, kept_pass=passes)
     (found,) = solve([kept], [weights], keep=False, strategy="auto", threads=threads)
     wanted = naive_blocks(replace(problem, parts=tuple(part.ordered() for part in problem.parts)))
     assert_close(found, weights @ wanted)
@@ -130,10 +130,10 @@ def test_many_sizes(strategy: Strategy) -> None:
 def test_the_exchanges_forward_pass_is_the_first_steps(kind: str, fusion: str, strategy: Strategy) -> None:
     several = []
     for seed in range(3):
-        problem = draw_problem(seed, kind=kind, fusion=fusion, clients=20, regulariser=Regulariser(0.1), pull=0.2)
+        problem = draw_problem(seed, kind=kind, fusion=fusion, clients=20, regulariser=Regulariser(0.1), proximal=0.2)
         x = problem.parts[0].x
         _, passes = forward(problem.task, problem.silo, problem.start, x, keep=True, threads=1, seed=(0,))
-        several.append(replace(problem, passes=passes))
+        several.append(replace(problem, kept_pass=passes))
     assert_naive(several, strategy)
     assert_naive([shuffled(problem, 1) for problem in several], strategy, naive=several)
 
@@ -143,7 +143,7 @@ def test_a_stale_forward_pass_is_not_used() -> None:
         problem = draw_problem(8, kind="linear", steps=steps)
         stale = problem.start + 1
         _, passes = forward(problem.task, 0, stale, problem.parts[0].x, keep=True, threads=1, seed=(0,))
-        assert_naive([replace(problem, passes=passes)], "auto")
+        assert_naive([replace(problem, kept_pass=passes)], "auto")
 
 
 @pytest.mark.parametrize("strategy", ["loop", "stacked", "gram"])
@@ -180,6 +180,6 @@ def test_starts_are_left_alone() -> None:
 
 
 def test_large_lstms_are_cut_to_fit_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosshatch.local.stacked.bucket._MEMORY", 2000)
+    monkeypatch.setattr("crosshatch.local.stacked.bucket._MOST_BYTES", 2000)
     for threads in (1, 2):
         assert_naive([draw_problem(2, kind="lstm", clients=20), draw_problem(3, kind="lstm")], "stacked", threads)

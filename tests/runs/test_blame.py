@@ -113,7 +113,7 @@ def test_one_line_and_nothing_left(
     ("block", "words"),
     [
         ("Rare", "block of silo 'silo1' returned (7, 3) for 100 samples: return a row of outputs each"),
-        ("Wider", "block of silo 'silo1' returned 2 outputs a sample for 100 samples and 3 for others"),
+        ("Wider", "block of silo 'silo1' returned 2 outputs per sample for 100 samples and 3 for others"),
     ],
 )
 @pytest.mark.parametrize(

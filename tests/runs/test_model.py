@@ -11,9 +11,9 @@ from crosshatch.data.settings import FederationSettings
 from crosshatch.errors import ModelError
 from crosshatch.seeds import torch_seed
 from crosshatch.task.blocks import build_block
-from crosshatch.task.build import build_task, resolve_model
+from crosshatch.task.build_task import build_task, resolve_model
 from crosshatch.task.fusion import Head, Sum
-from crosshatch.task.settings import BlockChanges, ModelSettings
+from crosshatch.task.model_settings import BlockChanges, ModelSettings
 from crosshatch.trees import flatten
 
 

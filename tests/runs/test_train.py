@@ -405,8 +405,12 @@ def test_a_folder_nobody_may_write(make_config: MakeConfig, tmp_path: Path) -> N
         ({"federation": {"silos": [{"name": "x/y", "groups": ["mean"]}]}}, "it names a file", ConfigError),
         ({"model": {"outputs": 4}}, "embeddings of width 4, the sum needs 1", ModelError),
         ({"model": {"loss": "squared"}}, "loss 'squared' is for regression labels", ModelError),
-        ({"model": {"blocks": {"z": {"block": "mlp"}}}}, "model.blocks speaks of 'z', which is no silo", ModelError),
-        ({"model": {"fusion": "head", "head_holder": "z"}}, "model.head_holder is 'z', which is no silo", ModelError),
+        ({"model": {"blocks": {"z": {"block": "mlp"}}}}, "model.blocks names 'z', which is not a silo", ModelError),
+        (
+            {"model": {"fusion": "head", "head_holder": "z"}},
+            "model.head_holder is 'z', which is not a silo",
+            ModelError,
+        ),
     ],
 )
 def test_refused_before_anything_is_written(

@@ -18,10 +18,10 @@ from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.blocks import LSTM
-from crosshatch.task.build import build_task
+from crosshatch.task.build_task import build_task
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import Logistic, Squared
-from crosshatch.task.settings import ModelSettings
+from crosshatch.task.model_settings import ModelSettings
 from crosshatch.task.task import Task
 
 

@@ -21,7 +21,7 @@ from crosshatch.data.settings import FederationSettings, SiloSettings
 from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.groups import GroupedFederation
-from crosshatch.task.build import ModelSettings, build_task
+from crosshatch.task.build_task import ModelSettings, build_task
 
 GROUPS, SAMPLES, DEVICES, WIDTH = 3, 20, 5, 6
 

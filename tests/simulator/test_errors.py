@@ -87,7 +87,7 @@ def test_outputs_fit_the_sum() -> None:
 def test_outputs_fit_the_head() -> None:
     with pytest.raises(ModelError, match=r"head does not take 5 embedding numbers .*give it 5 inputs, change model"):
         run(task_of(nn.Linear(2, 2), nn.Linear(2, 3), fusion=Head(nn.Linear(4, 1), 0)))
-    with pytest.raises(ModelError, match=r"head returns \(2,\) scores a sample, the loss needs 1: give it 1 outputs"):
+    with pytest.raises(ModelError, match=r"head returns \(2,\) scores per sample, the loss needs 1: give it 1 outputs"):
         run(task_of(nn.Linear(2, 2), nn.Linear(2, 2), fusion=Head(nn.Linear(4, 2), 0)))
 
 

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from crosshatch.errors import ModelError
 from crosshatch.task.blocks import CNN, LSTM, MLP, Linear, ResNet18, build_block
-from crosshatch.task.settings import BLOCK_NAMES, ModelSettings
+from crosshatch.task.model_settings import BLOCK_NAMES, ModelSettings
 
 
 def count(block: nn.Module) -> int:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from crosshatch.errors import ModelError
 from crosshatch.local.forward import forward
-from crosshatch.local.problem import Known, Part, Problem
+from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.local.solve import Strategy, solve
 from crosshatch.task.elsewhere import Elsewhere
 from crosshatch.task.fusion import Fusion, Head, Sum
@@ -54,7 +54,7 @@ def samples() -> tuple[list[Tensor], Tensor]:
     return [torch.randn(ROWS, FEATURES, generator=draw, dtype=torch.float64) for _ in NAMES], torch.arange(ROWS) % 3
 
 
-def local_work(task: Task, fusion: str, silo: int, known: Known, head: Tensor | None, x: Tensor) -> Problem:
+def local_work(task: Task, fusion: str, silo: int, known: LossInputs, head: Tensor | None, x: Tensor) -> Problem:
     return Problem(
         task, silo, (Part(x, known, COUNTS),), task.initial()[silo], None if task.holds_head(silo) else head,
         task.fusion.columns(widths(fusion), silo), steps=2, step_size=0.3,
@@ -112,9 +112,9 @@ def test_local_steps(fusion: str, silo: int, derivatives: bool, kind: str, strat
     embeddings = [task.embed(j, weights[j], x).detach() for j, x in enumerate(xs)]
     (others,) = task.fusion.others(embeddings, [silo])
     columns = task.fusion.columns(widths(fusion), silo)
-    known = Known(y=y, rest=others)
+    known = LossInputs(y=y, rest=others)
     if derivatives:
-        known = Known(derivative=task.derivative(embeddings[silo], others, y, columns=columns, head=head))
+        known = LossInputs(derivative=task.derivative(embeddings[silo], others, y, columns=columns, head=head))
     received = None if isinstance(mine.head, Elsewhere) else head
     ours = local_work(mine, fusion, silo, known, received, xs[silo])
     theirs = local_work(task, fusion, silo, known, head, xs[silo])

@@ -15,7 +15,7 @@ from crosshatch.errors import ModelError
 from crosshatch.task.blocks import build_block
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import CrossEntropy
-from crosshatch.task.settings import ModelSettings
+from crosshatch.task.model_settings import ModelSettings
 from crosshatch.task.task import Task
 
 
@@ -285,7 +285,9 @@ def test_failing_for_some_numbers_of_samples() -> None:
             raise ValueError("expected more than one")
         return out
 
-    with pytest.raises(ModelError, match="fails with 1 sample, but takes others: expected more than one"):
+    with pytest.raises(
+        ModelError, match="fails with 1 sample, but takes other numbers of samples: expected more than one"
+    ):
         fit(Behind(4, 3, fail))
 
 

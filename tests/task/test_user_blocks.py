@@ -11,7 +11,7 @@ from torch import nn
 
 from crosshatch.errors import ModelError
 from crosshatch.task.blocks import build_block
-from crosshatch.task.settings import ModelSettings
+from crosshatch.task.model_settings import ModelSettings
 
 SOURCE = """
 from __future__ import annotations

@@ -64,7 +64,7 @@ class FedBCD(Declared):
             return self._take_turns(fed, blocks, batch, embeddings, rate(self.step_size, r))
         frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
         return fed.descend(
-            blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r), pull=self.proximal
+            blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r), proximal=self.proximal
         )
 
     def _take_turns(
@@ -83,7 +83,7 @@ class FedBCD(Declared):
             else:
                 frozen = fed.share(embeddings, batch, to=silo)
             blocks = fed.descend(
-                blocks, batch, frozen, steps=self.local_steps, step_size=step_size, pull=self.proximal, only=silo
+                blocks, batch, frozen, steps=self.local_steps, step_size=step_size, proximal=self.proximal, only=silo
             )
             embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
             changed = (silo,)

@@ -123,13 +123,13 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         steps: int,
         step_size: float,
         first: int = 0,
-        pull: float = 0.0,
+        proximal: float = 0.0,
         only: int | None = None,
     ) -> Blocks:
         """`steps` local gradient steps at every client (of silo `only`): no message.
 
-        A batch of several parts is used part by part, beginning with number `first`; `pull` is the weight of a proximal
-        term towards the block the client starts from.
+        A batch of several parts is used part by part, beginning with number `first`; `proximal` is the weight of a
+        proximal term towards the block the client starts from.
         """
         ...
 

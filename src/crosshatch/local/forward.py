@@ -12,19 +12,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from crosshatch.local.chain import as_chain, draws_random_numbers
-from crosshatch.local.layers import Chain, split
-from crosshatch.local.layers import forward as forward_chain
+from crosshatch.local.layers import Chain, ChainPass
 from crosshatch.local.masks import own_masks
 from crosshatch.local.modules import call_with, evaluating, leaves
+from crosshatch.local.passes import KeptPass, in_pieces
 from crosshatch.local.pool import run_all
-from crosshatch.local.problem import Passes, Pile, in_pieces
+from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.task.task import Task
 
 Ids = npt.NDArray[np.int64]
-_KEPT = 2**30  # bytes of activations kept for a backward pass, a silo; beyond, the forward pass is repeated
-
-_SMALL = 2**24  # bytes
+_KEPT_BYTES = 2**30  # activations kept for a backward pass, per silo; beyond, the forward pass is repeated
+_SMALL_BYTES = 2**24  # outputs kept even if nobody asked for them, per silo
 _GRAPHS: WeakKeyDictionary[nn.Module, dict[torch.Size, int]] = WeakKeyDictionary()  # bytes of a pass, by its samples
 
 
@@ -38,12 +36,13 @@ def forward(
     threads: int,
     seed: tuple[int, ...] | None = None,
     holders: tuple[Ids, Ids] | None = None,
-) -> tuple[Tensor, Passes | None]:
+) -> tuple[Tensor, KeptPass | None]:
     """Embeddings (n, e) under one block; with `keep` also what a backward pass needs.
 
-    `seed` (a run's seed, the round and the part) means training; without it blocks are in evaluation mode. Those that
-    draw random numbers pass client by client, each with its own: `holders` are the clients' numbers and their counts
-    of rows, one's behind another's (None: client 0 has all). Nothing is kept of them, a step's pass is the same again.
+    `seed` (a run's seed, the round and the part) means training; without it blocks are in evaluation mode. Blocks that
+    draw random numbers pass client by client, each with its own numbers: `holders` are the clients' numbers and their
+    counts of rows, which lie one client after the other (None: client 0 has all rows). Such a pass is not kept, since
+    the local step repeats it with the same random numbers.
     """
     block = task.blocks[silo]
     chain = as_chain(block)
@@ -58,22 +57,20 @@ def forward(
 
 def forward_alike(
     chain: Chain, weights: Sequence[Tensor], x: Tensor, *, keep: bool
-) -> list[tuple[Tensor, Passes | None]]:
-    """The same for G silos with equal chains of layers and samples x (G, n, ...), in one go."""
+) -> list[tuple[Tensor, KeptPass | None]]:
+    """What `forward` does, in one go for G silos with equal chains of layers and samples x (G, n, ...)."""
     flat = weights[0].unsqueeze(0) if len(weights) == 1 else torch.stack(list(weights))
     x = x if x.dim() == 3 else x.flatten(2)
-    outputs = forward_chain(split(flat, chain), chain, x)
+    done = ChainPass.through(chain, flat, x)
     # The outputs are at hand: kept unless they are large and of no use.
-    pile = None
-    if keep or sum(out.nbytes for out in outputs) <= _SMALL * len(weights):
-        pile = Pile(chain, flat, x, tuple(outputs))
-    rows = outputs[-1].unbind(0)
-    return [(rows[g], None if pile is None else Passes(w, pile=pile, place=g)) for g, w in enumerate(weights)]
+    kept = done if keep or sum(out.nbytes for out in done.outputs) <= _SMALL_BYTES * len(weights) else None
+    rows = done.outputs[-1].unbind(0)
+    return [(rows[g], None if kept is None else KeptPass(w, chain_pass=kept, place=g)) for g, w in enumerate(weights)]
 
 
 def _in_pieces(
     task: Task, silo: int, weights: Tensor, x: Tensor, *, keep: bool, threads: int
-) -> tuple[Tensor, Passes | None]:
+) -> tuple[Tensor, KeptPass | None]:
     block = task.blocks[silo]
     parameters = leaves(block, task.split(silo, weights)[0])
     slices = in_pieces(len(x))
@@ -90,14 +87,14 @@ def _in_pieces(
         if shape not in known:
             first, known[shape] = _weigh(partial(run, slices[0], True))
             pieces = [first]
-        fit = max(1, _KEPT // max(1, known[shape]))
+        fit = max(1, _KEPT_BYTES // max(1, known[shape]))
     work = [partial(run, rows, i < fit) for i, rows in enumerate(slices)]
     pieces += run_all(work[len(pieces) :], threads=threads)
     values = torch.cat([piece.detach() for piece in pieces])
     if not keep:
         return values, None
     kept = (piece if i < fit else None for i, piece in enumerate(pieces))
-    return values, Passes(weights, parameters, list(zip(slices, kept, strict=True)))
+    return values, KeptPass(weights, parameters, list(zip(slices, kept, strict=True)))
 
 
 def _weigh(run: Callable[[], Tensor]) -> tuple[Tensor, int]:
@@ -127,8 +124,8 @@ def forward_rows(
 ) -> Tensor:
     """Embeddings (n, e) in training where every client at work has a block of its own, `rows` (clients, p).
 
-    Samples x are ordered by client, or `owners` (n,) says whose each is. `numbers` are the clients', and `seed` is that
-    of `forward`.
+    Samples x are ordered by client, or `owners` (n,) says whose each is. `numbers` are those of the clients in their
+    silo, and `seed` is that of `forward`.
     """
     if owners is not None:
         order = torch.as_tensor(np.argsort(owners, kind="stable"), device=x.device)

@@ -1,14 +1,14 @@
 """Chains of linear layers for many clients at once, forwards and backwards by hand.
 
-Shapes: K clients, m rows each (padded), d inputs, o outputs; a layer's product for all clients is a batched one. Layers
-that take steps are tensors of their own: torch's batched product takes a slow path into results that do not lie
-together in memory.
+`ChainPass` is a pass under weights that stay, and `Copies` are layers that take steps. Shapes: K clients, m rows each
+(padded), d inputs, o outputs; a layer's product for all clients is a batched one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ class Layer:
     bias: bool
     activation: str
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Numbers in the layer: weights (outputs x inputs), then the bias."""
         return self.outputs * (self.inputs + self.bias)
@@ -40,9 +40,78 @@ class Weights:
     weight: Tensor
     bias: Tensor | None
 
-    def tensors(self) -> list[Tensor]:
-        """Both, as the flat vector has them."""
-        return [self.weight] if self.bias is None else [self.weight, self.bias]
+
+@dataclass(frozen=True, eq=False)
+class ChainPass:
+    """A forward pass of G silos with equal chains, computed in one go, and the way back from it."""
+
+    chain: Chain
+    weights: Tensor  # (G, p)
+    x: Tensor  # (G, n, d)
+    outputs: tuple[Tensor, ...]  # of every layer, (G, n, o)
+
+    @classmethod
+    def through(cls, chain: Chain, weights: Tensor, x: Tensor) -> ChainPass:
+        """The samples' pass through the layers."""
+        return cls(chain, weights, x, tuple(_forward(split(weights, chain), chain, x)))
+
+    def gradient(self, at_outputs: Tensor) -> Tensor:
+        """The gradient of the layers as flat vectors (G, p), from that at the chain's outputs (G, n, o)."""
+        # Nothing goes back through a first layer, so a chain of one needs no weights here.
+        layers = split(self.weights, self.chain) if len(self.chain) > 1 else []
+        gradients, _ = _backward(self.chain, layers, self.outputs, at_outputs, need_input=False)
+        pieces = []
+        for layer, below, gradient in zip(self.chain, [self.x, *self.outputs[:-1]], gradients, strict=True):
+            pieces.append(torch.bmm(gradient.mT, below).flatten(1))
+            if layer.bias:
+                pieces.append(gradient.sum(1))
+        return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
+
+    def one(self, place: int) -> ChainPass:
+        """The pass of one silo."""
+        where = slice(place, place + 1)
+        return ChainPass(self.chain, self.weights[where], self.x[where], tuple(out[where] for out in self.outputs))
+
+    def of(self, rows: slice) -> ChainPass:
+        """The pass of some of the rows."""
+        return ChainPass(self.chain, self.weights, self.x[:, rows], tuple(out[:, rows] for out in self.outputs))
+
+
+class Copies:
+    """The layers of K clients, each with a copy of its own that takes steps.
+
+    The tensors are separate, since torch's batched product takes a slow path into results that do not lie together in
+    memory. The outputs of the first step may be `known` already.
+    """
+
+    def __init__(self, chain: Chain, flat: Tensor, *, known: Sequence[Tensor] = (), need_input: bool = True) -> None:
+        """Take the layers from the beginning of flat vectors (K, p); `need_input`: something lies in front of them."""
+        self.chain, self.need_input = chain, need_input
+        self.layers = [Weights(_own(w.weight), None if w.bias is None else _own(w.bias)) for w in split(flat, chain)]
+        self.tensors = [tensor for layer in self.layers for tensor in (layer.weight, layer.bias) if tensor is not None]
+        self.x, self.outputs, self.known = flat, known, known
+
+    def flat(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Tensors like `tensors`, or sums of them, in the order of flat vectors."""
+        return [tensor.flatten(1) for tensor in tensors]
+
+    def outputs_for(self, x: Tensor) -> Tensor:
+        """The chain's outputs (K, m, o) for its inputs x (K, m, d); every layer's are kept for `step`."""
+        self.x, self.outputs, self.known = x, self.known or _forward(self.layers, self.chain, x), ()
+        return self.outputs[-1]
+
+    def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
+        """One gradient step, in place, from the gradient at the outputs; returns that at the inputs before it."""
+        gradients, back = _backward(self.chain, self.layers, self.outputs, gradient, need_input=self.need_input)
+        for weights, below, at_outputs in zip(self.layers, [self.x, *self.outputs[:-1]], gradients, strict=True):
+            weights.weight.baddbmm_(at_outputs.mT, below, beta=decay, alpha=-eta)
+            if weights.bias is not None:
+                weights.bias.mul_(decay).sub_(at_outputs.sum(1, keepdim=True), alpha=eta)
+        return back
+
+    def back(self, gradient: Tensor) -> Tensor:
+        """The gradient at the inputs alone, for layers that stay."""
+        return _backward(self.chain, self.layers, self.outputs, gradient, need_input=True)[1]
 
 
 def split(flat: Tensor, chain: Chain) -> list[Weights]:
@@ -58,21 +127,16 @@ def split(flat: Tensor, chain: Chain) -> list[Weights]:
     return layers
 
 
-def copies(flat: Tensor, chain: Chain) -> list[Weights]:
-    """The same, each tensor on its own."""
-    return [Weights(_own(w.weight), None if w.bias is None else _own(w.bias)) for w in split(flat, chain)]
-
-
 def _own(view: Tensor) -> Tensor:
     return view.clone(memory_format=torch.contiguous_format)
 
 
-def size(chain: Chain) -> int:
-    """Numbers in a chain."""
-    return sum(layer.size for layer in chain)
+def linear_outputs(layer: Layer, flat: Tensor, x: Tensor) -> Tensor:
+    """Outputs (K, m, o) of one layer before its activation, the layer given as flat vectors (K, size)."""
+    return _linear(x, split(flat, (layer,))[0])
 
 
-def linear(x: Tensor, weights: Weights) -> Tensor:
+def _linear(x: Tensor, weights: Weights) -> Tensor:
     """Outputs (K, m, o) of one layer before its activation."""
     weight, bias = weights.weight, weights.bias
     if x.shape[0] == 1:
@@ -84,16 +148,16 @@ def linear(x: Tensor, weights: Weights) -> Tensor:
     return z if bias is None else z.add_(bias)
 
 
-def forward(layers: Sequence[Weights], chain: Chain, x: Tensor) -> list[Tensor]:
+def _forward(layers: Sequence[Weights], chain: Chain, x: Tensor) -> list[Tensor]:
     """Outputs of every layer, (K, m, o) each."""
     outputs: list[Tensor] = []
     for layer, weights in zip(chain, layers, strict=True):
-        x = activate(layer.activation, linear(x, weights))
+        x = activate(layer.activation, _linear(x, weights))
         outputs.append(x)
     return outputs
 
 
-def backward(
+def _backward(
     chain: Chain, layers: Sequence[Weights], outputs: Sequence[Tensor], gradient: Tensor, *, need_input: bool = True
 ) -> tuple[list[Tensor], Tensor]:
     """Gradients before every layer's activation, (K, m, o) each, and at the chain's input (unless there is no need)."""
@@ -104,26 +168,6 @@ def backward(
         if number or need_input:
             gradient = _to_input(gradient, layers[number].weight)
     return gradients[::-1], gradient
-
-
-def step(
-    layers: Sequence[Weights], inputs: Sequence[Tensor], gradients: Sequence[Tensor], eta: float, decay: float
-) -> None:
-    """A gradient step of all layers, in place, from what went into each and the gradient at its outputs."""
-    for weights, below, gradient in zip(layers, inputs, gradients, strict=True):
-        weights.weight.baddbmm_(gradient.mT, below, beta=decay, alpha=-eta)
-        if weights.bias is not None:
-            weights.bias.mul_(decay).sub_(gradient.sum(1, keepdim=True), alpha=eta)
-
-
-def flat_gradient(chain: Chain, inputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
-    """The gradients of the layers themselves, as flat vectors (K, p)."""
-    pieces = []
-    for layer, below, gradient in zip(chain, inputs, gradients, strict=True):
-        pieces.append(torch.bmm(gradient.mT, below).flatten(1))
-        if layer.bias:
-            pieces.append(gradient.sum(1))
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
 
 
 def _to_input(gradient: Tensor, weight: Tensor) -> Tensor:

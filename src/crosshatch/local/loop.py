@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crosshatch.local.chain import draws_random_numbers
 from crosshatch.local.masks import own_masks
-from crosshatch.local.modules import Replica, frozen
+from crosshatch.local.modules import Replica, untrained
 from crosshatch.local.pool import run_each
 from crosshatch.local.problem import Part, Problem
+from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.task.outputs import checked
 
 _RUNS = 16  # of all silos together: enough that no thread waits long for the last
@@ -33,12 +33,12 @@ def solve_loop(problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: 
     if any(_random(problem) for problem in problems):
         threads = 1  # torch has one generator for all threads
     work = []
-    for i, (problem, shares) in enumerate(zip(problems, weights, strict=True)):
+    for i, (problem, client_weights) in enumerate(zip(problems, weights, strict=True)):
         parts = [part.ordered() for part in problem.parts]
         rows = np.sum([part.counts for part in parts], axis=0)
         workers: dict[int, _Worker] = {}
         runs = _runs(rows, -(-_RUNS // len(problems)))
-        work += [(i, partial(_run, problem, workers, parts, shares, run, keep)) for run in runs]
+        work += [(i, partial(_run, problem, workers, parts, client_weights.tolist(), run, keep)) for run in runs]
     results: list[list[Tensor]] = [[] for _ in problems]
     for (i, _), piece in zip(work, run_each([run for _, run in work], threads=threads), strict=True):
         if keep or not results[i]:
@@ -61,7 +61,12 @@ def _runs(rows: np.ndarray[tuple[int], np.dtype[np.int64]], count: int) -> list[
 
 
 def _run(
-    problem: Problem, workers: dict[int, _Worker], parts: Sequence[Part], weights: Tensor, clients: range, keep: bool
+    problem: Problem,
+    workers: dict[int, _Worker],
+    parts: Sequence[Part],
+    client_weights: Sequence[float],
+    clients: range,
+    keep: bool,
 ) -> Tensor:
     """Weighted sum (p,) over some of the clients, or their blocks (clients, p); every thread has one worker."""
     me = threading.get_ident()
@@ -69,16 +74,15 @@ def _run(
     starts = problem.start.expand(problem.clients, -1)
     total = worker.buffer.new_empty((len(clients), starts.shape[1]) if keep else (starts.shape[1],))
     offsets = [part.offsets.tolist() for part in parts]
-    shares = weights.tolist()
     for i, client in enumerate(clients):
         mine = [part.rows(edges[client], edges[client + 1]) for part, edges in zip(parts, offsets, strict=True)]
         worker.work(mine, starts[client], problem.number(client))
         if keep:
             total[i] = worker.buffer
         elif i:
-            total.add_(worker.buffer, alpha=shares[client])
+            total.add_(worker.buffer, alpha=client_weights[client])
         else:
-            torch.mul(worker.buffer, shares[client], out=total)
+            torch.mul(worker.buffer, client_weights[client], out=total)
     return total
 
 
@@ -102,7 +106,7 @@ class _Worker:
             head = Replica(task.head, flat)
             self.head = partial(_call, task.head, head.module)
             self.trained = self.trained + ([] if self.held is None else head.trained)
-        self.frozen = frozen(task, silo)
+        self.frozen = untrained(task, silo)
         self.random = _random(problem)
 
     def work(self, parts: Sequence[Part], start: Tensor, number: int) -> None:
@@ -119,21 +123,21 @@ class _Worker:
     @torch.enable_grad()
     def _gradients(self, part: Part) -> Sequence[Tensor | None]:
         embedding = self.module(part.x)
-        if self.head is None or part.known.derivative is not None:
-            gradient = self.problem.derivative(embedding.detach(), part.known).div_(len(part.x))
+        if self.head is None or part.loss_inputs.derivative is not None:
+            gradient = self.problem.derivative(embedding.detach(), part.loss_inputs).div_(len(part.x))
             return torch.autograd.grad(embedding, self.trained, gradient, allow_unused=True)
-        loss = self.problem.loss(embedding, part.known, self.head)
+        loss = self.problem.loss(embedding, part.loss_inputs, self.head)
         return torch.autograd.grad(loss, self.trained, allow_unused=True)
 
     def _step(self, gradients: Sequence[Tensor | None], start: Tensor) -> None:
         """One gradient step on the buffer the parameters are views of."""
         problem, eta, regulariser = self.problem, self.problem.step_size, self.problem.task.regulariser
-        if regulariser.l2 or problem.pull:
-            self.block.mul_(1 - eta * (regulariser.l2 + problem.pull))
-        if problem.pull:
+        if regulariser.l2 or problem.proximal:
+            self.block.mul_(1 - eta * (regulariser.l2 + problem.proximal))
+        if problem.proximal:
             if self.held is not None:
-                self.held.mul_(1 - eta * problem.pull)
-            self.buffer.add_(start, alpha=eta * problem.pull)
+                self.held.mul_(1 - eta * problem.proximal)
+            self.buffer.add_(start, alpha=eta * problem.proximal)
         for parameter, gradient in zip(self.trained, gradients, strict=True):
             if gradient is not None:
                 parameter.sub_(gradient, alpha=eta)

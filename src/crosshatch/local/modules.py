@@ -69,8 +69,8 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             inner.training = mode
 
 
-def frozen(task: Task, silo: int) -> list[slice]:
-    """Where the numbers which are not trained stand in a silo's flat vector."""
+def untrained(task: Task, silo: int) -> list[slice]:
+    """Where the untrained numbers stand in a silo's flat vector."""
     found = []
     offset = 0
     for parameter in (p for module in task.modules_of(silo) for p in module.parameters()):

@@ -30,9 +30,10 @@ def run_all(work: Sequence[Callable[[], T]], *, threads: int) -> list[T]:
 
 
 def run_each(work: Sequence[Callable[[], T]], *, threads: int) -> Iterator[T]:
-    """The same one by one, so that a result can go before the next is there.
+    """The results one by one, so that each can be used up before the next is there.
 
-    Here and now for one thread, one piece of work, or inside other work: threads waiting for each other would block.
+    With one thread, with one piece of work, or inside other work, this thread does it: threads that wait for each other
+    would block.
     """
     if threads == 1 or len(work) <= 1 or threading.current_thread().name.startswith(_NAME):
         return (one() for one in work)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -15,27 +16,34 @@ from torch import Tensor
 from crosshatch.errors import ConfigError
 from crosshatch.local.layers import Layer
 from crosshatch.local.loop import solve_loop
-from crosshatch.local.one_step.shared import can_share, solve_shared
-from crosshatch.local.problem import Problem
-from crosshatch.local.stacked.bucket import shapes_of, solve_stacked
-from crosshatch.local.stacked.recurrent import Cell
+from crosshatch.local.one_step.shared import solve_shared
+from crosshatch.local.problem import Problem, served_by_one_pass
+from crosshatch.local.read_chain import as_chain
+from crosshatch.local.stacked.bucket import Shapes, solve_stacked
+from crosshatch.local.stacked.convolved import as_convolved
+from crosshatch.local.stacked.recurrent import Cell, as_recurrent
+from crosshatch.task.task import Task
 
 Strategy = Literal["auto", "loop", "stacked", "gram"]
 
-_HIDDEN, _ROWS = 32, 256  # units and rows a client up to which the library's LSTM kernel is mostly calls
-_IMAGES = 20  # a client up to which its own convolutions are mostly calls
-_COPIED = 2**17  # numbers behind convolutions beyond which copies of them for all clients cost more than calls
-_NARROWEST = 4  # a product with fewer outputs waits for memory, and takes as long as one with so many
+# Up to so many hidden units, and rows per client, the library's LSTM kernel spends most of its time on calls.
+_LSTM_HIDDEN, _LSTM_ROWS = 32, 256
+_IMAGES = 20  # per client: up to so many, a client's own convolutions are mostly calls
+_COPIED = 2**17  # numbers per block: beyond, copies of convolutional blocks for all clients cost more than calls
+_NARROWEST = 4  # outputs: a product with fewer waits for memory, and takes as long as one with four
+
+# By silo, shape of a sample, and whether gradients come through the head. Templates do not change during a run.
+_SHAPES: WeakKeyDictionary[Task, dict[tuple[int, tuple[int, ...], bool], Shapes | None]] = WeakKeyDictionary()
 
 
 def choose(problem: Problem) -> Literal["loop", "stacked", "gram"]:
-    """The strategy for a silo: stacked chains, LSTMs and few images, in Gram form where that is less, or the loop."""
-    shapes = shapes_of(problem)
+    """The strategy for a silo: chains, LSTMs and a few images are stacked, in Gram form where that is less work."""
+    shapes = _shapes_of(problem)
     if shapes is None:
         return "loop"
     if isinstance(shapes.front, Cell):
         rows, at_work = problem.parts[0].counts.sum(), np.count_nonzero(problem.parts[0].counts)
-        return "stacked" if shapes.front.hidden <= _HIDDEN and rows <= _ROWS * at_work else "loop"
+        return "stacked" if shapes.front.hidden <= _LSTM_HIDDEN and rows <= _LSTM_ROWS * at_work else "loop"
     rows = int(problem.parts[0].counts.max(initial=0))
     if shapes.front is not None and rows > _IMAGES:
         return "loop"
@@ -52,7 +60,7 @@ def _takes_gram(problem: Problem) -> bool:
 def _gram_pays(rows: int, steps: int, layer: Layer) -> bool:
     """Compare a client's multiplications in the first layer: m rows, d inputs, o outputs, Q steps.
 
-    Gram form: m^2 d for the products of its rows, m^2 o a step, and twice m d o; otherwise 2 m d o a step.
+    In Gram form m^2 d for the products of its rows, m^2 o per step, and twice m d o; otherwise 2 m d o per step.
     """
     inputs, outputs = layer.inputs, max(layer.outputs, _NARROWEST)
     gram = rows * inputs + steps * rows * outputs + 2 * inputs * outputs
@@ -60,7 +68,7 @@ def _gram_pays(rows: int, steps: int, layer: Layer) -> bool:
 
 
 def _growing_pays(rows: int, steps: int, layer: Layer) -> bool:
-    """Behind convolutions: whether all rows a client's layer is made of are fewer numbers than the layer."""
+    """Behind convolutions: whether the rows which make up a client's layer are fewer numbers than the layer itself."""
     return rows * steps * (layer.inputs + layer.outputs) < layer.inputs * layer.outputs
 
 
@@ -69,43 +77,69 @@ def solve(
 ) -> list[Tensor]:
     """Each silo's weighted sum over its clients at work (p,), or with `keep` their blocks (clients, p)."""
     results: dict[int, Tensor] = {}
-    alike: dict[tuple[object, ...], list[int]] = {}
-    shared = [] if keep else [i for i, problem in enumerate(problems) if can_share(problem)]
+    shared = [] if keep else served_by_one_pass(problems)
     if shared:
         solved = solve_shared([problems[i] for i in shared], [weights[i] for i in shared], threads=threads)
         if len(shared) == len(problems):
             return solved
         results.update(zip(shared, solved, strict=True))
+    loop: list[int] = []
+    alike: dict[tuple[object, ...], tuple[bool, Shapes, list[int]]] = {}
+    for i, problem in enumerate(problems):
+        if i in results:
+            continue
+        kind = choose(problem) if strategy == "auto" else strategy
+        if kind == "loop":
+            loop.append(i)
+        else:
+            shapes = _stackable(problem, kind)
+            alike.setdefault(_alike(problem, kind, shapes), (kind == "gram", shapes, []))[2].append(i)
     with torch.no_grad():
-        for i, problem in enumerate(problems):
-            if i in results:
-                continue
-            wanted = choose(problem) if strategy == "auto" else strategy
-            alike.setdefault(("loop",) if wanted == "loop" else _shape(problem, wanted), []).append(i)
-        for (kind, *_), members in alike.items():
-            chosen, shares = [problems[i] for i in members], [weights[i] for i in members]
-            if kind == "loop":
-                solved = solve_loop(chosen, shares, keep=keep, threads=threads)
-            else:
-                solved = solve_stacked(chosen, shares, keep=keep, gram=kind == "gram", threads=threads)
+        if loop:
+            solved = solve_loop([problems[i] for i in loop], [weights[i] for i in loop], keep=keep, threads=threads)
+            results.update(zip(loop, solved, strict=True))
+        for gram, shapes, members in alike.values():
+            chosen, client_weights = [problems[i] for i in members], [weights[i] for i in members]
+            solved = solve_stacked(chosen, shapes, client_weights, keep=keep, gram=gram, threads=threads)
             results.update(zip(members, solved, strict=True))
     return [results[i] for i in range(len(problems))]
 
 
-def _shape(problem: Problem, kind: str) -> tuple[object, ...]:
-    """Problems equal in this can be stacked."""
-    shapes = shapes_of(problem)
+def _stackable(problem: Problem, kind: str) -> Shapes:
+    """The layers to stack, or a ConfigError where the strategy cannot be had."""
+    shapes = _shapes_of(problem)
     if shapes is None:
         silo = problem.task.names[problem.silo]
         raise ConfigError(
-            f"run.strategy = {kind!r}: the block of silo '{silo}' is no chain of linear layers, LSTM or CNN: "
+            f"run.strategy = {kind!r}: the block of silo '{silo}' is not a chain of linear layers, an LSTM or a CNN: "
             "use 'auto' or 'loop'"
         )
     if kind == "gram" and isinstance(shapes.front, Cell):
         raise ConfigError(f"run.strategy = 'gram': silo '{problem.task.names[problem.silo]}' has an LSTM: use 'auto'")
     if kind == "gram" and not _takes_gram(problem):
-        raise ConfigError("run.strategy = 'gram' takes one batch a round and no l1: use 'auto' or 'stacked'")
-    known = problem.parts[0].known
-    holds = problem.task.holds_head(problem.silo)
+        raise ConfigError("run.strategy = 'gram' takes one batch per round and no l1: use 'auto' or 'stacked'")
+    return shapes
+
+
+def _alike(problem: Problem, kind: str, shapes: Shapes) -> tuple[object, ...]:
+    """Problems equal in this can be stacked."""
     columns = problem.columns if shapes.head else None
-    return (kind, shapes, known.derivative is None, holds, columns, problem.start.shape[-1], problem.steps)
+    sent = problem.parts[0].loss_inputs.derivative is not None
+    return kind, shapes, sent, columns, problem.start.shape[-1], problem.steps
+
+
+def _shapes_of(problem: Problem) -> Shapes | None:
+    """The layers to stack, or None where stacking by hand is impossible."""
+    first = problem.parts[0]
+    key = problem.silo, tuple(first.x.shape[1:]), first.loss_inputs.derivative is None
+    known = _SHAPES.setdefault(problem.task, {})
+    if key not in known:
+        known[key] = _read_shapes(problem.task, *key)
+    return known[key]
+
+
+def _read_shapes(task: Task, silo: int, sample: tuple[int, ...], through_head: bool) -> Shapes | None:
+    module = task.blocks[silo]
+    front, block = as_recurrent(module) or as_convolved(module, sample) or (None, as_chain(module))
+    head = () if task.head is None or not through_head else as_chain(task.head)
+    return None if block is None or head is None else Shapes(front, block, head, task.holds_head(silo))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crosshatch.errors import CrosshatchError, ModelError
-from crosshatch.task.settings import ModelSettings
+from crosshatch.task.model_settings import ModelSettings
 
 
 def own_files(model: ModelSettings) -> frozenset[Path]:

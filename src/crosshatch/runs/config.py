@@ -29,7 +29,7 @@ from crosshatch.runs.named import (
 from crosshatch.runs.settings import EvaluateSettings, RunSettings, is_name
 from crosshatch.runs.tables.decode import decode
 from crosshatch.runs.tables.overrides import apply_overrides
-from crosshatch.task.settings import BlockChanges, ModelSettings
+from crosshatch.task.model_settings import BlockChanges, ModelSettings
 
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
     from crosshatch.codecs import AnyCodec

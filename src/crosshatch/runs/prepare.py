@@ -22,7 +22,7 @@ from crosshatch.runs.config import Config
 from crosshatch.runs.named import AnyAlgorithm
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
-from crosshatch.task.build import build_task, resolve_model
+from crosshatch.task.build_task import build_task, resolve_model
 from crosshatch.task.metrics import default_metrics, require_fitting
 from crosshatch.task.task import Task
 

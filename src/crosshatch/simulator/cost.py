@@ -19,7 +19,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
 from crosshatch.exchanges import Algorithm, declared
-from crosshatch.local.problem import Known, Part, Problem
+from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.task import Task
 
@@ -52,9 +52,10 @@ def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ..
     """
     weights = task.initial()[silo].requires_grad_()
     rest = x.new_zeros(len(x), task.fusion.others_width(widths, silo))
+    part = Part(x, LossInputs(y=y, rest=rest), torch.tensor([len(x)]).numpy())
     problem = Problem(
-        task=task, silo=silo, parts=(Part(x, Known(y=y, rest=rest), torch.tensor([len(x)]).numpy()),), start=weights,
-        head=None, columns=task.fusion.columns(widths, silo), steps=1, step_size=0.0,
+        task=task, silo=silo, parts=(part,), start=weights, head=None, columns=task.fusion.columns(widths, silo),
+        steps=1, step_size=0.0,
     )  # fmt: skip
     _, head = task.split(silo, weights)
     if head is None:  # as received, where there is one: used, not trained
@@ -70,7 +71,7 @@ def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ..
 
     saved: list[Tensor] = []
     with _plain_products(), FlopCounterMode(display=False) as counter, saved_tensors_hooks(note, lambda t: t):
-        loss = problem.loss(task.embed(silo, weights, x), problem.parts[0].known, apply)
+        loss = problem.loss(task.embed(silo, weights, x), problem.parts[0].loss_inputs, apply)
         torch.autograd.grad(loss, weights)
     gradients = weights.numel() * weights.element_size()
     return StepCost(flops=counter.get_total_flops(), memory=sum(held.values()) + gradients)

@@ -1,4 +1,4 @@
-"""Which way is better, for everything measured; without torch, which reports do not wait for."""
+"""For everything measured, whether higher is better; without torch, which reports need not wait for."""
 
 from __future__ import annotations
 

@@ -11,7 +11,9 @@ from crosshatch.errors import ModelError
 
 @final
 class Elsewhere(nn.Module):
-    """A module of which only the number of outputs a sample is known here: it has no parameters and computes nothing.
+    """A module of which only the number of outputs per sample is known here.
+
+    It has no parameters and computes nothing.
 
     >>> sum(parameter.numel() for parameter in Elsewhere(4).parameters())
     0
@@ -21,7 +23,7 @@ class Elsewhere(nn.Module):
         """Stand for a module with outputs (n, width)."""
         super().__init__()
         if width < 1:
-            raise ModelError(f"embeddings of width {width}: every silo has at least one number a sample, correct it")
+            raise ModelError(f"embeddings of width {width}: every silo has at least one number per sample, correct it")
         self.width = width
 
     def forward(self, x: Tensor) -> NoReturn:  # noqa: ARG002 - a module's call

@@ -49,7 +49,7 @@ def check_block(silo: str, block: nn.Module, x: Tensor, width: int) -> None:
 
 
 def check_head(head: nn.Module, embeddings: Tensor, scores: int) -> None:
-    """Refuse a head that does not make so many scores of embeddings (n, all e); they are checked from now on."""
+    """Refuse a head that does not make this number of scores of embeddings (n, all e); it is checked from now on."""
     if isinstance(head, Elsewhere):
         return
     width = embeddings.shape[1]
@@ -60,7 +60,7 @@ def check_head(head: nn.Module, embeddings: Tensor, scores: int) -> None:
     out = first_outputs(Promise("the head"), head, embeddings, refusal)
     if out.shape[1] != scores:
         raise ModelError(
-            f"the head returns {tuple(out.shape[1:])} scores a sample, the loss needs {scores}: give it {scores} "
+            f"the head returns {tuple(out.shape[1:])} scores per sample, the loss needs {scores}: give it {scores} "
             "outputs, or let model.head build one that fits"
         )
     promise, draw = Promise("the head", scores), torch.Generator().manual_seed(0)

@@ -50,7 +50,7 @@ class Sum:
         return 0, widths[silo]
 
     def others_width(self, widths: Sequence[int], silo: int) -> int:
-        """Numbers a sample of the others' part: those of their sum."""
+        """Numbers per sample of the others' part: those of their sum."""
         return widths[silo]
 
     def sent_width(self, widths: Sequence[int], silo: int) -> int:
@@ -101,7 +101,7 @@ class Sum:
         """Refuse embeddings that cannot be scores."""
         if width != scores:
             raise ModelError(
-                f"silo '{silo}' has embeddings of width {width}, the sum needs {scores} (one a score): "
+                f"silo '{silo}' has embeddings of width {width}, the sum needs {scores} (one per score): "
                 f"set model.outputs = {scores} or model.fusion = 'head'"
             )
 
@@ -138,7 +138,7 @@ class Head:
         return low, low + widths[silo]
 
     def others_width(self, widths: Sequence[int], silo: int) -> int:  # noqa: ARG002
-        """Numbers a sample of the others' part: those of all embeddings, the silo's own columns to be overwritten."""
+        """Numbers per sample of the others' part: all embeddings, the silo's own columns to be overwritten."""
         return sum(widths)
 
     def sent_width(self, widths: Sequence[int], silo: int) -> int:
@@ -185,7 +185,7 @@ class Head:
         return Head(copied("the head", self.module).to(device=device, dtype=dtype), self.holder)
 
     def check(self, silos: int) -> None:
-        """Refuse a module that cannot be sent as numbers, and a holder who is none of the silos."""
+        """Refuse a module that cannot be sent as numbers, and a holder who is not one of the silos."""
         refuse_modules("the head", self.module)
         if not 0 <= self.holder < silos:
             raise ModelError(f"head without a holder: silo number {self.holder} of {silos}")
@@ -194,7 +194,7 @@ class Head:
         """Embeddings may have any width."""
 
     def check_head(self, embeddings: Sequence[Tensor], scores: int) -> None:
-        """Refuse a module that does not make so many scores of the silos' embeddings (n, e)."""
+        """Refuse a module that does not make this number of scores of the silos' embeddings (n, e)."""
         check_head(self.module, self.join_all(embeddings), scores)
 
 

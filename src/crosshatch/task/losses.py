@@ -1,4 +1,4 @@
-"""Losses with their derivatives by hand: one value a sample, any leading dimensions (clients, buckets) in front.
+"""Losses with their derivatives by hand: one value per sample, any leading dimensions (clients, buckets) in front.
 
 Shapes: scores (..., n, c), labels y (..., n), values (..., n), derivatives (..., n, c). The derivative is that of each
 sample's own loss with respect to its own scores; whoever averages over a batch divides by its size.
@@ -19,7 +19,7 @@ from crosshatch.errors import DataError, ModelError
 @final
 @dataclass(frozen=True)
 class Squared:
-    """Half the squared residual, `(score - y)^2 / 2`, for one real score a sample (c = 1).
+    """Half the squared residual, `(score - y)^2 / 2`, for one real score per sample (c = 1).
 
     >>> Squared().value(torch.tensor([[3.0]]), torch.tensor([1.0]))
     tensor([2.])
@@ -48,7 +48,7 @@ class Squared:
 @final
 @dataclass(frozen=True)
 class Logistic:
-    """Negative log-likelihood of labels in {0, 1} under `sigmoid(score)`, one score a sample (c = 1).
+    """Negative log-likelihood of labels in {0, 1} under `sigmoid(score)`, one score per sample (c = 1).
 
     With the margin m = (2y - 1) score the loss is `log(1 + exp(-m))`, without cancellation at either end.
 
@@ -79,7 +79,7 @@ class Logistic:
 @final
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Negative log-likelihood of int64 class labels under `softmax(scores)`, one score a class.
+    """Negative log-likelihood of int64 class labels under `softmax(scores)`, one score per class.
 
     >>> CrossEntropy().predict(torch.zeros(1, 4))
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
@@ -89,7 +89,7 @@ class CrossEntropy:
     target: ClassVar[str] = "multiclass"
 
     def scores(self, classes: int) -> int:
-        """How many scores a sample needs: one a class."""
+        """How many scores a sample needs: one per class."""
         if classes < 2:
             raise ModelError(f"loss 'cross_entropy' needs at least 2 classes, the data has {classes}: use another loss")
         return classes
@@ -140,5 +140,5 @@ def require_labels(loss: Loss, y: Tensor, classes: int, which: str) -> None:
 
 
 def _single(scores: Tensor) -> Tensor:
-    assert scores.shape[-1] == 1, f"one score a sample expected, got {tuple(scores.shape)}"
+    assert scores.shape[-1] == 1, f"one score per sample expected, got {tuple(scores.shape)}"
     return scores.squeeze(-1)

@@ -67,7 +67,7 @@ def evaluate(names: Sequence[str], scores: Tensor, y: Tensor, loss: Loss) -> dic
             f"{bad} of {scores.numel()} scores on the test set are NaN or infinite: lower algorithm.step_size"
         )
     if "suboptimality" in names:
-        raise ModelError("metric 'suboptimality' is one of the training objective, not of scores: ask the simulator")
+        raise ModelError("metric 'suboptimality' is about the training objective, not about scores: ask the simulator")
     return {name: _METRICS[name](scores, y, loss) for name in names}
 
 
@@ -148,7 +148,7 @@ _METRICS: dict[str, Metric] = {
     "r2": r2,
 }
 NAMES = (*_METRICS, "suboptimality")
-"""What a config may ask for; the last is one of the training objective, which the simulator knows."""
+"""What a config may ask for; the last is about the training objective, which the simulator knows."""
 
 
 def _binary_auc(scores: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_]) -> float:

@@ -1,4 +1,4 @@
-"""What a module returned, held against what it promised: one row a sample, as wide as ever, in the samples' precision.
+"""What a module returned, held against what it promised: one row per sample, always as wide, in the samples' precision.
 
 A module may keep the promise for some numbers of samples only, so every call is looked at, not just a first one.
 """
@@ -15,7 +15,7 @@ from crosshatch.errors import ModelError
 
 @dataclass(frozen=True)
 class Promise:
-    """Whose module it is, and how many outputs a sample it has (None: any number)."""
+    """Whose module it is, and how many outputs per sample it has (None: any number)."""
 
     place: str
     width: int | None = None
@@ -29,7 +29,7 @@ class Promise:
             raise ModelError(f"{self.place} returned {found} for {counted}: return a row of outputs each{hint}")
         if self.width is not None and out.shape[1] != self.width:
             raise ModelError(
-                f"{self.place} returned {out.shape[1]} outputs a sample for {len(x)} samples and {self.width} for "
+                f"{self.place} returned {out.shape[1]} outputs per sample for {len(x)} samples and {self.width} for "
                 "others: return as many for any number of samples"
             )
         if out.dtype != x.dtype:

@@ -1,8 +1,8 @@
 """Try a module out on a few samples: it may turn every sample into a row of outputs, and do nothing else.
 
 Everything is tried on copies, and torch's generator is put back: the module stays as it was. Weights are shaken for the
-trials, since those of a start may hide what a module does (zeros show nothing of their input, and what spectral
-normalisation keeps has settled).
+trials, since the initial ones may hide what a module does (zeros show nothing of their input, and what
+spectral normalisation keeps has settled).
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def try_out(promise: Promise, module: nn.Module, x: Tensor) -> None:
         try:
             _run(promise, copy.deepcopy(module), x[:count])
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            raise ModelError(f"{promise.place} fails with {_rows(count)}, but takes others: {_reason(error)}") from None
+            raise ModelError(
+                f"{promise.place} fails with {_rows(count)}, but takes other numbers of samples: {_reason(error)}"
+            ) from None
     _refuse_memory(promise, copy.deepcopy(module), x)
     with suppress(_UnfitError):
         _refuse_memory(promise, _shaken(promise, module, x), x)
@@ -73,7 +75,7 @@ def refuse_random(promise: Promise, module: nn.Module, x: Tensor) -> None:
     """Refuse a module that draws random numbers where nobody would give it a seed or turn it off for evaluation."""
     if not _is_plain(module) and _draws(copy.deepcopy(module), x):
         raise ModelError(
-            f"{promise.place} draws random numbers, which would be others in every run and in evaluations: put Dropout "
+            f"{promise.place} draws random numbers, which would differ between runs and in evaluations: put Dropout "
             "into the blocks, where its masks follow from the seed"
         )
 
@@ -88,7 +90,7 @@ def _draws(trial: nn.Module, x: Tensor) -> bool:
 
 
 class _UnfitError(Exception):
-    """A module cannot be tried with other weights or samples than its own; that is no fault of it."""
+    """A module cannot be tried with other weights or samples than its own; that is not its fault."""
 
 
 def _is_plain(module: nn.Module) -> bool:
@@ -150,26 +152,26 @@ def _refuse_memory(promise: Promise, trial: nn.Module, x: Tensor) -> None:
 
 
 def _refuse_mixing(promise: Promise, trial: nn.Module, x: Tensor, count: int) -> None:
-    """With all other samples exchanged, a sample's outputs stay: in batches of one size even their rounding does."""
+    """Exchanging all other samples leaves a sample's outputs as they are, to the last bit in batches of one size."""
     if count == 1:
         return
     base = _run(promise, trial, x[:count])
     draw = torch.Generator().manual_seed(2)
     noise = torch.randn(x[:count].shape, generator=draw).to(x)
     wild = x[:count] + _WILD * (1 + x.abs().mean()) * noise
-    # on a graphics card an index that is none ends the process
+    # On a graphics card an index out of range ends the process.
     for others in (x[-count:].flip(0),) if x.is_cuda else (x[-count:].flip(0), wild):
         for kept in {0, count - 1}:
             changed = others.clone()
             changed[kept] = x[kept]
             try:
                 out = _as_far_as_possible(lambda changed=changed: _run(promise, trial, changed))  # type: ignore[misc]
-            except _UnfitError:  # for example an index of a category that is none
+            except _UnfitError:  # for example an index of a category that does not exist
                 continue
             if not _close(base[kept], out[kept], base):
                 raise ModelError(
                     f"{promise.place} lets samples look at each other: among other samples, one sample's "
-                    "outputs were others, but a client sees its own samples only: compute each row from its own "
+                    "outputs were different, but a client sees its own samples only: compute each row from its own "
                     "sample, for example with LayerNorm, or standardise the data before (data.standardise)"
                 )
 

@@ -1,6 +1,6 @@
-"""A task: one module a silo, the fusion of their outputs, the loss and the blocks' regulariser.
+"""A task: one module per silo, the fusion of their outputs, the loss and the blocks' regulariser.
 
-Weights live outside the modules, as one flat vector a silo (`trees.Layout`): the block's parameters, and behind them
+Weights live outside the modules, as one flat vector per silo (`trees.Layout`): the block's parameters, and behind them
 the head's where the silo holds the head. The modules themselves are templates.
 """
 
@@ -45,7 +45,7 @@ class Task:
     def __post_init__(self) -> None:
         """Refuse what cannot be averaged or frozen."""
         if self.silos and len(self.silos) != len(self.blocks):
-            raise ModelError(f"{len(self.blocks)} blocks for {len(self.silos)} silos: give one block a silo")
+            raise ModelError(f"{len(self.blocks)} blocks for {len(self.silos)} silos: give one block per silo")
         for silo, block in zip(self.names, self.blocks, strict=True):
             refuse_modules(f"block of silo '{silo}'", block)
             if not isinstance(block, Elsewhere) and not any(p.requires_grad for p in block.parameters()):
@@ -66,7 +66,8 @@ class Task:
         """The task as one silo has it: its own block, and of every silo the width of its embeddings.
 
         What this silo computes is what it computes in the whole task; the others' vectors are empty. A head's module is
-        needed where it is trained and where labels are; who gets derivatives gives `Head(Elsewhere(scores), holder)`.
+        needed where it is trained and where labels are; a silo that gets derivatives gives
+        `Head(Elsewhere(scores), holder)`.
 
         >>> from crosshatch.task.fusion import Head
         >>> from crosshatch.task.losses import Squared
@@ -140,7 +141,7 @@ class Task:
         return None if self.head is None else _trained([self.head])
 
     def initial(self) -> list[Tensor]:
-        """The templates' own weights, one flat vector a silo."""
+        """The templates' own weights, one flat vector per silo."""
         flat = [[flatten(module) for module in self.modules_of(j)] for j in range(len(self.blocks))]
         return [torch.cat(both) if len(both) > 1 else both[0] for both in flat]
 
@@ -152,7 +153,7 @@ class Task:
         return weights[..., :size], weights[..., size:]
 
     def penalty(self, silo: int, weights: Tensor) -> Tensor:
-        """What the regulariser adds for a silo's vector (..., p): it is about the blocks, a head goes without."""
+        """What the regulariser adds for a silo's vector (..., p): only blocks are regularised, a head is not."""
         return self.regulariser.penalty(self.split(silo, weights)[0])
 
     def embed(self, silo: int, weights: Tensor, x: Tensor) -> Tensor:
@@ -180,18 +181,18 @@ class Task:
         return self.fusion.derivative(self.loss, own, others, y, columns=columns, head=under)
 
     def scores(self, weights: Sequence[Tensor], xs: Sequence[Tensor]) -> Tensor:
-        """Scores (n, c) of samples given as one tensor a silo."""
+        """Scores (n, c) of samples given as one tensor per silo."""
         embeddings = [self.embed(j, w, x) for j, (w, x) in enumerate(zip(weights, xs, strict=True))]
         return self.combine(embeddings, self.head_in(weights))
 
     def check_fit(self, examples: Sequence[Tensor], classes: int) -> tuple[int, ...]:
-        """Widths of the embeddings, found by trying the blocks out on a few samples a silo, or a ModelError.
+        """Widths of the embeddings, found by trying the blocks out on a few samples per silo, or a ModelError.
 
         The modules stay as they are, and so does torch's generator. Blocks with another party have the width they were
-        given; the examples in their places may be any.
+        given; the examples in their places are not looked at.
         """
         if len(examples) != len(self.blocks):
-            raise ModelError(f"{len(self.blocks)} blocks for {len(examples)} silos: give one block a silo")
+            raise ModelError(f"{len(self.blocks)} blocks for {len(examples)} silos: give one block per silo")
         wanted = self.loss.scores(classes)
         embeddings = []
         for silo, block, x in zip(self.names, self.blocks, examples, strict=True):

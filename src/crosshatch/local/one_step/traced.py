@@ -16,15 +16,15 @@ from crosshatch.local.problem import Problem
 def descend_by_graph(
     problems: Sequence[Problem], starts: Sequence[Tensor], per_row: Sequence[Tensor], *, threads: int
 ) -> list[Tensor]:
-    """From each start (p,) a step along the gradient of its problem's losses, row for row under these weights (n,).
+    """From each start (p,) one step down the gradient of its problem's losses, each row's under its weight in (n,).
 
     Threads take the pieces of all problems; gradients are subtracted one parameter at a time, in the pieces' order.
     """
     work = []
     for i, problem in enumerate(problems):
-        assert problem.passes is not None
-        pieces = problem.passes.pieces
-        work += [(i, partial(_gradients, problem, rows, kept, per_row[i])) for rows, kept in pieces]
+        assert problem.kept_pass is not None
+        pieces = problem.kept_pass.pieces
+        work += [(i, partial(_gradients, problem, rows, embedding, per_row[i])) for rows, embedding in pieces]
         pieces[:] = [(rows, None) for rows, _ in pieces]  # a graph can be gone back through once
     totals = [torch.empty_like(start) for start in starts]
     now = list(starts)  # where each stands: what a first piece starts from is not copied
@@ -46,17 +46,18 @@ def head_of(problem: Problem, held: Tensor | None) -> Callable[[Tensor], Tensor]
     return None if head is None or flat is None else partial(call, head, flat)
 
 
-def _gradients(problem: Problem, rows: slice, kept: Tensor | None, per_row: Tensor) -> list[Tensor | None]:
-    """Of a piece of the pass: one for each parameter of the block, and that of the head if it is held here."""
-    part, passes, block = problem.part(0), problem.passes, problem.task.blocks[problem.silo]
-    assert passes is not None
-    leaves = list(passes.leaves.values())
+def _gradients(problem: Problem, rows: slice, embedding: Tensor | None, per_row: Tensor) -> list[Tensor | None]:
+    """The gradients from one piece of the pass: of each parameter of the block, and of the head if it is held here."""
+    part, kept, block = problem.parts[0], problem.kept_pass, problem.task.blocks[problem.silo]
+    assert kept is not None
+    leaves = list(kept.leaves.values())
     held = problem.task.split(problem.silo, problem.start.detach())[1]
     if held is not None:
         leaves.append(held.requires_grad_())
     with torch.enable_grad():
-        embedding = call_with(block, passes.leaves, part.x[rows]) if kept is None else kept
-        loss = problem.loss(embedding, part.known.rows(rows), head_of(problem, held), per_row[rows])
+        if embedding is None:
+            embedding = call_with(block, kept.leaves, part.x[rows])
+        loss = problem.loss(embedding, part.loss_inputs.rows(rows), head_of(problem, held), per_row[rows])
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
     found = iter(torch.autograd.grad(loss, wanted, allow_unused=True))
     return [next(found) if leaf.requires_grad else None for leaf in leaves]

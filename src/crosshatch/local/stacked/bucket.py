@@ -11,27 +11,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from crosshatch.local.chain import as_chain
-from crosshatch.local.layers import Chain, backward, copies, forward, size
-from crosshatch.local.layers import step as descend
+from crosshatch.local.layers import Chain, Copies
 from crosshatch.local.pool import run_all
 from crosshatch.local.problem import Problem
-from crosshatch.local.stacked.convolved import Convolved, Images, as_convolved
+from crosshatch.local.stacked.convolved import Convolved, Images
 from crosshatch.local.stacked.gram import Gram, Growing
-from crosshatch.local.stacked.recurrent import Cell, Recurrent, as_recurrent
-from crosshatch.local.stacked.stack import Jobs, Mine, Rows, Stack, buckets
+from crosshatch.local.stacked.recurrent import Cell, Recurrent
+from crosshatch.local.stacked.stack import (
+    Jobs,
+    ProblemJobs,
+    Rows,
+    Stack,
+    buckets,
+    numbers_at_start,
+    received_heads,
+)
 
-_MEMORY = 2**28  # bytes a bucket of recurrent layers, or of blocks behind convolutions, may take
-_LAYERS: WeakKeyDictionary[nn.Module, dict[tuple[int, ...], tuple[Cell | Images | None, Chain | None]]] = (
-    WeakKeyDictionary()
-)  # by the shape of a sample; templates do not change during a run
-_CACHE = 2**26  # bytes a bucket of convolutions should take
+_MOST_BYTES = 2**28  # for a bucket of recurrent layers, or of blocks behind convolutions
+_CACHE_BYTES = 2**26  # for a bucket of convolutions
 
 
 @dataclass(frozen=True)
@@ -40,45 +42,35 @@ class Shapes:
 
     front: Cell | Images | None
     block: Chain
-    head: Chain  # empty for a sum
+    head: Chain  # empty for a sum, and where derivatives are received
+    holds_head: bool
 
-
-def shapes_of(problem: Problem) -> Shapes | None:
-    """The layers to stack, or None where stacking by hand is impossible."""
-    module, fused = problem.task.blocks[problem.silo], problem.task.head
-    sample = tuple(problem.parts[0].x.shape[1:])
-    known = _LAYERS.setdefault(module, {})
-    if sample not in known:
-        known[sample] = as_recurrent(module) or as_convolved(module, sample) or (None, as_chain(module))
-    front, block = known[sample]
-    if block is None:
-        return None
-    head = () if fused is None or problem.parts[0].known.derivative is not None else as_chain(fused)
-    return None if head is None else Shapes(front, block, head)
+    @property
+    def ahead(self) -> int:
+        """Numbers in front of the block's chain."""
+        return 0 if self.front is None else self.front.size
 
 
 def solve_stacked(
-    problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, gram: bool, threads: int
+    problems: Sequence[Problem], shapes: Shapes, weights: Sequence[Tensor], *, keep: bool, gram: bool, threads: int
 ) -> list[Tensor]:
     """For problems alike in shape and settings: each one's weighted sum (p,), or its clients' blocks (clients, p)."""
     stack = Stack(problems)
-    shapes = shapes_of(problems[0])
-    assert shapes is not None
-    shares = torch.cat(list(weights)).to(problems[0].start)  # one for each job
-    totals = [_idle(stack, i, shares, keep=keep) for i in range(len(problems))]
+    client_weights = torch.cat(list(weights)).to(problems[0].start)  # one for each job
+    totals = [_idle(stack, i, client_weights, keep=keep) for i in range(len(problems))]
     groups = buckets(stack.most_rows)
-    alone = 1  # small products: torch's own threads do
-    if shapes.front is not None:
-        groups, alone = _pieces(stack, groups, shapes, gram, threads), threads
-    done = run_all(
-        [partial(_run, stack, shapes, jobs, gram, None if keep else shares) for jobs in groups], threads=alone
-    )
+    solved = partial(_solve_bucket, stack, shapes, gram=gram, client_weights=None if keep else client_weights)
+    if shapes.front is None:  # small products: torch's own threads do
+        done = [solved(jobs) for jobs in groups]
+    else:
+        pieces = _pieces(stack, groups, shapes, gram, threads)
+        done = run_all([partial(solved, jobs) for jobs in pieces], threads=threads)
     for found in done:
         for mine, result in found:
             if keep:
-                totals[mine.problem][mine.clients] = result
+                totals[mine.number][mine.clients] = result
             else:
-                totals[mine.problem] += result
+                totals[mine.number] += result
     return totals
 
 
@@ -87,80 +79,101 @@ def _pieces(stack: Stack, groups: Sequence[Jobs], shapes: Shapes, gram: bool, th
     pieces = []
     front, problem, width = shapes.front, stack.problems[0], stack.problems[0].start.element_size()
     assert front is not None
-    room = _MEMORY if isinstance(front, Cell) else _CACHE
+    room = _MOST_BYTES if isinstance(front, Cell) else _CACHE_BYTES
     for jobs in groups:
         rows = int(stack.most_rows[jobs].max())
         block = problem.start.shape[-1]
         if gram:  # a layer made of its rows instead of its own numbers
             layer = shapes.block[0]
             block += rows * problem.steps * (layer.inputs + layer.outputs) - layer.size
-        count = threads * ceil(len(jobs) * width * max(front.numbers(rows) / room, block / _MEMORY) / threads)
+        count = threads * ceil(len(jobs) * width * max(front.numbers(rows) / room, block / _MOST_BYTES) / threads)
         pieces += np.array_split(jobs, min(count, len(jobs)))
     return pieces
 
 
-def _run(stack: Stack, shapes: Shapes, jobs: Jobs, gram: bool, shares: Tensor | None) -> list[tuple[Mine, Tensor]]:
-    """For each problem in a bucket its jobs' blocks (jobs, p), or their sum (p,) under shares (all jobs,).
+def _solve_bucket(
+    stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool, client_weights: Tensor | None
+) -> list[tuple[ProblemJobs, Tensor]]:
+    """For each problem in a bucket its jobs' blocks (jobs, p), or their sum (p,) under the weights (all jobs,).
 
-    The bucket itself goes: only so many of them are in memory as there are threads.
+    The bucket itself is not kept: there are never more of them in memory than there are threads.
     """
     bucket = Bucket(stack, shapes, jobs, gram=gram)
     bucket.run()
-    present = stack.by_problem(jobs)
-    if shares is None:
+    if client_weights is None:
         blocks = bucket.blocks()
-        return [(mine, blocks[mine.where]) for mine in present]
-    own = shares.index_select(0, torch.as_tensor(jobs, device=shares.device))
-    return list(zip(present, bucket.weighted_sums(own), strict=True))
+        return [(mine, blocks[mine.where]) for mine in bucket.members]
+    own = client_weights.index_select(0, torch.as_tensor(jobs, device=client_weights.device))
+    return list(zip(bucket.members, bucket.weighted_sums(own), strict=True))
 
 
-def _idle(stack: Stack, i: int, shares: Tensor, *, keep: bool) -> Tensor:
+def _idle(stack: Stack, i: int, client_weights: Tensor, *, keep: bool) -> Tensor:
     """The part of the result that clients without any rows make up: they stay where they are."""
-    problem = stack.problems[i]
-    start = problem.start.expand(problem.clients, -1)
+    start, jobs = stack.problems[i].start, slice(*stack.first_job[i : i + 2].tolist())
+    starts = start.expand(jobs.stop - jobs.start, -1)
     if keep:
-        return start.clone()
-    jobs = slice(*stack.first_job[i : i + 2].tolist())
+        return starts.clone()
     rows = stack.most_rows[jobs]
     if rows.all():
-        return torch.zeros_like(problem.start[..., 0, :] if problem.start.dim() > 1 else problem.start)
-    return (shares[jobs] * torch.as_tensor(rows == 0, device=shares.device)) @ start
+        return torch.zeros_like(start[..., 0, :] if start.dim() > 1 else start)
+    return (client_weights[jobs] * torch.as_tensor(rows == 0, device=client_weights.device)) @ starts
 
 
 class Bucket:
-    """Jobs of similar size, their copies of the weights side by side."""
+    """Jobs of similar size, their copies of the weights side by side.
+
+    A sample passes the layers in front, those of the chain, and the head; the way back is the other way round. Each
+    keeps of its pass what its step needs.
+    """
 
     def __init__(self, stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool) -> None:
-        self.stack, self.jobs = stack, jobs
-        self.problem, block = stack.problems[0], shapes.block
+        self.problem, self.members = stack.problems[0], stack.by_problem(jobs)
         self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
-        ahead = 0 if shapes.front is None else shapes.front.size
-        self.front: Recurrent | Convolved | None = None
-        if isinstance(shapes.front, Cell):
-            self.front = Recurrent(shapes.front, stack.start(jobs, slice(ahead)))
-            self.parts = [rows.by_time(shapes.front.steps) for rows in self.parts]
-        elif shapes.front is not None:
-            self.front = Convolved(shapes.front, stack.start(jobs, slice(ahead)))
-            self.parts = [replace(rows, x=shapes.front.windows(rows.x)) for rows in self.parts]
-        self.implicit: Gram | Growing | None = None
-        if gram and self.front is None:
-            self.implicit = Gram(stack, jobs, block[0], self.parts[0])
-        elif gram:
-            self.implicit = Growing(stack, jobs, block[0], ahead, self.parts[0], self.problem.steps)
-        self.chain = block[1:] if gram else block  # what is stacked
-        start = stack.start(jobs, slice(ahead + (block[0].size if gram else 0), None))
-        self.layers = copies(start, self.chain)
-        self.first_outputs = [] if gram else self.parts[0].outputs
-        received = stack.received_head(jobs) if shapes.head else None
-        self.head, self.trains_head = shapes.head, bool(shapes.head) and received is None
-        head_start = start[:, size(self.chain) :] if received is None else received
-        self.head_layers = copies(head_start, self.head)
-        trained = [*self.layers, *self.head_layers] if self.trains_head else self.layers
-        self.behind = [tensor for layer in trained for tensor in layer.tensors()]
+        self.front = self._front(shapes)
+        self.chain = self._chain(shapes, gram)
+        self.head = self._head(shapes)
+        self.trains_head = shapes.holds_head and self.head is not None
+        self.behind = [*self.chain, *([self.head] if self.head is not None and self.trains_head else [])]
         front = [] if self.front is None else self.front.tensors
-        self.trained = [*front, *self.behind]
-        self.regularised = [*front, *(tensor for layer in self.layers for tensor in layer.tensors())]
-        self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.pull else []
+        self.regularised = [*front, *(tensor for layers in self.chain for tensor in layers.tensors)]
+        self.trained = [*front, *(tensor for layers in self.behind for tensor in layers.tensors)]
+        self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.proximal else []
+
+    def _front(self, shapes: Shapes) -> Recurrent | Convolved | None:
+        """The layers in front of the chain; the samples become what they take."""
+        if shapes.front is None:
+            return None
+        start = numbers_at_start(self.members, slice(shapes.ahead))
+        if isinstance(shapes.front, Cell):
+            self.parts = [rows.by_time(shapes.front.steps) for rows in self.parts]
+            return Recurrent(shapes.front, start)
+        self.parts = [replace(rows, x=shapes.front.windows(rows.x)) for rows in self.parts]
+        return Convolved(shapes.front, start)
+
+    def _chain(self, shapes: Shapes, gram: bool) -> list[Gram | Growing | Copies]:
+        """The layers of the chain, the first for itself where it stays implicit."""
+        first, proximal = shapes.block[0], self.problem.proximal
+        if not gram:
+            start = numbers_at_start(self.members, slice(shapes.ahead, None))
+            known, need_input = self.parts[0].outputs, self.front is not None
+            return [Copies(shapes.block, start, known=known, need_input=need_input)]
+        implicit: Gram | Growing
+        if self.front is None:
+            implicit = Gram(self.members, first, self.parts[0], proximal)
+        else:
+            implicit = Growing(self.members, first, shapes.ahead, self.parts[0], self.problem.steps, proximal)
+        if len(shapes.block) == 1:
+            return [implicit]
+        return [implicit, Copies(shapes.block[1:], numbers_at_start(self.members, slice(implicit.where.stop, None)))]
+
+    def _head(self, shapes: Shapes) -> Copies | None:
+        """The head: behind the block where it is held, or as received."""
+        if not shapes.head:
+            return None
+        if not shapes.holds_head:
+            return Copies(shapes.head, received_heads(self.members))
+        block = shapes.ahead + sum(layer.size for layer in shapes.block)
+        return Copies(shapes.head, numbers_at_start(self.members, slice(block, None)))
 
     def run(self) -> None:
         """All steps."""
@@ -176,25 +189,18 @@ class Bucket:
 
     def _step(self, rows: Rows) -> None:
         """One gradient step of all jobs, in place."""
-        eta, regulariser, pull = self.problem.step_size, self.problem.task.regulariser, self.problem.pull
-        decay = 1 - eta * (regulariser.l2 + pull)
-        below = rows.x if self.front is None else self.front.outputs_for(rows.x)
-        below = below if self.implicit is None else self.implicit.outputs_for(below)
-        if self.layers:
-            outputs = self.first_outputs or forward(self.layers, self.chain, below)
-            self.first_outputs = []
-            gradient = self._at_embedding(outputs[-1], rows, eta, 1 - eta * pull)
-            need_input = self.front is not None or self.implicit is not None
-            gradients, gradient = backward(self.chain, self.layers, outputs, gradient, need_input=need_input)
-            descend(self.layers, [below, *outputs[:-1]], gradients, eta, decay)
-        else:  # the implicit layer is the whole block
-            gradient = self._at_embedding(below, rows, eta, 1 - eta * pull)
-        if self.implicit is not None:
-            gradient = self.implicit.step(gradient, eta, decay)
+        eta, regulariser, proximal = self.problem.step_size, self.problem.task.regulariser, self.problem.proximal
+        decay = 1 - eta * (regulariser.l2 + proximal)
+        values = rows.x if self.front is None else self.front.outputs_for(rows.x)
+        for layers in self.chain:
+            values = layers.outputs_for(values)
+        gradient = self._at_embedding(values, rows, eta, 1 - eta * proximal)
+        for layers in reversed(self.chain):
+            gradient = layers.step(gradient, eta, decay)
         if self.front is not None:
             self.front.step(gradient, eta, decay)
         for tensor, anchor in zip(self.trained, self.anchor, strict=False):
-            tensor.add_(anchor, alpha=eta * pull)
+            tensor.add_(anchor, alpha=eta * proximal)
         if regulariser.l1:
             for tensor in self.regularised:
                 tensor.copy_(regulariser.proximal(tensor, eta))
@@ -205,33 +211,38 @@ class Bucket:
             return rows.derivative * rows.scale
         assert rows.y is not None
         assert rows.rest is not None
-        loss = self.problem.task.loss
-        joined = self.problem.task.fusion.join(own, rows.rest, self.problem.columns)
-        if self.problem.task.head is None:
-            return loss.derivative(joined, rows.y).mul_(rows.scale)
-        outputs = forward(self.head_layers, self.head, joined)
-        gradient = loss.derivative(outputs[-1], rows.y).mul_(rows.scale)
-        gradients, gradient = backward(self.head, self.head_layers, outputs, gradient)
-        if self.trains_head:
-            descend(self.head_layers, [joined, *outputs[:-1]], gradients, eta, decay)
-        low, high = self.problem.columns
-        return gradient[..., low:high].contiguous()
+        task, columns = self.problem.task, self.problem.columns
+        joined = task.fusion.join(own, rows.rest, columns)
+        if self.head is None:
+            return task.loss.derivative(joined, rows.y).mul_(rows.scale)
+        gradient = task.loss.derivative(self.head.outputs_for(joined), rows.y).mul_(rows.scale)
+        gradient = self.head.step(gradient, eta, decay) if self.trains_head else self.head.back(gradient)
+        return gradient[..., slice(*columns)].contiguous()
 
     def blocks(self) -> Tensor:
         """All blocks (K, p) in the end."""
-        ahead = [] if self.front is None else self.front.flat(self.front.tensors)
-        middle = [] if self.implicit is None else [tensor.flatten(1) for tensor in self.implicit.weights().tensors()]
-        return torch.cat([*ahead, *middle, *(tensor.flatten(1) for tensor in self.behind)], dim=1)
+        pieces = [] if self.front is None else self.front.flat(self.front.tensors)
+        for layers in self.behind:
+            pieces += layers.flat(layers.tensors) if isinstance(layers, Copies) else layers.blocks()
+        return torch.cat(pieces, dim=1)
 
-    def weighted_sums(self, shares: Tensor) -> Tensor:
-        """The sum of blocks under weights `shares` (K,), of each problem that has jobs here: (problems, p)."""
-        present, which = np.unique(self.stack.problem_of[self.jobs], return_inverse=True)
-        problem = torch.as_tensor(which, device=shares.device)
+    def weighted_sums(self, client_weights: Tensor) -> Tensor:
+        """The sum of blocks under weights (K,), of each problem that has jobs here: (problems, p)."""
+        count = len(self.members)
+        whose = np.repeat(np.arange(count), [len(mine.clients) for mine in self.members])
+        problem = torch.as_tensor(whose, device=client_weights.device)
 
-        def add_up(tensor: Tensor) -> Tensor:
-            sums = tensor.new_zeros(len(present), *tensor.shape[1:])
-            return sums.index_add_(0, problem, tensor * shares.view(-1, 1, 1))
+        def add_up(tensors: Sequence[Tensor]) -> list[Tensor]:
+            sums = [tensor.new_zeros(count, *tensor.shape[1:]) for tensor in tensors]
+            return [
+                total.index_add_(0, problem, tensor * client_weights.view(-1, 1, 1))
+                for total, tensor in zip(sums, tensors, strict=True)
+            ]
 
-        ahead = [] if self.front is None else self.front.flat([add_up(tensor) for tensor in self.front.tensors])
-        middle = [] if self.implicit is None else [self.implicit.weighted_sums(shares)]
-        return torch.cat([*ahead, *middle, *(add_up(tensor).flatten(1) for tensor in self.behind)], dim=1)
+        pieces = [] if self.front is None else self.front.flat(add_up(self.front.tensors))
+        for layers in self.behind:
+            if isinstance(layers, Copies):
+                pieces += layers.flat(add_up(layers.tensors))
+            else:
+                pieces.append(layers.weighted_sums(client_weights))
+        return torch.cat(pieces, dim=1)

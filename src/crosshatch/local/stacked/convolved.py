@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crosshatch.local.chain import chain_of, plain_layers
 from crosshatch.local.layers import Chain
+from crosshatch.local.read_chain import chain_of, plain_layers
 from crosshatch.trees import Layout
 
 _TAPS = 9
@@ -67,7 +67,7 @@ class Images:
         return found
 
     def numbers(self, rows: int) -> int:
-        """Numbers at work for a client with so many rows, about."""
+        """About how many numbers are at work for a client with this number of rows."""
         values = sum(3 * h * w * one.outputs for one, (h, w) in zip(self.filters, self.pixels, strict=False))
         return rows * (values + _TAPS * prod(self.shape)) + 2 * self.size
 

@@ -7,7 +7,7 @@ On one batch for Q steps (`Gram`) X stays. With G the gradient at the outputs Z,
 
     Z <- a Z - eta (X X^T + 1) G,    S <- a S + eta G,
 
-so the features are touched twice a round instead of twice a step. `+ 1` is the bias. Behind layers that take steps
+so the features are touched twice per round instead of twice per step. `+ 1` is the bias. Behind layers that take steps
 themselves (`Growing`) X gets new rows every step, and the layer's outputs for its inputs A are
 
     c (A W0^T + b0) - (A X^T + 1) S.
@@ -15,72 +15,70 @@ themselves (`Growing`) X gets new rows every step, and the layer's outputs for i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from crosshatch.local.layers import Layer, Weights, activate, copies, linear, slope, split
-from crosshatch.local.stacked.stack import Jobs, Rows, Stack
+from crosshatch.local.layers import Copies, Layer, activate, linear_outputs, slope, split
+from crosshatch.local.stacked.stack import ProblemJobs, Rows, numbers_at_start
 
 
 class Implicit:
     """A bucket's layer: rows X (K, r, d), accumulated S (K, r, o), factor c; its numbers stand at `offset`."""
 
-    def __init__(self, stack: Stack, jobs: Jobs, layer: Layer, offset: int, x: Tensor) -> None:
-        self.stack, self.jobs, self.layer, self.x = stack, jobs, layer, x
+    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, offset: int, x: Tensor, proximal: float) -> None:
+        self.members, self.layer, self.x, self.proximal = members, layer, x, proximal
         self.where = slice(offset, offset + layer.size)
-        self.pull = stack.problems[0].pull
         self.accumulated = x.new_zeros(*x.shape[:2], layer.outputs)
         self.factor = 1.0
+        self.tensors: list[Tensor] = []  # the layer itself is not in memory
+        self.starts = self._starts()
 
-    def starts(self) -> list[tuple[slice, Tensor]]:
+    def _starts(self) -> list[tuple[slice, Tensor]]:
         """Where jobs start alike: their places, and the layer (1, size); elsewhere, theirs (jobs, size)."""
         found: list[tuple[slice, Tensor]] = []
         before: Tensor | None = None
-        for mine in self.stack.by_problem(self.jobs):
-            start = self.stack.problems[mine.problem].start
-            if start is before and start.dim() == 1:
+        for mine in self.members:
+            if mine.start is before and mine.start.dim() == 1:
                 found[-1] = slice(found[-1][0].start, mine.where.stop), found[-1][1]
             else:
-                own = start.unsqueeze(0) if start.dim() == 1 else start.index_select(0, mine.clients)
+                own = mine.start.unsqueeze(0) if mine.start.dim() == 1 else mine.start
                 found.append((mine.where, own[:, self.where]))
-            before = start
+            before = mine.start
         return found
 
     def at_start(self, x: Tensor) -> Tensor:
         """Outputs (K, m, o) for inputs x (K, m, d) at the start, before the activation."""
         outputs = x.new_empty(*x.shape[:2], self.layer.outputs)
-        for where, start in self.starts():
-            (weights,) = split(start, (self.layer,))
-            outputs[where] = linear(_together(x[where], start), weights).view_as(outputs[where])
+        for where, start in self.starts:
+            outputs[where] = linear_outputs(self.layer, start, _together(x[where], start)).view_as(outputs[where])
         return outputs
 
     def decay(self, eta: float, decay: float) -> None:
-        """Everything so far counts less, the start is pulled to."""
+        """Everything so far counts less; the proximal term adds some of the start."""
         self.accumulated.mul_(decay)
-        self.factor = self.factor * decay + eta * self.pull
+        self.factor = self.factor * decay + eta * self.proximal
 
-    def weights(self) -> Weights:
-        """Every client's layer in the end."""
-        (weights,) = copies(self.stack.start(self.jobs, self.where), (self.layer,))
-        weights.weight.baddbmm_(self.accumulated.mT, self.x, beta=self.factor, alpha=-1)
-        if weights.bias is not None:
-            weights.bias.mul_(self.factor).sub_(self.accumulated.sum(1, keepdim=True))
-        return weights
+    def blocks(self) -> list[Tensor]:
+        """Every client's layer in the end, in the order of flat vectors."""
+        layer = Copies((self.layer,), numbers_at_start(self.members, self.where))
+        weight, *bias = layer.tensors
+        weight.baddbmm_(self.accumulated.mT, self.x, beta=self.factor, alpha=-1)
+        for tensor in bias:
+            tensor.mul_(self.factor).sub_(self.accumulated.sum(1, keepdim=True))
+        return layer.flat(layer.tensors)
 
-    def weighted_sums(self, shares: Tensor) -> Tensor:
-        """The sum of the layers under weights `shares` (K,), of each problem that has jobs here: (problems, size)."""
-        sums = []
-        for mine in self.stack.by_problem(self.jobs):
-            start = self.stack.problems[mine.problem].start
-            own_start = start if start.dim() == 1 else start.index_select(0, mine.clients)
-            sums.append(self._weighted_sum(shares[mine.where], mine.where, own_start[..., self.where]))
-        return torch.stack(sums)
+    def weighted_sums(self, client_weights: Tensor) -> Tensor:
+        """The sum of the layers under weights (K,), of each problem that has jobs here: (problems, size)."""
+        return torch.stack([self._weighted_sum(client_weights[mine.where], mine) for mine in self.members])
 
-    def _weighted_sum(self, shares: Tensor, where: slice, start: Tensor) -> Tensor:
-        """Of one problem's jobs: a product over all their rows; `start` (size,) or (K, size)."""
-        scaled = self.accumulated[where] * shares.view(-1, 1, 1)
-        change = scaled.flatten(0, 1).mT @ self.x[where].flatten(0, 1)
-        total = start * shares.sum() if start.dim() == 1 else shares @ start
+    def _weighted_sum(self, client_weights: Tensor, mine: ProblemJobs) -> Tensor:
+        """Of one problem's jobs: a product over all their rows."""
+        start = mine.start[..., self.where]
+        scaled = self.accumulated[mine.where] * client_weights.view(-1, 1, 1)
+        change = scaled.flatten(0, 1).mT @ self.x[mine.where].flatten(0, 1)
+        total = start * client_weights.sum() if start.dim() == 1 else client_weights @ start
         total *= self.factor
         total[: change.numel()] -= change.flatten()
         if self.layer.bias:
@@ -91,10 +89,10 @@ class Implicit:
 class Gram(Implicit):
     """The first layer on one batch: its outputs Z (K, m, o) take the steps."""
 
-    def __init__(self, stack: Stack, jobs: Jobs, layer: Layer, rows: Rows) -> None:
-        super().__init__(stack, jobs, layer, 0, rows.x)
+    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, rows: Rows, proximal: float) -> None:
+        super().__init__(members, layer, 0, rows.x, proximal)
         self.outputs = self.activated = self.at_start(rows.x)
-        self.begin = self.outputs.clone() if self.pull else None
+        self.begin = self.outputs.clone() if self.proximal else None
         self.products = torch.bmm(rows.x, rows.x.mT)
         if layer.bias:
             self.products += 1
@@ -117,16 +115,18 @@ class Gram(Implicit):
         self.decay(eta, decay)
         self.accumulated.add_(gradient, alpha=eta)
         if self.begin is not None:
-            self.outputs.add_(self.begin, alpha=eta * self.pull)
+            self.outputs.add_(self.begin, alpha=eta * self.proximal)
         return gradient
 
 
 class Growing(Implicit):
     """A layer behind others, for `steps` steps: every step its inputs are further rows."""
 
-    def __init__(self, stack: Stack, jobs: Jobs, layer: Layer, offset: int, rows: Rows, steps: int) -> None:
-        room = rows.scale.new_zeros(len(jobs), steps * rows.scale.shape[1], layer.inputs)
-        super().__init__(stack, jobs, layer, offset, room)
+    def __init__(
+        self, members: Sequence[ProblemJobs], layer: Layer, offset: int, rows: Rows, steps: int, proximal: float
+    ) -> None:
+        room = rows.scale.new_zeros(len(rows.scale), steps * rows.scale.shape[1], layer.inputs)
+        super().__init__(members, layer, offset, room, proximal)
         self.seen = 0  # rows
         self.activated = self.x
 
@@ -157,7 +157,7 @@ class Growing(Implicit):
 
     def _at_inputs(self, gradient: Tensor) -> Tensor:
         back = gradient.new_empty(*gradient.shape[:2], self.layer.inputs)
-        for where, start in self.starts():
+        for where, start in self.starts:
             (weights,) = split(start, (self.layer,))
             back[where] = torch.matmul(_together(gradient[where], start), weights.weight).view_as(back[where])
         back = self._faded(back)

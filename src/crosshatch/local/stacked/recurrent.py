@@ -1,6 +1,6 @@
 """An LSTM layer for many clients at once, forwards and backwards by hand.
 
-For a hundred rows a client the library's kernel spends a third of its time on its own calls; stacked, K clients share
+For a hundred rows per client the library's kernel spends a third of its time on its own calls; stacked, K clients share
 them. Gates stand in torch's order i, f, g, o. Since tanh(z) = 2 sigmoid(2 z) - 1, the rows of g are taken twice and
 all four gates are one sigmoid: with s the gates, c the cells and h the states,
 
@@ -33,7 +33,7 @@ class Cell:
         return 4 * self.hidden * (self.inputs + self.hidden + 2)
 
     def numbers(self, rows: int) -> int:
-        """Numbers at work for a client with so many rows, about."""
+        """About how many numbers are at work for a client with this number of rows."""
         return 8 * self.hidden * self.steps * rows
 
 

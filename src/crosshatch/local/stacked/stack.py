@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.local.problem import Problem
+from crosshatch.local.problem import Problem, first_chain_passes, parts_by_client
 
 Jobs = npt.NDArray[np.int64]
 _BUCKETS = 4
@@ -37,12 +37,14 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Mine:
-    """The jobs of a bucket that belong to one problem: positions `where` in the bucket, `clients` in the problem."""
+class ProblemJobs:
+    """The jobs of a bucket that belong to one problem."""
 
-    problem: int
-    where: slice
-    clients: Tensor
+    number: int  # of the problem
+    where: slice  # their positions in the bucket
+    clients: Tensor  # their clients in the problem
+    start: Tensor  # (p,) the same for all of them, or (jobs, p)
+    head: Tensor | None  # the head as received; None at its holder, and for a sum
 
 
 class Stack:
@@ -50,57 +52,31 @@ class Stack:
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = problems
-        self.first_job = np.cumsum([0, *(p.clients for p in problems)])
-        self.problem_of: Jobs = np.repeat(np.arange(len(problems)), np.diff(self.first_job))
-        parts = [[part.ordered() for part in p.parts] for p in problems]
+        self.first_job = np.cumsum([0, *(len(problem.parts[0].counts) for problem in problems)])
+        parts = parts_by_client(problems)
         every = range(len(parts[0]))
         self.counts = [np.concatenate([mine[s].counts for mine in parts]) for s in every]
         self.most_rows: Jobs = np.max(self.counts, axis=0)
-        first = self._first_pass()
+        kept = first_chain_passes(problems)
+        layers = zip(*((one.x, *one.outputs) for one in kept), strict=True)
+        first = [_cat([tensor.flatten(0, 1) for tensor in layer]) for layer in layers]
         self.x = first[:1] or [_cat([mine[s].x.flatten(1) for mine in parts]) for s in every]
-        self.outputs = first[1:]
-        self.y = [_cat_known([mine[s].known.y for mine in parts]) for s in every]
-        self.rest = [_cat_known([mine[s].known.rest for mine in parts]) for s in every]
-        self.derivative = [_cat_known([mine[s].known.derivative for mine in parts]) for s in every]
+        self.outputs = first[1:]  # of every layer in the first step (n, o), where the exchange's pass was kept
+        self.y = [_cat_known([mine[s].loss_inputs.y for mine in parts]) for s in every]
+        self.rest = [_cat_known([mine[s].loss_inputs.rest for mine in parts]) for s in every]
+        self.derivative = [_cat_known([mine[s].loss_inputs.derivative for mine in parts]) for s in every]
 
-    def _first_pass(self) -> list[Tensor]:
-        """Samples (n, d) and every layer's outputs (n, o) in the first step, where the exchange left them.
-
-        It was the same pass; nothing where it was not.
-        """
-        found = [p.passes for p in self.problems if p.passes is not None and p.passes_in_order]
-        piles = [passes.pile for passes in found if passes.pile is not None]
-        if len(piles) < len(self.problems):
-            return []
-        if len(piles[0].x) == len(piles) and all(pile is piles[0] for pile in piles):
-            piles = piles[:1]
-        else:
-            piles = [pile.one(passes.place) for pile, passes in zip(piles, found, strict=True)]
-        tensors = zip(*((pile.x, *pile.outputs) for pile in piles), strict=True)
-        return [_cat([t.flatten(0, 1) for t in one]) for one in tensors]
-
-    def by_problem(self, jobs: Jobs) -> list[Mine]:
+    def by_problem(self, jobs: Jobs) -> list[ProblemJobs]:
         """Sorted jobs, problem by problem."""
         edges = np.searchsorted(jobs, self.first_job)
-        return [
-            Mine(i, slice(int(low), int(high)), torch.as_tensor(jobs[low:high] - self.first_job[i]))
-            for i, (low, high) in enumerate(pairwise(edges))
-            if high > low
-        ]
-
-    def start(self, jobs: Jobs, where: slice = slice(None)) -> Tensor:
-        """The blocks these jobs start from, (K, p), or their numbers `where`."""
-        starts = [problem.start for problem in self.problems]
-        if all(start.dim() == 1 for start in starts):
-            index = torch.as_tensor(self.problem_of[jobs], device=starts[0].device)
-            return torch.stack(starts)[:, where].index_select(0, index)
-        whole = [start[..., where].expand(p.clients, -1) for start, p in zip(starts, self.problems, strict=True)]
-        return torch.cat(whole).index_select(0, torch.as_tensor(jobs, device=starts[0].device))
-
-    def received_head(self, jobs: Jobs) -> Tensor | None:
-        """The head as received, (K, h), for silos which do not hold it."""
-        heads = [(self.problems[m.problem].head, len(m.clients)) for m in self.by_problem(jobs)]
-        return _cat_known([None if head is None else head.expand(count, -1) for head, count in heads])
+        found = []
+        for i, (low, high) in enumerate(pairwise(edges.tolist())):
+            if high > low:
+                start, head = self.problems[i].start, self.problems[i].head
+                clients = torch.as_tensor(jobs[low:high] - self.first_job[i], device=start.device)
+                own = start if start.dim() == 1 else start.index_select(0, clients)
+                found.append(ProblemJobs(i, slice(low, high), clients, own, head))
+        return found
 
     def rows(self, jobs: Jobs, part: int) -> Rows:
         """The padded samples of these jobs in a part."""
@@ -127,6 +103,16 @@ class Stack:
         known = (pick(self.y[part]), pick(self.rest[part]), pick(self.derivative[part]))
         outputs = [out for out in map(pick, self.outputs) if out is not None]
         return Rows(x, *known, scale, alive, outputs)
+
+
+def numbers_at_start(members: Sequence[ProblemJobs], where: slice) -> Tensor:
+    """The numbers `where` in the blocks the jobs start from, (K, numbers)."""
+    return torch.cat([mine.start[..., where].expand(len(mine.clients), -1) for mine in members])
+
+
+def received_heads(members: Sequence[ProblemJobs]) -> Tensor:
+    """The head as received, (K, h), for silos which do not hold it."""
+    return torch.cat([mine.head.expand(len(mine.clients), -1) for mine in members if mine.head is not None])
 
 
 def _cat(tensors: list[Tensor]) -> Tensor:

@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from crosshatch.local.chain import as_chain
+from crosshatch.local.read_chain import as_chain
 from crosshatch.local.visits.linear_visits import FromGram, StepByStep, Visits
 from crosshatch.task.losses import Loss, Squared
 from crosshatch.task.regulariser import Regulariser
@@ -35,7 +35,7 @@ class Agent:
     silo: int
     x: Tensor
     y: Tensor
-    width: int  # of the embeddings: scores a sample
+    width: int  # of the embeddings: scores per sample
 
     @cached_property
     def way(self) -> Way:
@@ -49,7 +49,7 @@ class Agent:
 
     @cached_property
     def plain(self) -> Visits | None:
-        """The quick way, for a linear block with one score a sample and no bias; it shares memory with numpy."""
+        """The quick way, for a linear block with one score per sample and no bias; it shares memory with numpy."""
         if self.x.device.type != "cpu":
             return None
         if self.way == "gram":

@@ -9,15 +9,15 @@ from functools import cached_property
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.local.chain import as_chain, draws_random_numbers
 from crosshatch.local.forward import forward, forward_alike, forward_rows
 from crosshatch.local.layers import Chain
-from crosshatch.local.problem import Passes
+from crosshatch.local.passes import KeptPass
+from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.task.task import Task
 
-Outputs = tuple[tuple[Tensor, ...], Passes | None]
+Outputs = tuple[tuple[Tensor, ...], KeptPass | None]
 """Of one silo, part by part in the batch's order, and the first part's pass where it is kept."""
 
 
@@ -31,7 +31,7 @@ class Embeddings:
     """
 
     values: tuple[tuple[Tensor, ...], ...]  # [silo][part] (n, e)
-    passes: tuple[Passes | None, ...]
+    passes: tuple[KeptPass | None, ...]
     head: Tensor | None
     clients_head: Tensor | None
     seen: dict[int, tuple[Tensor, ...]]
@@ -58,7 +58,7 @@ class Embedder:
         weights = [moved.get(j, start) for j, start in enumerate(starts)]
         count = len(self.data.silos)
         values: list[tuple[Tensor, ...]] = [()] * count if known is None else list(known.values)
-        passes: list[Passes | None] = [None] * count if known is None else list(known.passes)
+        passes: list[KeptPass | None] = [None] * count if known is None else list(known.passes)
         if only is not None:
             values[only], passes[only] = self._silo(weights[only], batch, only)
         for chain, alike in self._alike if only is None else ():

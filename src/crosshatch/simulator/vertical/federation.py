@@ -234,7 +234,7 @@ class SimulatedFederation:
         steps: int,
         step_size: float,
         first: int = 0,
-        pull: float = 0.0,
+        proximal: float = 0.0,
         only: int | None = None,
     ) -> Blocks:
         """Ask for the local steps; `averaged` computes them, or whoever needs the clients' blocks."""
@@ -255,8 +255,8 @@ class SimulatedFederation:
             problems[j] = Problem(
                 task=self.task, silo=j, parts=parts, start=start[j],
                 head=None if frozen.head is None or self.task.holds_head(j) else frozen.head, columns=self._columns[j],
-                steps=steps, step_size=step_size, first=first, pull=pull,
-                passes=frozen.passes[j] if used[0] == 0 else None,
+                steps=steps, step_size=step_size, first=first, proximal=proximal,
+                kept_pass=frozen.passes[j] if used[0] == 0 else None,
                 seed=(self.coding.seed, batch.round), numbers=batch.clients[j],
             )  # fmt: skip
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from crosshatch.exchanges import ClientWeights, Within
-from crosshatch.local.chain import as_chain
 from crosshatch.local.pool import run_all
+from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.names import server_channel
 from crosshatch.simulator.vertical.batch import Batch
@@ -222,14 +222,14 @@ class GroupedFederation:
         steps: int,
         step_size: float,
         first: int = 0,
-        pull: float = 0.0,
+        proximal: float = 0.0,
         only: int | None = None,
     ) -> GroupBlocks:
         """Local steps in every group."""
         now = averaged(blocks)
         return self._each(
             lambda group, g: group.descend(
-                now[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, pull=pull, only=only
+                now[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, proximal=proximal, only=only
             )
         )
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.forward import forward
-from crosshatch.local.problem import Joint, Known, Part, Passes, Problem
+from crosshatch.local.passes import CommonPass, KeptPass
+from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.blocks import Blocks, add_idle
 from crosshatch.simulator.vertical.embedding import Embeddings
@@ -25,7 +26,7 @@ def embed_jointly(
     one, edges = groups[0], np.cumsum([0, *(batch.rows for batch in batches)]).tolist()
     places = [slice(low, high) for low, high in pairwise(edges)]
     values: list[list[tuple[Tensor, ...]]] = [[] for _ in groups]
-    passes: list[list[Passes | None]] = [[] for _ in groups]
+    passes: list[list[KeptPass | None]] = [[] for _ in groups]
     for j, weights in enumerate(blocks.base):
         x = one.data.silos[j].train.new_empty((edges[-1], *one.data.silos[j].train.shape[1:]))
         for group, batch, rows in zip(groups, batches, places, strict=True):
@@ -33,10 +34,10 @@ def embed_jointly(
         seed = (one.coding.seed, batches[0].round)
         outputs, whole = forward(one.task, j, weights, x, keep=True, threads=one.threads, seed=seed)
         assert whole is not None
-        joint = Joint(whole, x)
+        common = CommonPass(whole, x)
         for g, (batch, rows) in enumerate(zip(batches, places, strict=True)):
             values[g].append((batch.as_drawn(j, 0, outputs[rows]),))
-            passes[g].append(joint.of(rows))
+            passes[g].append(common.of(rows))
     head = one.task.head_in(blocks.base)
     return tuple(Embeddings(tuple(own), tuple(kept), head, head, {}) for own, kept in zip(values, passes, strict=True))
 
@@ -46,12 +47,12 @@ def is_joint(blocks: Sequence[Blocks]) -> bool:
     steps = [one.steps for one in blocks if one.steps is not None and one.steps.average is not None]
     if len(steps) < len(blocks) or any(one.done for one in steps):
         return False
-    firsts = [problem.passes and problem.passes.joint for problem in steps[0].problems.values()]
+    firsts = [problem.kept_pass and problem.kept_pass.common for problem in steps[0].problems.values()]
     return (
         None not in firsts
         and all(one.base is blocks[0].base for one in blocks)
         and all(
-            problem.starts_from_passes and problem.passes is not None and problem.passes.joint is first
+            problem.starts_from_kept_pass and problem.kept_pass is not None and problem.kept_pass.common is first
             for one in steps
             for problem, first in zip(one.problems.values(), firsts, strict=True)
         )
@@ -74,19 +75,18 @@ def average_jointly(blocks: Sequence[Blocks], weights: Sequence[float]) -> Block
 def _merge(problems: Sequence[Problem]) -> Problem:
     """One silo's clients in several groups as those of one, by the pass their samples were together in."""
     first, parts = problems[0], [problem.parts[0] for problem in problems]
-    assert first.passes is not None
-    assert first.passes.joint is not None
+    assert first.kept_pass is not None
+    common = first.kept_pass.common
+    assert common is not None
     lengths = [len(part.counts) for part in parts]
     begins = np.cumsum([0, *lengths[:-1]]).tolist()
     owners = None
     if any(part.owners is not None for part in parts):
         owners = np.concatenate([part.whose() + begin for part, begin in zip(parts, begins, strict=True)])
-    part = Part(
-        first.passes.joint.x, _cat([one.known for one in parts]), np.concatenate([p.counts for p in parts]), owners
-    )
-    return replace(first, parts=(part,), passes=first.passes.joint.passes, numbers=None)
+    part = Part(common.x, _cat([one.loss_inputs for one in parts]), np.concatenate([p.counts for p in parts]), owners)
+    return replace(first, parts=(part,), kept_pass=common.kept, numbers=None)
 
 
-def _cat(known: Sequence[Known]) -> Known:
-    columns = zip(*((one.y, one.rest, one.derivative) for one in known), strict=True)
-    return Known(*(None if column[0] is None else torch.cat(column) for column in columns))
+def _cat(inputs: Sequence[LossInputs]) -> LossInputs:
+    columns = zip(*((one.y, one.rest, one.derivative) for one in inputs), strict=True)
+    return LossInputs(*(None if column[0] is None else torch.cat(column) for column in columns))

@@ -9,8 +9,9 @@ from functools import cache, cached_property
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.local.chain import as_chain
-from crosshatch.local.problem import Known, Passes
+from crosshatch.local.passes import KeptPass
+from crosshatch.local.problem import LossInputs
+from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.message_contents import About
 from crosshatch.protocol.names import derivative_channels, head_channel, share_channel
 from crosshatch.simulator.vertical.batch import Batch
@@ -18,7 +19,7 @@ from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.task.task import Task
 
-KnownBySilo = Mapping[int, Sequence[Known]]
+KnownBySilo = Mapping[int, Sequence[LossInputs]]
 """Part by part."""
 
 
@@ -32,7 +33,7 @@ class Frozen:
 
     known: Callable[[Sequence[int]], KnownBySilo]
     head: Tensor | None
-    passes: tuple[Passes | None, ...]
+    passes: tuple[KeptPass | None, ...]
     at_start: Callable[[Sequence[int]], KnownBySilo] | None = None
 
     def known_to(self, starts: Mapping[int, Tensor], *, once: bool) -> KnownBySilo:
@@ -80,11 +81,11 @@ class Sharing:
 
         def known(asking: Sequence[int]) -> KnownBySilo:
             own = {j: [batch.by_client(j, s, labels(s), rest(s)[j]) for s in parts] for j in asking}
-            return {j: [Known(y=y, rest=others) for y, others in by_part] for j, by_part in own.items()}
+            return {j: [LossInputs(y=y, rest=others) for y, others in by_part] for j, by_part in own.items()}
 
         def at_start(asking: Sequence[int]) -> KnownBySilo:
             own = {j: [batch.by_client(j, s, derivative(s)) for s in parts] for j in asking}
-            return {j: [Known(derivative=found) for (found,) in by_part] for j, by_part in own.items()}
+            return {j: [LossInputs(derivative=found) for (found,) in by_part] for j, by_part in own.items()}
 
         head = self._send_head(embeddings.head, batch.round, to)
         return Frozen(known, head, embeddings.passes, at_start if self._plain else None)
@@ -111,7 +112,7 @@ class Sharing:
         sending = [j for j in senders if j != holder]
         arrived = self._arrive(embeddings, batch, sending, use=use, part=about.asked)
         reference = [around.seen.get(j, values) for j, values in enumerate(around.values)]
-        known: dict[int, list[Known]] = {j: [Known()] * len(batch.parts) for j in receivers}
+        known: dict[int, list[LossInputs]] = {j: [LossInputs()] * len(batch.parts) for j in receivers}
         answered = range(len(batch.parts)) if about.answered is None else [about.answered]
         for s in answered:
             labels = self._labels(batch, s)
@@ -119,13 +120,13 @@ class Sharing:
             for j, others in zip(receivers, rest, strict=True):
                 if j == holder:
                     own_labels, others = batch.by_client(j, s, labels, others)
-                    known[j][s] = Known(y=own_labels, rest=others)
+                    known[j][s] = LossInputs(y=own_labels, rest=others)
                 else:
                     columns = self.task.fusion.columns(self.widths, j)
                     found = self.task.derivative(
                         arrived[j][s], others, labels, columns=columns, head=around.clients_head
                     )
-                    known[j][s] = Known(derivative=found)
+                    known[j][s] = LossInputs(derivative=found)
         asking = [j for j in receivers if j != holder]
         each = about.each or len(receivers) == 1
         for name, silos in derivative_channels(asking, each=each).items():
@@ -136,7 +137,7 @@ class Sharing:
         self,
         silos: Sequence[int],
         name: str,
-        known: dict[int, list[Known]],
+        known: dict[int, list[LossInputs]],
         batch: Batch,
         holder: int,
         parts: Sequence[int],
@@ -147,7 +148,7 @@ class Sharing:
         arrived = self.coding.embeddings("derivatives", name, rows, batch, holder, use=use, parts=parts)
         for j in silos:
             for s, values in zip(parts, arrived, strict=True):
-                known[j][s] = Known(derivative=batch.by_client(j, s, values)[0])
+                known[j][s] = LossInputs(derivative=batch.by_client(j, s, values)[0])
 
     def _arrive(
         self,

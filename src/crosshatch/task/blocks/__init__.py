@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crosshatch.task.blocks.build import build_block
+from crosshatch.task.blocks.block_from_settings import build_block
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM

@@ -13,7 +13,7 @@ class CNN(nn.Module):
 
     Two 3x3 convolutions with `channels` filters, each followed by ReLU and 2x2 max-pooling, then a layer of `dense`
     units and the outputs. The papers give the layers, not the borders: convolutions keep the size here and pooling
-    rounds up, so even a part one pixel wide passes; ceil(h / 4) x ceil(w / 4) pixels a filter reach the dense units.
+    rounds up, so even a part one pixel wide passes; ceil(h / 4) x ceil(w / 4) pixels per filter reach the dense units.
     """
 
     def __init__(

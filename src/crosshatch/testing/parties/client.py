@@ -104,7 +104,7 @@ class Client:
         steps: int,
         step_size: float,
         first: int,
-        pull: float,
+        proximal: float,
     ) -> Tensor:
         """Gradient steps on its own samples; it stays where it is in a step whose part it has nothing of."""
         now = block
@@ -113,7 +113,9 @@ class Client:
             mine = self._mine(batch.parts[part])
             if len(mine):
                 with self._masks(batch, step):
-                    now = self.model.step(now, self.x[mine], known[part], head, size=step_size, pull=pull, start=block)
+                    now = self.model.step(
+                        now, self.x[mine], known[part], head, size=step_size, proximal=proximal, start=block
+                    )
         return now
 
     def derivatives(

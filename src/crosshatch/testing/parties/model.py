@@ -127,13 +127,21 @@ class Model:
         return self.loss.value(self.apply_head(used, beside), known.y).mean()
 
     def step(
-        self, weights: Tensor, x: Tensor, known: Known, head: Tensor | None, *, size: float, pull: float, start: Tensor
+        self,
+        weights: Tensor,
+        x: Tensor,
+        known: Known,
+        head: Tensor | None,
+        *,
+        size: float,
+        proximal: float,
+        start: Tensor,
     ) -> Tensor:
         """One gradient step, with a pull towards the start and the regulariser on the block."""
         leaf = weights.clone().requires_grad_()
         (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head), leaf)
         block = torch.arange(len(weights)) < self._block_size
         gradient = gradient + torch.where(block, self.regulariser.gradient(weights), torch.zeros_like(weights))
-        after = weights - size * (gradient + pull * (weights - start))
+        after = weights - size * (gradient + proximal * (weights - start))
         after = torch.where(block, self.regulariser.proximal(after, size), after)
         return after if self.trained is None else start.index_copy(0, self.trained, after[self.trained])

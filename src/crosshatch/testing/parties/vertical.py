@@ -11,7 +11,7 @@ from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, declared
-from crosshatch.local.chain import draws_random_numbers
+from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.protocol.batches import SeededBatches
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.names import CODED

@@ -205,7 +205,7 @@ class PartyFederation:
         steps: int,
         step_size: float,
         first: int = 0,
-        pull: float = 0.0,
+        proximal: float = 0.0,
         only: int | None = None,
     ) -> Blocks:
         """Each client on its own samples; where hub and client are one, the hub has the new block at once."""
@@ -215,7 +215,7 @@ class PartyFederation:
             me = (client.silo, client.number)
             moved[me] = client.descend(
                 self.block_at(blocks, client), batch, frozen.known[me], frozen.heads.get(me),
-                steps=steps, step_size=step_size, first=first, pull=pull,
+                steps=steps, step_size=step_size, first=first, proximal=proximal,
             )  # fmt: skip
             if client.silo in self.agreed.one_party and not self.agreed.together:
                 hubs[client.silo] = moved[me]

@@ -169,13 +169,20 @@ class Groups:
         steps: int,
         step_size: float,
         first: int = 0,
-        pull: float = 0.0,
+        proximal: float = 0.0,
         only: int | None = None,
     ) -> tuple[Blocks, ...]:
         """In every group."""
         return self._each(
             lambda group, g: group.descend(
-                blocks[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, pull=pull, only=only
+                blocks[g],
+                batch[g],
+                frozen[g],
+                steps=steps,
+                step_size=step_size,
+                first=first,
+                proximal=proximal,
+                only=only,
             )
         )
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
-from crosshatch.local.chain import as_chain
+from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.agents import check_agents
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task

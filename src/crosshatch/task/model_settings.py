@@ -34,12 +34,12 @@ class BlockChanges(TypedDict, total=False):
 class ModelSettings:
     """Section [model]: one kind of block for all silos, with `blocks` for those which differ.
 
-    A block of each kind reads what concerns it. `block`: linear, mlp, cnn, lstm, resnet18 or
+    Each kind of block reads the settings that concern it. `block`: linear, mlp, cnn, lstm, resnet18 or
     `path/to/file.py:ClassName`. `hidden`: units of the MLP's layers or of the LSTM; None is the block's default, (64,)
     and 16. `channels`: filters of the CNN, first width of the ResNet. `dense`: units of the CNN's dense layer.
     `zero_init`: whether the output layer starts at zero; None means yes for linear and no for the others. `steps`:
     points in time that an LSTM folds a table's columns into. `arguments`: keyword arguments for a class of the user's
-    own. `outputs` is the width of a block's embeddings: one a score for the sum, 16 for a head unless given.
+    own. `outputs` is the width of a block's embeddings: one per score for the sum, 16 for a head unless given.
 
     `loss` "auto" follows the labels. `head_holder` names the silo that trains the head: by default the one with the
     labels, else the first. `l2` and `l1` are explained at `Regulariser`.
@@ -69,7 +69,7 @@ class ModelSettings:
     blocks: Mapping[str, BlockChanges] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuse what no data could make right."""
+        """Refuse what is wrong for any data."""
         self._require_block()
         if self.outputs is not None and self.outputs < 1:
             raise ModelError(f"model.outputs = {self.outputs}: a block must have at least 1 output")
@@ -79,7 +79,7 @@ class ModelSettings:
             raise ModelError(
                 f"model.head_holder = '{self.head_holder}', but there is no head: set model.fusion = 'head'"
             )
-        Regulariser(l2=self.l2, l1=self.l1)  # refuses what is no weight
+        Regulariser(l2=self.l2, l1=self.l1)  # refuses what is not a weight
 
     def _require_block(self) -> None:
         if ":" not in self.block and self.block not in BLOCK_NAMES:

@@ -17,7 +17,7 @@ from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.blocks.mlp import MLP
 from crosshatch.task.blocks.resnet import ResNet18
 from crosshatch.task.blocks.user import load_block
-from crosshatch.task.settings import ModelSettings
+from crosshatch.task.model_settings import ModelSettings
 
 _KINDS = {1: "table rows (features,)", 2: "sequences (steps, features)", 3: "images (channels, height, width)"}
 

@@ -15,8 +15,8 @@ from crosshatch.seeds import torch_seed
 from crosshatch.task.blocks import MLP, build_block
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared, require_target
+from crosshatch.task.model_settings import BlockChanges, LossName, ModelSettings
 from crosshatch.task.regulariser import Regulariser
-from crosshatch.task.settings import BlockChanges, LossName, ModelSettings
 from crosshatch.task.task import Task
 
 __all__ = ["ModelSettings", "build_task", "resolve_model"]
@@ -33,13 +33,13 @@ def resolve_model(data: FederatedData, settings: ModelSettings) -> ModelSettings
     silos = [silo.name for silo in data.silos]
     for silo in settings.blocks:
         if silo not in silos:
-            raise ModelError(f"model.blocks speaks of {_no_silo(silo, silos)}")
+            raise ModelError(f"model.blocks names {_not_a_silo(silo, silos)}")
     if settings.fusion == "sum":
         outputs = settings.outputs if settings.outputs is not None else loss.scores(data.classes)
         return replace(settings, loss=name, outputs=outputs)
     holder = settings.head_holder if settings.head_holder is not None else data.label_silo or silos[0]
     if holder not in silos:
-        raise ModelError(f"model.head_holder is {_no_silo(holder, silos)}")
+        raise ModelError(f"model.head_holder is {_not_a_silo(holder, silos)}")
     outputs = settings.outputs if settings.outputs is not None else 16
     return replace(settings, loss=name, outputs=outputs, head_holder=holder)
 
@@ -92,7 +92,7 @@ def _build_head(settings: ModelSettings, width: int, scores: int, *, seed: int) 
         return MLP((width,), scores, hidden=settings.head_hidden, activation=settings.activation)
 
 
-def _no_silo(name: str, silos: list[str]) -> str:
+def _not_a_silo(name: str, silos: list[str]) -> str:
     close = get_close_matches(name, silos, n=1)
     hint = f"did you mean '{close[0]}'? The silos are" if close else "the silos are"
-    return f"'{name}', which is no silo: {hint} {', '.join(silos)}"
+    return f"'{name}', which is not a silo: {hint} {', '.join(silos)}"
