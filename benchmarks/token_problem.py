@@ -14,7 +14,7 @@ from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.graphs import Graph
-from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
+from crosshatch.simulator.graph.graph_state import DualState, TokenState
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Loss, Squared
@@ -55,11 +55,11 @@ class Problem:
     def suboptimality(self, simulator: Simulator) -> float:
         """From the tokens' own scores, which is faster than computing them anew."""
         course = simulator.course
-        if isinstance(course, TokenCourse):
+        if isinstance(course, TokenState):
             z, theta = course.tokens.scores.mean(0), course.tokens.models.mean(0)
             losses = self.loss.value(z, simulator.data.y_train)
             return self.best.suboptimality(float(losses.sum() + self.regulariser.penalty(theta)))
-        assert isinstance(course, DualCourse)
+        assert isinstance(course, DualState)
         return self.best.suboptimality(simulator.objective())
 
 

@@ -19,8 +19,8 @@ from crosshatch.protocol.walks import GivenWalk, SeededWalk, Walk
 from crosshatch.schedules import rate
 from crosshatch.simulator.accounting.agent_links import AgentLinks
 from crosshatch.simulator.assemble import Engine
-from crosshatch.simulator.graph.duals import SimulatedDuals
-from crosshatch.simulator.graph.tokens import SimulatedTokens
+from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
+from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.task.losses import CrossEntropy, Squared
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task

@@ -28,9 +28,9 @@ from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens,
 from crosshatch.simulator.best import find_best
 from crosshatch.simulator.course import Course, VerticalCourse
 from crosshatch.simulator.culprit import find_culprit
-from crosshatch.simulator.graph.duals import SimulatedDuals
-from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
-from crosshatch.simulator.graph.tokens import SimulatedTokens
+from crosshatch.simulator.graph.graph_state import DualState, TokenState
+from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
+from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.memory import keep_freed_memory
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
@@ -103,10 +103,10 @@ class Simulator:
             self.data = by_columns(self.data)
         if on_tokens(algorithm):
             tokens = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
-            self.federation, self.course = tokens, TokenCourse(tokens, algorithm, tokens.begin())
+            self.federation, self.course = tokens, TokenState(tokens, algorithm, tokens.begin())
         elif on_duals(algorithm):
             duals = assemble_duals(self.data, self.task, algorithm, engine, seed=seed)
-            self.federation, self.course = duals, DualCourse(duals, algorithm, duals.begin())
+            self.federation, self.course = duals, DualState(duals, algorithm, duals.begin())
         else:
             assert on_silos(algorithm)
             federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
