@@ -24,7 +24,7 @@ from crosshatch.testing.check_federation import (
 )
 from crosshatch.testing.federations import FederationCase, all_cases
 from crosshatch.testing.parties.engine import PartyByParty
-from crosshatch.testing.parties.vertical import VerticalParties
+from crosshatch.testing.parties.vertical_parties import VerticalParties
 
 CASES = {case.name: case for case in all_cases()}
 FEW = [CASES[name] for name in ("FedBCD", "TDCD, labels held, each step", "HSGD")]

@@ -17,11 +17,11 @@ from crosshatch.testing.federations import FederationCase, graph_cases, vertical
 from crosshatch.testing.parties.agreed import Agreed
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.engine import PartyByParty
-from crosshatch.testing.parties.graph.duals import DualParties
-from crosshatch.testing.parties.graph.tokens import TokenParties
+from crosshatch.testing.parties.graph.dual_parties import DualParties
+from crosshatch.testing.parties.graph.token_parties import TokenParties
 from crosshatch.testing.parties.hub import Hub
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.vertical import VerticalParties
+from crosshatch.testing.parties.vertical_parties import VerticalParties
 from tests.architecture.modules import imports, modules
 
 CASES = {case.name: case for case in vertical_cases()}

@@ -45,7 +45,7 @@ class Simulator:
 
     >>> from crosshatch.algorithms.tdcd import TDCD
     >>> from crosshatch.data.build import federate, load_dataset
-    >>> from crosshatch.data.settings import FederationSettings
+    >>> from crosshatch.data.data_settings import FederationSettings
     >>> from crosshatch.task.fusion import Sum
     >>> from crosshatch.task.losses import Logistic
     >>> data = federate(load_dataset("breast_cancer"), FederationSettings(silos=2, clients=3), seed=1)

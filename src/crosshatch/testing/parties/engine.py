@@ -15,10 +15,10 @@ from crosshatch.meter import Meter
 from crosshatch.seeds import require_seed
 from crosshatch.task.losses import require_labels
 from crosshatch.task.task import Task
-from crosshatch.testing.parties.graph.duals import DualParties
-from crosshatch.testing.parties.graph.tokens import TokenParties
+from crosshatch.testing.parties.graph.dual_parties import DualParties
+from crosshatch.testing.parties.graph.token_parties import TokenParties
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.vertical import VerticalParties
+from crosshatch.testing.parties.vertical_parties import VerticalParties
 
 
 class PartyByParty:
@@ -26,7 +26,7 @@ class PartyByParty:
 
     >>> from crosshatch.algorithms.tdcd import TDCD
     >>> from crosshatch.data.build import federate, load_dataset
-    >>> from crosshatch.data.settings import FederationSettings
+    >>> from crosshatch.data.data_settings import FederationSettings
     >>> from crosshatch.task.fusion import Sum
     >>> from crosshatch.task.losses import Logistic
     >>> data = federate(load_dataset("breast_cancer"), FederationSettings(silos=2, clients=3), seed=1)

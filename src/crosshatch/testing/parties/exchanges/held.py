@@ -14,7 +14,7 @@ from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.model import Known
-from crosshatch.testing.parties.values import Embeddings, Frozen, Who, know
+from crosshatch.testing.parties.values_by_party import Embeddings, Frozen, Who, know
 
 
 @dataclass(frozen=True)

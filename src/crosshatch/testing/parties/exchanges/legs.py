@@ -14,7 +14,7 @@ from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.hub import Hub
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.values import Embeddings
+from crosshatch.testing.parties.values_by_party import Embeddings
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from crosshatch.protocol.agents import check_walks
 from crosshatch.protocol.contents import Call
 from crosshatch.protocol.walks import Ids, SeededWalk
 from crosshatch.task.task import Task
-from crosshatch.testing.parties.graph.agent import AgentParty, agents_of
+from crosshatch.testing.parties.graph.agent_party import AgentParty, agents_of
 from crosshatch.testing.parties.post import Post
 
 

@@ -16,7 +16,7 @@ from crosshatch.protocol.agents import dual_steps
 from crosshatch.protocol.contents import Call
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
-from crosshatch.testing.parties.graph.agent import AgentParty, agents_of
+from crosshatch.testing.parties.graph.agent_party import AgentParty, agents_of
 from crosshatch.testing.parties.post import Post
 
 

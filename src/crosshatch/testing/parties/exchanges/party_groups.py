@@ -15,9 +15,9 @@ from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.protocol.batches import Ids
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.desk import Desk
-from crosshatch.testing.parties.exchanges.federation import PartyFederation
+from crosshatch.testing.parties.exchanges.party_federation import PartyFederation
 from crosshatch.testing.parties.post import Post, Uses
-from crosshatch.testing.parties.values import Blocks, Embeddings, Frozen
+from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen
 
 T = TypeVar("T")
 

@@ -16,11 +16,11 @@ from crosshatch.protocol.contents import About, Call
 from crosshatch.protocol.names import head_channel, share_channel
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.client import Client
-from crosshatch.testing.parties.exchanges.branches import Branches
 from crosshatch.testing.parties.exchanges.held import HeldLabels
 from crosshatch.testing.parties.exchanges.legs import Parties
+from crosshatch.testing.parties.exchanges.party_branches import Branches
 from crosshatch.testing.parties.post import Uses
-from crosshatch.testing.parties.values import Blocks, Embeddings, Frozen, Who, know
+from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen, Who, know
 
 
 @dataclass

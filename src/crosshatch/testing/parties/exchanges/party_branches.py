@@ -21,7 +21,7 @@ from crosshatch.protocol.names import ClientWeights
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.desk import Desk
 from crosshatch.testing.parties.exchanges.legs import Parties
-from crosshatch.testing.parties.values import Blocks, Node, Who
+from crosshatch.testing.parties.values_by_party import Blocks, Node, Who
 
 
 @dataclass
