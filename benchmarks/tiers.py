@@ -207,7 +207,7 @@ def raw(setting: Setting, contestant: Contestant, folder: Path | None) -> tuple[
 
 
 HEAD = (
-    "set | method | P = Q | devices a round | step size | target | rounds (seeds) | MB, all | MB, each group "
+    "set | method | P = Q | devices per round | step size | target | rounds (seeds) | MB, all | MB, each group "
     "| of which raw | simulated s"
 )
 

@@ -40,7 +40,7 @@ class Problem:
     def simulate(
         self, algorithm: STCD | MTCD | DCPA, agents: int, *, seed: int = 0, precision: torch.dtype = torch.float64
     ) -> Simulator:
-        """The columns in equal consecutive blocks, one an agent."""
+        """The columns in equal consecutive blocks, one per agent."""
         none = np.zeros(len(self.y), dtype=np.int64)
         silos = []
         for k, columns in enumerate(np.array_split(np.arange(self.x.shape[1]), agents)):

@@ -126,12 +126,12 @@ class Forgetful(Wrapped):
     """Goes on from a snapshot, but counts its rounds anew."""
 
     def snapshot(self) -> tuple[Any, ...]:
-        assert isinstance(self.inner.course, VerticalParties)
-        return (self.inner.course.blocks,)
+        assert isinstance(self.inner.parties, VerticalParties)
+        return (self.inner.parties.blocks,)
 
     def restore(self, blocks: Any) -> None:
-        assert isinstance(self.inner.course, VerticalParties)
-        self.inner.course.blocks = blocks
+        assert isinstance(self.inner.parties, VerticalParties)
+        self.inner.parties.blocks = blocks
 
 
 class Careless(Wrapped):
@@ -205,5 +205,5 @@ class Vague(Wrapped):
 
 @pytest.mark.parametrize(("wrong", "said"), [(Generous, "not refused"), (Vague, "ConfigError: something is wrong")])
 def test_a_missing_refusal_is_found(wrong: type[Wrapped], said: str) -> None:
-    with pytest.raises(AssertionError, match=f"several clients a silo: .*{said}"):
+    with pytest.raises(AssertionError, match=f"several clients per silo: .*{said}"):
         check_refusals(wrong)

@@ -32,8 +32,8 @@ def make(case: FederationCase) -> PartyByParty:
 
 
 def vertical(engine: PartyByParty) -> VerticalParties:
-    assert isinstance(engine.course, VerticalParties)
-    return engine.course
+    assert isinstance(engine.parties, VerticalParties)
+    return engine.parties
 
 
 def tensors(value: Any) -> Iterator[Tensor]:
@@ -84,10 +84,10 @@ def test_no_agent_has_anothers_columns_blocks_or_scores(case: FederationCase) ->
     engine = make(case)
     for _ in range(5):
         engine.run_round()
-    assert isinstance(engine.course, TokenParties | DualParties)
-    mine = [{t.data_ptr() for t in tensors(agent) if t.numel()} for agent in engine.course.agents]
+    assert isinstance(engine.parties, TokenParties | DualParties)
+    mine = [{t.data_ptr() for t in tensors(agent) if t.numel()} for agent in engine.parties.agents]
     assert all(not one & other for k, one in enumerate(mine) for other in mine[:k])
-    held = [token for agent in engine.course.agents for token in agent.held]
+    held = [token for agent in engine.parties.agents for token in agent.held]
     assert sorted(held) == list(range(getattr(case.algorithm, "tokens", 0)))
 
 

@@ -52,7 +52,7 @@ def assemble_tokens(
 
 
 def _agents(data: FederatedData, task: Task, engine: Engine, name: str) -> tuple[Agent, ...]:
-    """One agent a silo, or why this federation cannot be one of agents."""
+    """One agent per silo, or why this federation cannot be one of agents."""
     check_agents(data, task, name, engine.codecs)
     check_parties(data, engine.network, agents=True)
     (width,) = set(task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes))

@@ -24,7 +24,7 @@ from crosshatch.task.task import Task
 
 Way = Literal["gram", "linear", "module"]
 _CURVATURE = {"squared": 1.0, "logistic": 0.25, "cross_entropy": 0.5}  # largest second derivative in the scores
-_EXACT = 1024  # up to this size the largest eigenvalue is computed, beyond it is approached by powers
+_EXACT = 1024  # up to this size the largest eigenvalue is computed exactly, beyond it by the power method
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Agent:
 
     @cached_property
     def norm_squared(self) -> float:
-        """Of the design: its largest singular value, squared."""
+        """The square of the design's largest singular value."""
         return _largest_eigenvalue(self.design)
 
     def embed(self, theta: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ class TokenState:
 
     @property
     def seconds(self) -> float:
-        """That of the last token."""
+        """The time of the last token."""
         return float(self.tokens.seconds.max())
 
     @property
@@ -96,12 +96,12 @@ class DualState:
 
     @property
     def seconds(self) -> float:
-        """That of the last agent."""
+        """The time of the last agent."""
         return float(self.duals.seconds.max())
 
     @property
     def strategies(self) -> dict[str, str]:
-        """One way only."""
+        """There is one way only."""
         return dict(self.federation.chosen)
 
     @property

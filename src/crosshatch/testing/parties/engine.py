@@ -54,14 +54,14 @@ class PartyByParty:
         data, task = _cast(data, precision), task.to("cpu", precision)
         self.post, self.round = Post(), 0
         coded = codecs or {}
-        self.course: VerticalParties | TokenParties | DualParties
+        self.parties: VerticalParties | TokenParties | DualParties
         if on_tokens(algorithm):
-            self.course = TokenParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
+            self.parties = TokenParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
         elif on_duals(algorithm):
-            self.course = DualParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
+            self.parties = DualParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
         else:
             assert on_silos(algorithm)
-            self.course = VerticalParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
+            self.parties = VerticalParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
 
     @property
     def meter(self) -> Meter:
@@ -70,12 +70,12 @@ class PartyByParty:
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
-        """The model, one flat vector a silo, as somebody would see it who could look at all parties."""
-        return self.course.weights
+        """The model, one flat vector per silo, as somebody would see it who could look at all parties."""
+        return self.parties.weights
 
     def run_round(self) -> None:
         """The algorithm's text, once, for all parties."""
-        self.course.run_round(self.round)
+        self.parties.run_round(self.round)
         self.round += 1
 
 
