@@ -63,7 +63,7 @@ class Plan:
     seeds: int = 3
     evaluations: int = 20
     tuning: float = 1.0
-    batches: Literal["reused", "fresh"] = "reused"  # of TDCD: one a round (journal), or Q (ICASSP)
+    batches: Literal["reused", "fresh"] = "reused"  # of TDCD: one per round (journal), or Q (ICASSP)
     choose_by: str | None = None  # metric on the validation rows; None: the set's own
 
     @property

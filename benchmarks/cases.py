@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from crosshatch.data.dataset import Target
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.data.samples import Target
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM

@@ -26,8 +26,8 @@ from benchmarks.settings import Held, Setting, data_folder, hold_out
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.codecs import parse_codec
+from crosshatch.data.data_settings import DataSettings, FederationSettings
 from crosshatch.data.federated import FederatedData
-from crosshatch.data.settings import DataSettings, FederationSettings
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import ModelSettings, build_task

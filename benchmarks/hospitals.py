@@ -31,7 +31,7 @@ _EMBEDDING = 32
 
 
 def data() -> FederatedData:
-    """Random images: a hospital a group, a device a sample."""
+    """Random images: one hospital per group, one device per sample."""
     torch.manual_seed(1)
     count = GROUPS * DEVICES
     group = np.repeat(np.arange(GROUPS), DEVICES)

@@ -26,8 +26,8 @@ from benchmarks.tiers import CONTESTANTS, PHYSIONET, held_rows, network
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import TrainingError
-from crosshatch.runs.choosing.measured import best_of
-from crosshatch.runs.named import AnyAlgorithm
+from crosshatch.runs.choosing.trials import best_of
+from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import build_task
 from crosshatch.theory.constants import Constants

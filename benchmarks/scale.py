@@ -2,7 +2,7 @@
 
     python -m benchmarks.scale CLIENTS
 
-prints peak memory in MB and milliseconds a round, after the first ones; a process each, so that peaks do not mix.
+prints peak memory in MB and milliseconds per round, after the first ones; a process each, so that peaks do not mix.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def run() -> tuple[Scale, Scale]:
 
 def table(few: Scale, many: Scale) -> str:
     """Both as a markdown table."""
-    lines = ["| clients | peak memory, MB | ms a round | times 2 x 100 clients |", "|---|---:|---:|---:|"]
+    lines = ["| clients | peak memory, MB | ms per round | times 2 x 100 clients |", "|---|---:|---:|---:|"]
     lines += [
         f"| 2 x {s.clients:,} | {s.megabytes:.0f} | {s.milliseconds:.1f} | {s.milliseconds / few.milliseconds:.2f} |"
         for s in (few, many)

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 from crosshatch.data.build import federate, load_dataset
+from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
+from crosshatch.data.dataset import Samples
 from crosshatch.data.federated import FederatedData
-from crosshatch.data.samples import Samples
-from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.data.split import split_rows
 from crosshatch.errors import TrainingError
 from crosshatch.simulator.simulator import Simulator

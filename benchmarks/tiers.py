@@ -23,7 +23,7 @@ from benchmarks.settings import Held, data_folder, hold_out_of_test
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.jfl import JFL
 from crosshatch.codecs import parse_codec
-from crosshatch.data.settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
+from crosshatch.data.data_settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
 from crosshatch.network import BandwidthNetwork, Link
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import ModelSettings, build_task
@@ -207,7 +207,7 @@ def raw(setting: Setting, contestant: Contestant, folder: Path | None) -> tuple[
 
 
 HEAD = (
-    "set | method | P = Q | devices a round | step size | target | rounds (seeds) | MB, all | MB, each group "
+    "set | method | P = Q | devices per round | step size | target | rounds (seeds) | MB, all | MB, each group "
     "| of which raw | simulated s"
 )
 

@@ -14,7 +14,7 @@ from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.graphs import Graph
-from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
+from crosshatch.simulator.graph.graph_state import DualState, TokenState
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Loss, Squared
@@ -40,7 +40,7 @@ class Problem:
     def simulate(
         self, algorithm: STCD | MTCD | DCPA, agents: int, *, seed: int = 0, precision: torch.dtype = torch.float64
     ) -> Simulator:
-        """The columns in equal consecutive blocks, one an agent."""
+        """The columns in equal consecutive blocks, one per agent."""
         none = np.zeros(len(self.y), dtype=np.int64)
         silos = []
         for k, columns in enumerate(np.array_split(np.arange(self.x.shape[1]), agents)):
@@ -55,11 +55,11 @@ class Problem:
     def suboptimality(self, simulator: Simulator) -> float:
         """From the tokens' own scores, which is faster than computing them anew."""
         course = simulator.state
-        if isinstance(course, TokenCourse):
+        if isinstance(course, TokenState):
             z, theta = course.tokens.scores.mean(0), course.tokens.models.mean(0)
             losses = self.loss.value(z, simulator.data.y_train)
             return self.best.suboptimality(float(losses.sum() + self.regulariser.penalty(theta)))
-        assert isinstance(course, DualCourse)
+        assert isinstance(course, DualState)
         return self.best.suboptimality(simulator.objective())
 
 

@@ -66,7 +66,7 @@ def run_speed() -> None:
 
 
 class _Plain:
-    """Two products a step, block after block."""
+    """Two products per step, block after block."""
 
     def __init__(self, features: list[torch.Tensor], steps: int) -> None:
         self.features, self.steps, self.calls = features, steps, 0

@@ -28,7 +28,7 @@ from benchmarks.token_speed import run_scale, run_speed
 from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.graphs import Graph
-from crosshatch.simulator.graph.tokens import SimulatedTokens
+from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.task.losses import Logistic
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.theory.optimum import find_optimum

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from crosshatch.algorithms.tiered import Tiered
     from crosshatch.codecs import parse_codec
     from crosshatch.data.build import federate, load_dataset
+    from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
     from crosshatch.data.federated import FederatedData, SiloData, merge_clients
-    from crosshatch.data.settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
     from crosshatch.errors import CrosshatchError
     from crosshatch.graphs import Graph
     from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
@@ -94,12 +94,12 @@ _HOMES = {
     "CrossEntropy": "task.losses",
     "CrosshatchError": "errors",
     "DCPA": "algorithms.dcpa",
-    "DataSettings": "data.settings",
+    "DataSettings": "data.data_settings",
     "FedAvg": "algorithms.fedavg",
     "FedBCD": "algorithms.fedbcd",
     "FedSGD": "algorithms.fedsgd",
     "FederatedData": "data.federated",
-    "FederationSettings": "data.settings",
+    "FederationSettings": "data.data_settings",
     "Graph": "graphs",
     "HSGD": "algorithms.hsgd",
     "Halving": "schedules",
@@ -110,12 +110,12 @@ _HOMES = {
     "Logistic": "task.losses",
     "MTCD": "algorithms.mtcd",
     "ModelSettings": "task.model_settings",
-    "Preparation": "data.settings",
+    "Preparation": "data.data_settings",
     "Regulariser": "task.regulariser",
     "STCD": "algorithms.mtcd",
-    "SampleSplit": "data.settings",
+    "SampleSplit": "data.data_settings",
     "SiloData": "data.federated",
-    "SiloSettings": "data.settings",
+    "SiloSettings": "data.data_settings",
     "Simulator": "simulator.simulator",
     "Squared": "task.losses",
     "Sum": "task.fusion",

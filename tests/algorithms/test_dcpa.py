@@ -16,7 +16,7 @@ from scipy.special import expit
 from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.graphs import Graph
-from crosshatch.simulator.graph.duals import SimulatedDuals, logistic_proximal
+from crosshatch.simulator.graph.simulated_duals import SimulatedDuals, logistic_proximal
 from crosshatch.task.losses import CrossEntropy, Logistic, Squared
 from crosshatch.task.regulariser import Regulariser
 from tests.simulator.agents_case import features, make

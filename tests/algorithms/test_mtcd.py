@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.errors import ConfigError
 from crosshatch.graphs import Graph
-from crosshatch.simulator.graph.tokens import SimulatedTokens
+from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.task.losses import Logistic, Squared
 from crosshatch.task.regulariser import Regulariser
 from tests.simulator.agents_case import Naive, features, make, tokens_of

@@ -6,12 +6,12 @@ import dataclasses
 import math
 from typing import Any, Literal, get_type_hints
 
-from crosshatch.data.settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
+from crosshatch.data.data_settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
 from crosshatch.graphs import Graph
 from crosshatch.network import Link
 from crosshatch.protocol.names import CODED
-from crosshatch.runs.named import ALGORITHMS, NETWORKS
-from crosshatch.runs.settings import EvaluateSettings, RunSettings
+from crosshatch.runs.config_names import ALGORITHMS, NETWORKS
+from crosshatch.runs.run_settings import EvaluateSettings, RunSettings
 from crosshatch.runs.tables.decode import describe
 from crosshatch.schedules import Schedule
 from crosshatch.task.model_settings import BlockChanges, ModelSettings

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from crosshatch.runs.named import ALGORITHMS
+from crosshatch.runs.config_names import ALGORITHMS
 from tests.architecture.modules import Module, imports, modules
 
-TABLE = "crosshatch.runs.named"
+TABLE = "crosshatch.runs.config_names"
 DECLARED = "crosshatch.exchanges.declared"
 # The package's own exports, and the cases that other implementations are held against, name algorithms to make them.
 MAKERS = ("crosshatch", "crosshatch.testing")
@@ -74,7 +74,7 @@ def named_elsewhere(module: Module) -> Iterator[str]:
         return
     for line, name in imports(module):
         if name.startswith("crosshatch.algorithms."):
-            yield f"{module.place}:{line}: imports {name}; algorithms are listed in runs/named.py alone"
+            yield f"{module.place}:{line}: imports {name}; algorithms are listed in runs/config_names.py alone"
 
 
 def test_nobody_finds_out_about_an_algorithm() -> None:
@@ -124,7 +124,7 @@ def test_rule_catches_an_algorithm_that_looks_itself_up() -> None:
     [
         "from crosshatch.exchanges import declared\nx = declared(algorithm).central",
         "x = getattr(task.regulariser, 'separable', False)",
-        "from crosshatch.theory.central import Central\nx = isinstance(found, Central)",
+        "from crosshatch.theory.central_loss import Central\nx = isinstance(found, Central)",
         "x = isinstance(algorithm.step_size, str)",
     ],
 )

@@ -18,6 +18,8 @@ FULLEST = 14
 # A file that is better in one piece: its path, its limit (500 at most) and, beside it, why.
 ALLOWANCE: dict[str, int] = {}
 EMPTY_NAMES = {"utils.py", "util.py", "common.py", "base.py", "helpers.py", "misc.py"}
+# What Python itself wants to be called so.
+SHARED_NAMES = {"__init__.py", "__main__.py"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BROAD = {"Exception", "BaseException"}
 
@@ -77,6 +79,12 @@ def test_no_folder_is_too_full() -> None:
 
 def test_no_file_is_named_after_nothing() -> None:
     assert [module.place for module in modules() if module.path.name in EMPTY_NAMES] == []
+
+
+def test_no_two_files_have_one_name() -> None:
+    named = [module.path.name for module in modules()]
+    twice = {name for name, n in Counter(named).items() if n > 1} - SHARED_NAMES
+    assert [module.place for module in modules() if module.path.name in twice] == [], "searching should find one"
 
 
 def test_nothing_is_unfinished() -> None:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import crosshatch
-from crosshatch.runs.named import ALGORITHMS
+from crosshatch.runs.config_names import ALGORITHMS
 
 # Sorted as sorted() does. Adding a name here is a promise to users; removing one breaks it: say so in CHANGELOG.md.
 EXPORTED = [

@@ -15,7 +15,7 @@ from benchmarks.same_configs import CONFIGS, tables
 from benchmarks.same_results import CHECKPOINT, KEPT, compare, keep, main, write
 from crosshatch.protocol.names import CODED
 from crosshatch.runs.config import decode_config
-from crosshatch.runs.named import ALGORITHMS, COMPRESSED, NETWORKS
+from crosshatch.runs.config_names import ALGORITHMS, COMPRESSED, NETWORKS
 
 NAME = "tdcd_held_each_round"
 

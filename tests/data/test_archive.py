@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from crosshatch.data.build import load_dataset
+from crosshatch.data.data_settings import DataSettings
+from crosshatch.data.dataset import Array
 from crosshatch.data.reading.archive import read_archive
 from crosshatch.data.reading.catalogue import rows
-from crosshatch.data.samples import Array
-from crosshatch.data.settings import DataSettings
 from crosshatch.errors import DataError
 
 Y = np.arange(10) % 2

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from sklearn import datasets
 
 from crosshatch.data.build import federate, load_dataset
+from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
+from crosshatch.data.dataset import Dataset, Samples
 from crosshatch.data.federated import merge_clients
-from crosshatch.data.samples import Dataset, Samples
-from crosshatch.data.settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
 from crosshatch.errors import CrosshatchError
 
 GROUPS = FederationSettings(silos=(SiloSettings("a", groups=("mean",)), SiloSettings("b", groups=("error", "worst"))))

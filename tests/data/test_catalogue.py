@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from crosshatch.data.build import build, load_dataset
+from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.data.reading.archive import locate
 from crosshatch.data.reading.catalogue import KNOWN, check, rows
-from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import DataError
 
 

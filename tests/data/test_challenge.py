@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from crosshatch.data.build import federate, load_dataset
+from crosshatch.data.data_settings import FederationSettings
+from crosshatch.data.dataset import Array
 from crosshatch.data.reading.catalogue import check, rows
-from crosshatch.data.samples import Array
-from crosshatch.data.settings import FederationSettings
 from crosshatch.errors import DataError
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosshatch.data.data_settings import Preparation
+from crosshatch.data.dataset import Array
 from crosshatch.data.encoding.encode_image import fit_image
 from crosshatch.data.encoding.encode_sequence import fit_sequence, forward_fill
-from crosshatch.data.samples import Array
-from crosshatch.data.settings import Preparation
 from crosshatch.errors import DataError
 
 RANDOM = np.random.default_rng(0)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from crosshatch.data.data_settings import Impute, Preparation
 from crosshatch.data.encoding.encode_table import fit_table
-from crosshatch.data.settings import Impute, Preparation
 from crosshatch.errors import DataError
 
 RANDOM = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crosshatch.data.build import build, load_dataset
-from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
+from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import CrosshatchError
 
 BANK = SiloSettings("bank", path="bank.csv")

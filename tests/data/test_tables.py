@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from crosshatch.data.build import build, load_dataset
-from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
+from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import ConfigError, CrosshatchError, DataError
 
 Rows = dict[str, list[object]]

@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["crosshatch.cli.train", "crosshatch.data.build", "sklearn.metrics"])
+_CONTEXT.set_forkserver_preload(["crosshatch.cli.run_train", "crosshatch.data.build", "sklearn.metrics"])
 
 
 class Child:

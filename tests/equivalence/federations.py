@@ -16,8 +16,8 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from crosshatch.data.dataset import Target
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.data.samples import Target
 from crosshatch.exchanges import Algorithm
 from crosshatch.protocol.batches import GivenBatches
 from crosshatch.schedules import Constant, Halving, InverseSqrt, Schedule

@@ -11,8 +11,8 @@ import pytest
 
 from crosshatch import DCPA, HSGD, JFL, MTCD, STCD, TDCD, Central, FedAvg, FedBCD, FedSGD, Graph, Tiered
 from crosshatch.exchanges import Declared, declared, on_duals, on_silos, on_tokens
-from crosshatch.runs.named import ALGORITHMS
-from crosshatch.theory import names
+from crosshatch.runs.config_names import ALGORITHMS
+from crosshatch.theory import theorem_names
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,12 @@ def test_every_algorithm_of_a_config_inherits(name: str) -> None:
     assert declared(algorithm) is algorithm
     settings = {field.name for field in fields(algorithm)}
     assert set(algorithm.auto) <= settings & {"global_steps", "local_steps", "step_size"}
-    assert set(algorithm.proved_by) <= {names.FEDBCD, names.ICASSP, names.TDCD, names.HSGD}
+    assert set(algorithm.proved_by) <= {
+        theorem_names.FEDBCD,
+        theorem_names.ICASSP,
+        theorem_names.TDCD,
+        theorem_names.HSGD,
+    }
 
 
 # What engines and commands knew of each class before there were declarations.
@@ -127,6 +132,6 @@ def test_kinds_of_exchanges() -> None:
 
 
 def test_declarations_need_no_torch() -> None:
-    program = "import sys, crosshatch.exchanges, crosshatch.runs.named; print(*sys.modules)"
+    program = "import sys, crosshatch.exchanges, crosshatch.runs.config_names; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert {"torch", "polars"}.isdisjoint(ran.stdout.split())

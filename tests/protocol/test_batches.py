@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosshatch.data.build import federate, load_dataset
-from crosshatch.data.settings import FederationSettings
+from crosshatch.data.data_settings import FederationSettings
 from crosshatch.protocol.batches import SeededBatches
 
 

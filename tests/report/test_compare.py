@@ -18,7 +18,7 @@ from crosshatch.errors import ConfigError, RunError
 from crosshatch.report.compare import compare_runs, find_arrival, find_best, print_comparison
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import Run, read_runs
-from crosshatch.report.summary import Summary
+from crosshatch.report.summary_file import Summary
 from tests.report.conftest import WriteRun, curve
 
 

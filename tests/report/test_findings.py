@@ -13,7 +13,7 @@ from crosshatch.report.compare import find_arrival
 from crosshatch.report.findings import AXES, chosen_targets, curve_title, headline, level_all_reach, target_finding
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import Run
-from crosshatch.report.summary import FederationShape, SiloShape, Summary
+from crosshatch.report.summary_file import FederationShape, SiloShape, Summary
 
 ROUND, BYTES, SECONDS = AXES
 

@@ -11,7 +11,7 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.errors import ConfigError, CrosshatchError
 from crosshatch.network import BandwidthNetwork, Link
 from crosshatch.runs.config import config_text, decode_config, read_config
-from crosshatch.runs.named import ALGORITHMS
+from crosshatch.runs.config_names import ALGORITHMS
 from crosshatch.schedules import Halving
 
 TEXT = """

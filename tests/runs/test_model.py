@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from crosshatch.data.build import federate, load_dataset
+from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.federated import FederatedData
-from crosshatch.data.settings import FederationSettings
 from crosshatch.errors import ModelError
 from crosshatch.seeds import torch_seed
 from crosshatch.task.blocks import build_block

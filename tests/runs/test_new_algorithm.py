@@ -12,7 +12,7 @@ import pytest
 from crosshatch import Topology
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Declared, Within
-from crosshatch.runs import named
+from crosshatch.runs import config_names
 from crosshatch.runs.choosing.auto import require_planned
 from crosshatch.runs.config import Config, decode_config
 from crosshatch.runs.plan import make_plan
@@ -75,8 +75,8 @@ class Together(Declared):
 def listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two lines in the table of names; whoever imported the table sees them."""
     for name, kind in {"two_speed": TwoSpeed, "together": Together}.items():
-        monkeypatch.setitem(named.ALGORITHMS, name, kind)
-    monkeypatch.setattr(named, "AnyAlgorithm", named.AnyAlgorithm | TwoSpeed | Together)
+        monkeypatch.setitem(config_names.ALGORITHMS, name, kind)
+    monkeypatch.setattr(config_names, "AnyAlgorithm", config_names.AnyAlgorithm | TwoSpeed | Together)
 
 
 def config(clients: int = 3, **algorithm: object) -> Config:
@@ -133,5 +133,5 @@ def test_where_its_clients_are_averaged_says_what_may_have_a_codec() -> None:
 
 
 def test_the_table_is_the_one_that_commands_use() -> None:
-    assert named is sys.modules["crosshatch.runs.named"]
-    assert named.planned_names() == ("fedsgd", "fedbcd", "tdcd", "hsgd", "tiered", "two_speed")
+    assert config_names is sys.modules["crosshatch.runs.config_names"]
+    assert config_names.planned_names() == ("fedsgd", "fedbcd", "tdcd", "hsgd", "tiered", "two_speed")

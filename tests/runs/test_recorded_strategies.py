@@ -10,7 +10,7 @@ import pytest
 
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.report import read_runs
-from crosshatch.report.tables import environment_table
+from crosshatch.report.page_tables import environment_table
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.schedules import Constant

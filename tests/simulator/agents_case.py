@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.simulator.graph.graph_course import TokenCourse
-from crosshatch.simulator.graph.tokens import Tokens
+from crosshatch.simulator.graph.graph_state import TokenState
+from crosshatch.simulator.graph.simulated_tokens import Tokens
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
@@ -60,7 +60,7 @@ def make(
 
 
 def tokens_of(simulator: Simulator) -> Tokens:
-    assert isinstance(simulator.state, TokenCourse)
+    assert isinstance(simulator.state, TokenState)
     return simulator.state.tokens
 
 

@@ -15,7 +15,7 @@ from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.graphs import Graph
 from crosshatch.simulator.allocator import ALIGNMENT, aligned
-from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
+from crosshatch.simulator.graph.graph_state import DualState, TokenState
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
 from tests.equivalence.hospitals import hospitals, model
@@ -42,8 +42,8 @@ def tensors_of(simulator: Simulator) -> list[Tensor]:
     course = simulator.state
     if isinstance(course, VerticalState):
         return [weights for blocks in course.blocks for weights in blocks.base]
-    assert isinstance(course, TokenCourse | DualCourse)
-    state = course.tokens if isinstance(course, TokenCourse) else course.duals
+    assert isinstance(course, TokenState | DualState)
+    state = course.tokens if isinstance(course, TokenState) else course.duals
     values = [getattr(state, field.name) for field in fields(state)]
     return [value for value in values if isinstance(value, Tensor)]
 
@@ -55,8 +55,8 @@ def shift(simulator: Simulator) -> None:
         once = {id(b): replace(b, base=tuple(map(shifted, b.base))) for b in course.blocks}
         course.blocks = tuple(once[id(b)] for b in course.blocks)
         return
-    assert isinstance(course, TokenCourse | DualCourse)
-    state = course.tokens if isinstance(course, TokenCourse) else course.duals
+    assert isinstance(course, TokenState | DualState)
+    state = course.tokens if isinstance(course, TokenState) else course.duals
     for field in fields(state):
         value = getattr(state, field.name)
         if isinstance(value, Tensor):

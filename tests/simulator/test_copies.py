@@ -22,7 +22,7 @@ from crosshatch.exchanges import Algorithm
 from crosshatch.graphs import Graph
 from crosshatch.network import BandwidthNetwork, Link
 from crosshatch.protocol.message_contents import Message
-from crosshatch.simulator.graph.tokens import SimulatedTokens
+from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation

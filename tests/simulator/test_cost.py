@@ -11,7 +11,7 @@ from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.data.build import federate, load_dataset
-from crosshatch.data.settings import FederationSettings, SiloSettings
+from crosshatch.data.data_settings import FederationSettings, SiloSettings
 from crosshatch.exchanges import Algorithm
 from crosshatch.simulator.cost import SiloCost, silo_costs, step_cost
 from crosshatch.simulator.simulator import Simulator

@@ -17,7 +17,7 @@ import torch
 from crosshatch import wire
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.build import federate, load_dataset
-from crosshatch.data.settings import FederationSettings, SiloSettings
+from crosshatch.data.data_settings import FederationSettings, SiloSettings
 from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.groups import GroupedFederation

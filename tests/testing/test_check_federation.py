@@ -24,7 +24,7 @@ from crosshatch.testing.check_federation import (
 )
 from crosshatch.testing.federations import FederationCase, all_cases
 from crosshatch.testing.parties.engine import PartyByParty
-from crosshatch.testing.parties.vertical import VerticalParties
+from crosshatch.testing.parties.vertical_parties import VerticalParties
 
 CASES = {case.name: case for case in all_cases()}
 FEW = [CASES[name] for name in ("FedBCD", "TDCD, labels held, each step", "HSGD")]
@@ -126,12 +126,12 @@ class Forgetful(Wrapped):
     """Goes on from a snapshot, but counts its rounds anew."""
 
     def snapshot(self) -> tuple[Any, ...]:
-        assert isinstance(self.inner.state, VerticalParties)
-        return (self.inner.state.blocks,)
+        assert isinstance(self.inner.parties, VerticalParties)
+        return (self.inner.parties.blocks,)
 
     def restore(self, blocks: Any) -> None:
-        assert isinstance(self.inner.state, VerticalParties)
-        self.inner.state.blocks = blocks
+        assert isinstance(self.inner.parties, VerticalParties)
+        self.inner.parties.blocks = blocks
 
 
 class Careless(Wrapped):
@@ -205,5 +205,5 @@ class Vague(Wrapped):
 
 @pytest.mark.parametrize(("wrong", "said"), [(Generous, "not refused"), (Vague, "ConfigError: something is wrong")])
 def test_a_missing_refusal_is_found(wrong: type[Wrapped], said: str) -> None:
-    with pytest.raises(AssertionError, match=f"several clients a silo: .*{said}"):
+    with pytest.raises(AssertionError, match=f"several clients per silo: .*{said}"):
         check_refusals(wrong)

@@ -17,11 +17,11 @@ from crosshatch.testing.federations import FederationCase, graph_cases, vertical
 from crosshatch.testing.parties.agreed import Agreed
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.engine import PartyByParty
-from crosshatch.testing.parties.graph.duals import DualParties
-from crosshatch.testing.parties.graph.tokens import TokenParties
+from crosshatch.testing.parties.graph.dual_parties import DualParties
+from crosshatch.testing.parties.graph.token_parties import TokenParties
 from crosshatch.testing.parties.hub import Hub
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.vertical import VerticalParties
+from crosshatch.testing.parties.vertical_parties import VerticalParties
 from tests.architecture.modules import imports, modules
 
 CASES = {case.name: case for case in vertical_cases()}
@@ -32,8 +32,8 @@ def make(case: FederationCase) -> PartyByParty:
 
 
 def vertical(engine: PartyByParty) -> VerticalParties:
-    assert isinstance(engine.state, VerticalParties)
-    return engine.state
+    assert isinstance(engine.parties, VerticalParties)
+    return engine.parties
 
 
 def tensors(value: Any) -> Iterator[Tensor]:
@@ -84,10 +84,10 @@ def test_no_agent_has_anothers_columns_blocks_or_scores(case: FederationCase) ->
     engine = make(case)
     for _ in range(5):
         engine.run_round()
-    assert isinstance(engine.state, TokenParties | DualParties)
-    mine = [{t.data_ptr() for t in tensors(agent) if t.numel()} for agent in engine.state.agents]
+    assert isinstance(engine.parties, TokenParties | DualParties)
+    mine = [{t.data_ptr() for t in tensors(agent) if t.numel()} for agent in engine.parties.agents]
     assert all(not one & other for k, one in enumerate(mine) for other in mine[:k])
-    held = [token for agent in engine.state.agents for token in agent.held]
+    held = [token for agent in engine.parties.agents for token in agent.held]
     assert sorted(held) == list(range(getattr(case.algorithm, "tokens", 0)))
 
 

@@ -16,7 +16,7 @@ from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import Logistic
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
-from crosshatch.theory.central import Central
+from crosshatch.theory.central_loss import CentralLoss
 from crosshatch.theory.curvature import block_norm, symmetric_norm
 from crosshatch.theory.estimate import Effort, Sampling, estimate, gradient_squared
 from tests.theory.quadratics import Quadratic, random_quadratic
@@ -126,7 +126,7 @@ def test_squared_gradient_norm() -> None:
     assert found == pytest.approx(np.square(quadratic.gradient(quadratic.start)).sum())
 
 
-def curved() -> Central:
+def curved() -> CentralLoss:
     """Two small networks under a head, logistic loss and an L2 term, in double precision."""
     rng = generator(0, "curved")
     owners = np.zeros(30, dtype=np.int64)
@@ -139,10 +139,10 @@ def curved() -> Central:
     torch.manual_seed(1)
     blocks = tuple(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double() for _ in silos)
     task = Task(blocks, Head(nn.Linear(4, 1).double(), 0), Logistic(), Regulariser(l2=0.1))
-    return Central(FederatedData(silos, y, y[:2], "binary", 2), task)
+    return CentralLoss(FederatedData(silos, y, y[:2], "binary", 2), task)
 
 
-def dense(central: Central) -> torch.Tensor:
+def dense(central: CentralLoss) -> torch.Tensor:
     """The whole Hessian at the start, from torch's own function of the loss written anew."""
     data, task = central.data, central.task
     sizes = [len(weights) for weights in task.initial()]
@@ -182,7 +182,7 @@ def test_recurrent_blocks() -> None:
         (SiloData("one", x, x[:2], ("a", "b"), np.zeros(12, dtype=np.int64), 1),), y, y[:2], "binary", 2
     )
     torch.manual_seed(3)
-    central = Central(data, Task((Recurrent().double(),), Sum(), Logistic()))
+    central = CentralLoss(data, Task((Recurrent().double(),), Sum(), Logistic()))
     theta = central.start()
     direction = torch.ones_like(theta)
     exact = central._hessian_times(theta, central.rows, direction)
@@ -227,6 +227,6 @@ def test_layers_differentiable_once_fall_back_on_differences() -> None:
     quadratic = random_quadratic(4, dims=(2, 3))
     plain = quadratic.task()
     blocks = tuple(nn.Sequential(block, Doubling()) for block in plain.blocks)
-    central = Central(quadratic.data(), Task(blocks, Sum(), plain.loss))
+    central = CentralLoss(quadratic.data(), Task(blocks, Sum(), plain.loss))
     found = symmetric_norm(central.curvature(central.start(), central.rows), torch.ones(5).double(), steps=5)
     assert found == pytest.approx(4 * quadratic.constants().lipschitz, rel=1e-5)

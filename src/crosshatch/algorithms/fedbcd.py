@@ -13,7 +13,7 @@ from crosshatch.algorithms.checks import check_batch_size, check_choice, check_l
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
-from crosshatch.theory import names
+from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
 
@@ -34,7 +34,7 @@ class FedBCD(Declared):
     proximal: float = 0.0
 
     auto = ("local_steps", "step_size")
-    proved_by = (names.FEDBCD,)
+    proved_by = (theorem_names.FEDBCD,)
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 from crosshatch.algorithms.checks import check_batch_size
 from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
-from crosshatch.theory import names
+from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
 
@@ -28,7 +28,7 @@ class FedSGD(Declared):
 
     local_steps: ClassVar[int] = 1
     auto = ("step_size",)
-    proved_by = (names.FEDBCD,)  # whose case of one local step it is
+    proved_by = (theorem_names.FEDBCD,)  # whose case of one local step it is
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""

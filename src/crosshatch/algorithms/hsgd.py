@@ -17,7 +17,7 @@ from crosshatch.algorithms.checks import check_fraction, check_local_steps
 from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
-from crosshatch.theory import names
+from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
 
@@ -35,7 +35,7 @@ class HSGD(Declared):
     fraction: float = 1.0
 
     auto = ("global_steps", "local_steps", "step_size")
-    proved_by = (names.HSGD,)
+    proved_by = (theorem_names.HSGD,)
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""

@@ -15,7 +15,7 @@ from typing import Literal
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
-from crosshatch.theory import names
+from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
 
@@ -38,7 +38,7 @@ class TDCD(Declared):
     derivatives: Literal["each_step", "each_round"] = "each_step"
 
     auto = ("local_steps", "step_size")
-    proved_by = (names.ICASSP, names.TDCD)
+    proved_by = (theorem_names.ICASSP, theorem_names.TDCD)
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""

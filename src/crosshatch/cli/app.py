@@ -125,7 +125,7 @@ def train(
     Example:
       crosshatch train examples/breast_cancer.toml --set algorithm.local_steps=20 --out runs/q20
     """
-    from crosshatch.cli.train import run_train
+    from crosshatch.cli.run_train import run_train
 
     raise typer.Exit(run_train(config, changes or [], out=out, data=data, resume=resume, quiet=quiet))
 
@@ -154,7 +154,7 @@ def plan(
     Example:
       crosshatch plan examples/breast_cancer.toml --set algorithm.local_steps=5
     """
-    from crosshatch.cli.plan import show_plan
+    from crosshatch.cli.show_plan import show_plan
 
     show_plan(config, changes or [], data=data, level=target_gradient, as_json=as_json)
 

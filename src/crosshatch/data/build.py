@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from crosshatch.data.assemble import Raw, assemble
+from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation
+from crosshatch.data.dataset import Array, Dataset
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
-from crosshatch.data.encoding.prepare import prepare
+from crosshatch.data.encoding.encode_part import encode_part
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.data.join import read_file_per_silo
+from crosshatch.data.make_dataset import Raw, make_dataset
 from crosshatch.data.reading.archive import read_archive
 from crosshatch.data.reading.builtin import load_builtin
 from crosshatch.data.reading.catalogue import KNOWN, read_known
 from crosshatch.data.reading.sources import require_named
 from crosshatch.data.reading.tables import read_one_file
-from crosshatch.data.samples import Array, Dataset
-from crosshatch.data.settings import DataSettings, FederationSettings, Preparation
 from crosshatch.errors import ConfigError, DataError, require_whole
 from crosshatch.partition.features import unknown
 
@@ -46,7 +46,7 @@ def load_dataset(
         if settings.name is not None:
             raise ConfigError(f"data.name = '{settings.name}', but silos have files of their own: leave one out")
         label_silo = None if federation.labels == "shared" else federation.labels
-        return assemble(read_file_per_silo(settings, silos, base, label_silo=label_silo), settings)
+        return make_dataset(read_file_per_silo(settings, silos, base, label_silo=label_silo), settings)
     if (settings.name is None) == (settings.path is None):
         raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of your own file")
     require_whole("data.split_seed", settings.split_seed)
@@ -60,7 +60,7 @@ def load_dataset(
                 f"data.{key} is for your own files and data.name = '{settings.name}' has its own: leave it out"
             )
     raw = read_one_file(settings, base) if settings.path is not None else _named(str(settings.name), folder)
-    return assemble(raw, settings)
+    return make_dataset(raw, settings)
 
 
 def federate(
@@ -83,9 +83,9 @@ def federate(
     divided = divide_samples(dataset.train, dataset.target, silos, federation, seed=seed)
     held = []
     for silo, part in zip(silos, parts, strict=True):
-        prepared = prepare(part, preparation)
+        encoded = encode_part(part, preparation)
         owners, clients = divided.owners[silo.name]
-        held.append(SiloData(silo.name, prepared.train, prepared.test, prepared.features, owners, clients))
+        held.append(SiloData(silo.name, encoded.train, encoded.test, encoded.features, owners, clients))
     return FederatedData(
         silos=tuple(held),
         y_train=_labels(dataset.train.y, dataset),

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from crosshatch.data.encoding.prepare import Part
-from crosshatch.data.samples import Dataset
-from crosshatch.data.settings import FederationSettings, SiloSettings
+from crosshatch.data.data_settings import FederationSettings, SiloSettings
+from crosshatch.data.dataset import Dataset
+from crosshatch.data.encoding.encode_part import Part
 from crosshatch.errors import PartitionError, require_whole
 from crosshatch.partition.features import Claim, Columns, claim_columns, even_columns
 from crosshatch.partition.windows import Window, claim_windows, grid, name_windows

@@ -9,9 +9,9 @@ from math import prod
 
 import numpy as np
 
-from crosshatch.data.assemble import column_values
-from crosshatch.data.samples import Indices, Samples, Target
-from crosshatch.data.settings import Clients, FederationSettings, SampleSplit, SiloSettings
+from crosshatch.data.data_settings import Clients, FederationSettings, SampleSplit, SiloSettings
+from crosshatch.data.dataset import Indices, Samples, Target
+from crosshatch.data.make_dataset import column_values
 from crosshatch.errors import PartitionError, saying_where
 from crosshatch.partition.samples import (
     Owners,

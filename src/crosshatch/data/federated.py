@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from crosshatch.data.samples import Target
+from crosshatch.data.dataset import Target
 from crosshatch.errors import PartitionError
 
 
@@ -44,7 +44,7 @@ class FederatedData:
     says how a silo's clients are divided among branches below its hub, in order and equally.
 
     >>> from crosshatch.data.build import federate, load_dataset
-    >>> from crosshatch.data.settings import FederationSettings
+    >>> from crosshatch.data.data_settings import FederationSettings
     >>> data = federate(load_dataset("digits"), FederationSettings(split="halves"), seed=1)
     >>> data.classes, data.silos[0].name, tuple(data.silos[0].train.shape)
     (10, 'left', (1438, 1, 8, 4))
@@ -110,7 +110,7 @@ def merge_clients(data: FederatedData) -> FederatedData:
     """The same silos, each as a single party (in every group): what FedSGD and FedBCD run on.
 
     >>> from crosshatch.data.build import federate, load_dataset
-    >>> from crosshatch.data.settings import FederationSettings
+    >>> from crosshatch.data.data_settings import FederationSettings
     >>> data = federate(load_dataset("wine"), FederationSettings(clients=5), seed=1)
     >>> [silo.clients for silo in merge_clients(data).silos]
     [1, 1]

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crosshatch.data.assemble import Raw, plain_array
+from crosshatch.data.data_settings import DataSettings, SiloSettings
+from crosshatch.data.dataset import Array, Samples
+from crosshatch.data.make_dataset import Raw, plain_array
 from crosshatch.data.reading.tables import mixed_columns, no_common_id, read_table, same_columns, unique_ids
-from crosshatch.data.samples import Array, Samples
-from crosshatch.data.settings import DataSettings, SiloSettings
 from crosshatch.errors import ConfigError, DataError, PartitionError
 
 

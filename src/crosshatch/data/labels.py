@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from crosshatch.data.samples import Array, Target
+from crosshatch.data.dataset import Array, Target
 from crosshatch.errors import DataError
 
 # Whole numbers with more distinct values than this are taken for a quantity unless data.target says otherwise.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosshatch.data.samples import Array, Indices
+from crosshatch.data.dataset import Array, Indices
 from crosshatch.errors import ConfigError, DataError
 from crosshatch.seeds import generator
 

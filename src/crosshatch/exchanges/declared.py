@@ -40,10 +40,10 @@ class Declared:
     """Where clients are averaged: at their silo's hub, or those of the whole federation together at the server."""
 
     batch_size: int | None = None
-    """Samples a round draws from all clients; None: all, or those of a `fraction` of the clients."""
+    """How many samples are drawn from all clients per round; None: all, or those of a `fraction` of the clients."""
 
     fraction: float | None = None
-    """The share of the clients whose samples a round uses; None: samples are drawn, not clients."""
+    """The share of the clients that a round takes all samples of; None: samples are drawn, not clients."""
 
     graph: Graph | None = None
     """Who may send to whom; None: a federation of silos, without a graph."""

@@ -36,7 +36,7 @@ class DualAlgorithm(Protocol):
 
     @property
     def local_steps(self) -> int:
-        """Local steps a round: one."""
+        """Local steps per round: one."""
         ...
 
     @property

@@ -35,7 +35,7 @@ class TokenFederation(Protocol[Tokens]):
         ...
 
     def average_tokens(self, tokens: Tokens, *, round: int) -> Tokens:
-        """Holders to server to holders: all tokens become their average; agents average their copies.
+        """From holders to server and back: all tokens become their average, agents average their copies.
 
         With blocks that are not linear in their parameters the average of the scores is not the score of the average:
         every agent sends its averaged block's outputs instead, and the server adds them up.
@@ -43,7 +43,7 @@ class TokenFederation(Protocol[Tokens]):
         ...
 
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
-        """Agent to a neighbour drawn uniformly; with `stay` the agent itself is among those drawn from."""
+        """Every holder sends its token to a neighbour drawn uniformly; with `stay` it may draw itself."""
         ...
 
 
@@ -53,7 +53,7 @@ class TokenAlgorithm(Protocol):
 
     @property
     def local_steps(self) -> int:
-        """Q: proximal steps a visit."""
+        """Q: proximal steps per visit."""
         ...
 
     @property

@@ -40,25 +40,25 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         ...
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
-        """Sets number `first` and on, `parts` of them, of the round's sets of `size` samples (None: all samples).
+        """`parts` of the round's sets of `size` samples (None: all samples), from number `first` on.
 
         Drawn from the shared seed: no message.
         """
         ...
 
     def select(self, fraction: float, *, round: int) -> Batch:
-        """The samples of a fraction of the clients (of the silo with the most), drawn anew in a group: no message."""
+        """The samples of a fraction of the clients (of the silo with the most), drawn in each group: no message."""
         ...
 
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:
-        """Groups to server to groups: every group gets the average, weighted by the samples of a group.
+        """From groups to server and back: every group gets the average, weighted by the groups' samples.
 
         `level` counts the horizontal tiers above the vertical one from the outermost (0: everybody).
         """
         ...
 
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
-        """Hub to clients: each client holding samples of the batch gets its silo's block.
+        """From hub to clients: each client holding samples of the batch gets its silo's block.
 
         Within the "federation" it is the server that sends, to the clients themselves. From a `depth` above 0 it is the
         branches that many tiers below the hub.
@@ -74,7 +74,7 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         within: Within = "silo",
         depth: int = 0,
     ) -> Blocks:
-        """Clients to hub: the hub's block becomes the average over its clients.
+        """From clients to hub: the hub's block becomes the average over its clients.
 
         "equal" and "samples" (held) are over all clients: one without samples in the batch sends nothing, its share is
         the block it would have started from. "at_work" is over those with samples in the batch alone. Within the
@@ -90,7 +90,7 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         ...
 
     def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
-        """Client, hub, other hubs, client: everybody (or silo `to`) gets the others' part for its own samples.
+        """From client to hub to other hubs to clients: everybody (or silo `to`) gets the others' part for its samples.
 
         With a trained head its holder sends the head along.
         """
@@ -139,7 +139,7 @@ class Algorithm(Protocol):
 
     @property
     def local_steps(self) -> int:
-        """Q: local steps a round."""
+        """Q: local steps per round."""
         ...
 
     @property

@@ -7,7 +7,7 @@ from html import escape
 
 from crosshatch.report.palette import NEUTRAL, OKABE_ITO
 from crosshatch.report.runs import Run
-from crosshatch.report.summary import Traffic
+from crosshatch.report.summary_file import Traffic
 from crosshatch.report.units import human_bytes, human_count
 
 Parts = Mapping[str, Traffic]

@@ -10,7 +10,7 @@ from html import escape
 
 import msgspec
 
-from crosshatch.report.summary import FederationShape, SiloShape
+from crosshatch.report.summary_file import FederationShape, SiloShape
 from crosshatch.report.units import human_count
 
 MOST_SILOS = 6

@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 from math import cos, hypot, pi, sin
 
-from crosshatch.report.summary import FederationShape, GraphShape
+from crosshatch.report.summary_file import FederationShape, GraphShape
 from crosshatch.report.units import human_count
 
 MOST_AGENTS = 60

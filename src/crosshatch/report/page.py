@@ -23,10 +23,7 @@ from crosshatch.report.federation_picture import draw_federation, federation_tit
 from crosshatch.report.findings import axes_of, chosen_targets, headline
 from crosshatch.report.graph_picture import draw_graph, graph_title
 from crosshatch.report.measures import Target, metric_title, parse_target
-from crosshatch.report.palette import Style, run_styles
-from crosshatch.report.runs import Run
-from crosshatch.report.summary import FederationShape
-from crosshatch.report.tables import (
+from crosshatch.report.page_tables import (
     config_details,
     cost_table,
     difference_table,
@@ -34,6 +31,9 @@ from crosshatch.report.tables import (
     outcome_table,
     target_table,
 )
+from crosshatch.report.palette import Style, run_styles
+from crosshatch.report.runs import Run
+from crosshatch.report.summary_file import FederationShape
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
 
 _DASHES = {"solid": "", "dash": "7 3", "dot": "2 3", "dashdot": "7 3 2 3"}

@@ -15,7 +15,7 @@ import msgspec
 
 from crosshatch.errors import RunError
 from crosshatch.report.measures import COST_KEYS
-from crosshatch.report.summary import Summary
+from crosshatch.report.summary_file import Summary
 
 _NEEDED = ("round", "bytes", "sim_seconds")
 

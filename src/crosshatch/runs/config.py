@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from crosshatch.data.settings import DataSettings, FederationSettings, SiloSettings
+from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import ConfigError, saying_where
-from crosshatch.runs.named import (
+from crosshatch.runs.config_names import (
     AnyAlgorithm,
     AnyNetwork,
     algorithm_table,
@@ -26,7 +26,7 @@ from crosshatch.runs.named import (
     decode_network,
     network_table,
 )
-from crosshatch.runs.settings import EvaluateSettings, RunSettings, is_name
+from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name
 from crosshatch.runs.tables.decode import decode
 from crosshatch.runs.tables.overrides import apply_overrides
 from crosshatch.task.model_settings import BlockChanges, ModelSettings

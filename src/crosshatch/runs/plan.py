@@ -24,7 +24,7 @@ from crosshatch.runs.choosing.auto import (
 )
 from crosshatch.runs.choosing.theorems import Theorem, theorems
 from crosshatch.runs.config import Config
-from crosshatch.runs.named import AnyAlgorithm
+from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.runs.prepare import prepare
 from crosshatch.schedules import Constant
 from crosshatch.simulator.simulator import Simulator

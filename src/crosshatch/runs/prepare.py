@@ -17,9 +17,9 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import declared
 from crosshatch.network import BandwidthNetwork
 from crosshatch.runs.choosing.auto import PRECISIONS, choose
-from crosshatch.runs.choosing.measured import measure
+from crosshatch.runs.choosing.trials import measure
 from crosshatch.runs.config import Config
-from crosshatch.runs.named import AnyAlgorithm
+from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
 from crosshatch.task.build_task import build_task, resolve_model

@@ -16,8 +16,8 @@ from safetensors.torch import save
 
 from crosshatch.report.measures import COST_KEYS, Rows, Target, best_row, first_reaching
 from crosshatch.runs.config import Config
+from crosshatch.runs.config_names import algorithm_name
 from crosshatch.runs.files import write_whole, writing
-from crosshatch.runs.named import algorithm_name
 from crosshatch.simulator.cost import silo_costs
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState

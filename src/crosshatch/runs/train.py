@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from crosshatch.errors import RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.report.measures import first_reaching
-from crosshatch.runs.blame import blaming, own_files
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.choosing.auto import adopt
 from crosshatch.runs.config import Config, config_text, decode_config, encode_config
@@ -25,6 +24,7 @@ from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.runs.summary import summarise, write_model
+from crosshatch.runs.user_block_errors import blaming, own_files
 from crosshatch.simulator.simulator import Simulator
 
 

@@ -19,8 +19,8 @@ from crosshatch.protocol.walks import GivenWalk, SeededWalk, Walk
 from crosshatch.schedules import rate
 from crosshatch.simulator.accounting.agent_links import AgentLinks
 from crosshatch.simulator.assemble import Engine
-from crosshatch.simulator.graph.duals import SimulatedDuals
-from crosshatch.simulator.graph.tokens import SimulatedTokens
+from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
+from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.task.losses import CrossEntropy, Squared
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
@@ -52,7 +52,7 @@ def assemble_tokens(
 
 
 def _agents(data: FederatedData, task: Task, engine: Engine, name: str) -> tuple[Agent, ...]:
-    """One agent a silo, or why this federation cannot be one of agents."""
+    """One agent per silo, or why this federation cannot be one of agents."""
     check_agents(data, task, name, engine.codecs)
     check_parties(data, engine.network, agents=True)
     (width,) = set(task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes))

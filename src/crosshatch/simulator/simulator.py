@@ -28,9 +28,9 @@ from crosshatch.simulator.assemble import Engine, assemble, move
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
 from crosshatch.simulator.culprit import find_culprit
 from crosshatch.simulator.find_best import find_best
-from crosshatch.simulator.graph.duals import SimulatedDuals
-from crosshatch.simulator.graph.graph_course import DualCourse, TokenCourse
-from crosshatch.simulator.graph.tokens import SimulatedTokens
+from crosshatch.simulator.graph.graph_state import DualState, TokenState
+from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
+from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.state import State, VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
@@ -45,7 +45,7 @@ class Simulator:
 
     >>> from crosshatch.algorithms.tdcd import TDCD
     >>> from crosshatch.data.build import federate, load_dataset
-    >>> from crosshatch.data.settings import FederationSettings
+    >>> from crosshatch.data.data_settings import FederationSettings
     >>> from crosshatch.task.fusion import Sum
     >>> from crosshatch.task.losses import Logistic
     >>> data = federate(load_dataset("breast_cancer"), FederationSettings(silos=2, clients=3), seed=1)
@@ -103,10 +103,10 @@ class Simulator:
             self.data = by_columns(self.data)
         if on_tokens(algorithm):
             tokens = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
-            self.federation, self.state = tokens, TokenCourse(tokens, algorithm, tokens.begin())
+            self.federation, self.state = tokens, TokenState(tokens, algorithm, tokens.begin())
         elif on_duals(algorithm):
             duals = assemble_duals(self.data, self.task, algorithm, engine, seed=seed)
-            self.federation, self.state = duals, DualCourse(duals, algorithm, duals.begin())
+            self.federation, self.state = duals, DualState(duals, algorithm, duals.begin())
         else:
             assert on_silos(algorithm)
             federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)

@@ -50,7 +50,7 @@ def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folde
     Files of a user's own blocks are looked for in `folder`, by default the current one.
 
     >>> from crosshatch.data.build import federate, load_dataset
-    >>> from crosshatch.data.settings import FederationSettings
+    >>> from crosshatch.data.data_settings import FederationSettings
     >>> data = federate(load_dataset("wine"), FederationSettings(silos=2), seed=1)
     >>> task = build_task(data, ModelSettings(block="mlp", hidden=(8,)), seed=1)
     >>> task.loss, [layout.size for layout in task.layouts]

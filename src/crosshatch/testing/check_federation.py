@@ -39,7 +39,7 @@ class Engine(Protocol):
 
     @property
     def weights(self) -> Sequence[Tensor]:
-        """The model, one flat vector a silo."""
+        """The model, one flat vector per silo."""
         ...
 
     @property
@@ -82,7 +82,9 @@ def check_federation(
     rounds: int = 10,
     tolerance: float = TOLERANCE,
 ) -> float:
-    """Everything below, on every case; the largest difference of any weight. An AssertionError says what is wrong.
+    """Do all checks below on every case; returns the largest difference of any weight.
+
+    An AssertionError says what is wrong.
 
     >>> cases = [case for case in all_cases() if case.name == "FedBCD"]
     >>> check_federation(PartyByParty, cases=cases, rounds=1)
@@ -120,7 +122,7 @@ def check_rounds(make_engine: MakeEngine, case: FederationCase, *, rounds: int, 
 
 
 def check_purity(make_engine: MakeEngine, case: FederationCase, *, rounds: int = 2) -> None:
-    """Engines made alike do alike, bit for bit, whatever torch's own generator says, and leave the task alone.
+    """Engines made alike do the same, bit for bit, whatever torch's own generator says, and leave the task alone.
 
     An engine with `snapshot` and `restore` makes the same round twice from the same state.
     """
@@ -155,7 +157,7 @@ def refused_cases() -> tuple[FederationCase, ...]:
     linear = make_task(2, block=lambda _: nn.Linear(3, 1))
     plain = FederationCase("", alone, make_task(2), FedBCD(2, 0.1))
     return (
-        replace(plain, name="several clients a silo", data=several),
+        replace(plain, name="several clients per silo", data=several),
         replace(plain, name="groups without a tier above", data=groups, algorithm=TDCD(2, 0.1)),
         replace(plain, name="groups that do not nest", data=groups, algorithm=Tiered("H(4) H(2) V(2) H(2)", 0.1)),
         replace(plain, name="branches without tiers", data=make_data((4, 4), branches=(2,)), algorithm=TDCD(2, 0.1)),

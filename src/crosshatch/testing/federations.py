@@ -74,7 +74,7 @@ def make_data(
 
 
 def _dealt(rng: np.random.Generator, samples: int, clients: int) -> Ids:
-    """Every client gets one sample at least, the rest falls where it may."""
+    """Every client gets one sample at least, the rest fall where they may."""
     owners = np.concatenate([np.arange(clients), rng.integers(0, clients, samples - clients)])
     return rng.permutation(owners).astype(np.int64)
 
@@ -137,7 +137,7 @@ def vertical_cases() -> tuple[FederationCase, ...]:
     return (
         _case("FedSGD", alone, FedSGD(eta, 8)),
         _case("FedBCD", alone, FedBCD(3, eta, 8)),
-        _case("FedBCD, a head and a pull", alone, FedBCD(3, eta, 8, proximal=0.5), holder=2),
+        _case("FedBCD, a head and a proximal term", alone, FedBCD(3, eta, 8, proximal=0.5), holder=2),
         _case("FedBCD in turn", alone, FedBCD(3, eta, 8, order="sequential")),
         _case("FedBCD in turn, a head", alone, FedBCD(2, eta, 8, order="sequential"), holder=1),
         _case("FedBCD, labels held", make_data((1, 1, 1), held=1), FedBCD(3, eta, 8)),
@@ -193,5 +193,5 @@ def graph_cases() -> tuple[FederationCase, ...]:
 
 
 def all_cases() -> tuple[FederationCase, ...]:
-    """Every one."""
+    """All of the above."""
     return (*vertical_cases(), *graph_cases())

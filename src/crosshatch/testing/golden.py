@@ -148,7 +148,7 @@ def _linear_task(folder: Folder, parameters: Mapping[str, Any], data: FederatedD
 def _hsgd_losses(
     folder: Folder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
 ) -> npt.NDArray[np.float64]:
-    """Hospital columns first, one device a sample; losses after every P iterations and at the end."""
+    """Hospital columns come first, each sample is a device; losses after every P iterations and at the end."""
     assert kind == "hsgd"
     x, half = folder.arrays["X"], folder.arrays["X"].shape[1] // 2
     groups = np.repeat(np.arange(len(parameters["groups"])), parameters["groups"])

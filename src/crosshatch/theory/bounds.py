@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import final
 
 from crosshatch.errors import ConfigError
-from crosshatch.theory import names
+from crosshatch.theory import theorem_names
 from crosshatch.theory.constants import Constants
 
 
@@ -84,12 +84,12 @@ def fedbcd_bound(constants: Constants, *, step_size: float, iterations: int, loc
     Lemma 2 compares mini-batch derivatives at different weights, so L_k must hold for every mini-batch's derivative,
     not for the full loss alone, as assumption A1 has it.
     """
-    limit = _admit(names.FEDBCD, fedbcd_limit(constants, local_steps=local_steps), step_size)
+    limit = _admit(theorem_names.FEDBCD, fedbcd_limit(constants, local_steps=local_steps), step_size)
     noise = max(constants.batch_noise)
     parties = constants.silos
     drift = 2 * step_size**2 * (parties + 3) * local_steps**2 * _sum_of_squares(constants.block_lipschitz) * noise
     start = 2 * constants.gap / (step_size * iterations)
-    return Bound(names.FEDBCD, start, 2 * parties * noise, drift, step_size, iterations, limit)
+    return Bound(theorem_names.FEDBCD, start, 2 * parties * noise, drift, step_size, iterations, limit)
 
 
 def icassp_limit(constants: Constants, *, local_steps: int) -> StepLimit:
@@ -107,12 +107,12 @@ def icassp_limit(constants: Constants, *, local_steps: int) -> StepLimit:
 
 def icassp_bound(constants: Constants, *, step_size: float, iterations: int, local_steps: int, clients: int) -> Bound:
     """Equation (10), for fresh mini-batches at every step; `clients` is K (the smallest where silos differ)."""
-    limit = _admit(names.ICASSP, icassp_limit(constants, local_steps=local_steps), step_size)
+    limit = _admit(theorem_names.ICASSP, icassp_limit(constants, local_steps=local_steps), step_size)
     noise, silos = max(constants.client_noise), constants.silos
     start = 2 * constants.gap / (step_size * iterations)
     linear = step_size * constants.lipschitz * silos * noise / clients
     drift = (max(constants.block_lipschitz) * step_size * local_steps * silos) ** 2 * noise
-    return Bound(names.ICASSP, start, linear, drift, step_size, iterations, limit)
+    return Bound(theorem_names.ICASSP, start, linear, drift, step_size, iterations, limit)
 
 
 def tdcd_limit(constants: Constants, *, local_steps: int) -> StepLimit:
@@ -123,13 +123,15 @@ def tdcd_limit(constants: Constants, *, local_steps: int) -> StepLimit:
 
 def tdcd_bound(constants: Constants, *, step_size: float, iterations: int, local_steps: int) -> Bound:
     """Equation (15), for a mini-batch reused Q times; T = Q R. The expected last loss is read as the lower bound."""
-    limit = _admit(names.TDCD, tdcd_limit(constants, local_steps=local_steps), step_size)
+    limit = _admit(theorem_names.TDCD, tdcd_limit(constants, local_steps=local_steps), step_size)
     noise = sum(constants.client_noise)
     reach = step_size * local_steps
     start = 4 * constants.gap / (step_size * iterations)
     square = constants.local_lipschitz**2
     drift = 4 * (4 * reach**2 * square + 8 * reach**3 * constants.lipschitz * square) * noise
-    return Bound(names.TDCD, start, 4 * reach * constants.lipschitz * noise, drift, step_size, iterations, limit)
+    return Bound(
+        theorem_names.TDCD, start, 4 * reach * constants.lipschitz * noise, drift, step_size, iterations, limit
+    )
 
 
 def hsgd_limit(constants: Constants, *, global_steps: int) -> StepLimit:
@@ -146,12 +148,12 @@ def hsgd_bound(
     For P > Q the proof follows the drift over Q steps only. With P in Q's place the drift term is at most another
     noise term below the limit, as `96 P^2 rho^2 eta^2 <= 12 P rho eta` there.
     """
-    limit = _admit(names.HSGD, hsgd_limit(constants, global_steps=global_steps), step_size)
+    limit = _admit(theorem_names.HSGD, hsgd_limit(constants, global_steps=global_steps), step_size)
     reach = step_size * constants.rho
     start = 4 * constants.gap / (step_size * iterations)
     noise = 12 * global_steps * reach * constants.delta_squared
     drift = 96 * (local_steps * reach) ** 2 * constants.delta_squared
-    return Bound(names.HSGD, start, noise, drift, step_size, iterations, limit)
+    return Bound(theorem_names.HSGD, start, noise, drift, step_size, iterations, limit)
 
 
 def _admit(theorem: str, limit: StepLimit, step_size: float) -> StepLimit:

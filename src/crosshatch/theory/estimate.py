@@ -19,7 +19,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.seeds import generator, torch_seed
 from crosshatch.task.task import Task
-from crosshatch.theory.central import Central, Rows
+from crosshatch.theory.central_loss import CentralLoss, Rows
 from crosshatch.theory.constants import Constants
 from crosshatch.theory.curvature import block_norm, symmetric_norm
 
@@ -84,7 +84,7 @@ def estimate(
     `lower_bound` of the loss: 0 is one for every loss here, and what the HSGD paper takes.
     """
     effort = effort or Effort()
-    central = Central(data, task)
+    central = CentralLoss(data, task)
     start = central.start()
     first = _Point(central, start, sampling, effort, seed, 0)
     at_first = first.lipschitz()
@@ -104,7 +104,7 @@ def estimate(
 
 def gradient_squared(data: FederatedData, task: Task, weights: tuple[Tensor, ...]) -> float:
     """Squared norm of the full gradient at these weights, one flat vector per silo: what strategy 3 asks for."""
-    central = Central(data, task)
+    central = CentralLoss(data, task)
     return float(central.gradient(central.join(weights), central.rows).square().sum())
 
 
@@ -113,7 +113,7 @@ def gradient_squared(data: FederatedData, task: Task, weights: tuple[Tensor, ...
 class _Point:
     """One set of weights at which the constants are taken."""
 
-    central: Central
+    central: CentralLoss
     theta: Tensor
     sampling: Sampling
     effort: Effort

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosshatch.data.samples import Array
-from crosshatch.data.settings import Preparation
+from crosshatch.data.data_settings import Preparation
+from crosshatch.data.dataset import Array
 from crosshatch.errors import DataError
 
 

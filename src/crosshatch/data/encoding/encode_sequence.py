@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosshatch.data.data_settings import Preparation
+from crosshatch.data.dataset import LARGEST, Array
 from crosshatch.data.encoding.encode_table import large_values, missing_values, replacement, spread
-from crosshatch.data.samples import LARGEST, Array
-from crosshatch.data.settings import Preparation
 from crosshatch.errors import DataError
 
 

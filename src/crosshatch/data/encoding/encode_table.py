@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from crosshatch.data.samples import LARGEST, Array
-from crosshatch.data.settings import Impute, Preparation
+from crosshatch.data.data_settings import Impute, Preparation
+from crosshatch.data.dataset import LARGEST, Array
 from crosshatch.errors import DataError
 
 MOST_CATEGORIES = 1000

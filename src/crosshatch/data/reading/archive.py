@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.lib.npyio import NpzFile
 
-from crosshatch.data.assemble import Raw
+from crosshatch.data.dataset import Array, Kind, Samples
+from crosshatch.data.make_dataset import Raw
 from crosshatch.data.reading.challenge import FIRST, read_challenge
-from crosshatch.data.samples import Array, Kind, Samples
 from crosshatch.errors import DataError, one_line
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosshatch.data.assemble import Raw
-from crosshatch.data.samples import Samples
+from crosshatch.data.dataset import Samples
+from crosshatch.data.make_dataset import Raw
 
 BUILTIN = {
     "breast_cancer": ("CC BY 4.0", "569 x 30, 2 classes", "UCI 17 (Wolberg et al., 1995), within scikit-learn"),

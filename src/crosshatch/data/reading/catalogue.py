@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosshatch.data.assemble import Raw
-from crosshatch.data.checks import (
+from crosshatch.data.make_dataset import Raw
+from crosshatch.data.reading.archive import locate, names_in, open_set, read_archive
+from crosshatch.data.reading.archive_checks import (
     Check,
     Finding,
     channels,
@@ -21,14 +22,13 @@ from crosshatch.data.checks import (
     shape,
     span,
 )
-from crosshatch.data.reading.archive import locate, names_in, open_set, read_archive
 from crosshatch.data.reading.builtin import BUILTIN
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
 
 
 @dataclass(frozen=True)
-class Known:
+class PublicSet:
     """A public set. `get` says where it is and which arrays to save as NAME.npz."""
 
     licence: str
@@ -44,8 +44,8 @@ _MNIST_TRAIN = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
 _UCI = "https://archive.ics.uci.edu/dataset"
 _PARTS = "x_train, y_train, x_test, y_test"
 
-KNOWN: dict[str, Known] = {
-    "mnist": Known(
+KNOWN: dict[str, PublicSet] = {
+    "mnist": PublicSet(
         "CC BY-SA 3.0",
         "60000 + 10000 images 28 x 28, 10 classes",
         f"download the four idx files of http://yann.lecun.com/exdb/mnist (OpenML: mnist_784) and save {_PARTS}",
@@ -61,7 +61,7 @@ KNOWN: dict[str, Known] = {
             idx_md5("y_test", "27ae3e4e09519cfbb04c329615203637"),
         ),
     ),
-    "credit_default": Known(
+    "credit_default": PublicSet(
         "CC BY 4.0",
         "30000 x 23, 2 classes",
         f"download {_UCI}/350 and save x, y, feature_names, feature_group (ID dropped)",
@@ -76,7 +76,7 @@ KNOWN: dict[str, Known] = {
             groups(demographic_limit=5, pay_status=6, bill_amount=6, pay_amount=6),
         ),
     ),
-    "epileptic_seizure": Known(
+    "epileptic_seizure": PublicSet(
         "CC BY 4.0",
         "11500 x 178, 5 classes",
         f"download {_UCI}/388, or cut the Bonn EEG recordings into 23 pieces of 178, and save x, y, recording, chunk",
@@ -91,7 +91,7 @@ KNOWN: dict[str, Known] = {
         ),
         split_by="recording",
     ),
-    "superconductivity": Known(
+    "superconductivity": PublicSet(
         "CC BY 4.0",
         "21263 x 81, regression",
         f"download {_UCI}/464 and save x, y (critical_temp), feature_names, feature_group",
@@ -115,7 +115,7 @@ KNOWN: dict[str, Known] = {
             ),
         ),
     ),
-    "pneumoniamnist": Known(
+    "pneumoniamnist": PublicSet(
         "CC BY 4.0",
         "4708 + 624 images 28 x 28, 2 classes",
         f"download pneumoniamnist.npz of https://medmnist.com and save {_PARTS} (labels of one dimension)",
@@ -129,7 +129,7 @@ KNOWN: dict[str, Known] = {
             moments("x_train", 0.5719, 0.1684, digits=4, scale=255),
         ),
     ),
-    "physionet2012": Known(
+    "physionet2012": PublicSet(
         "ODC-By 1.0",
         "4000 + 4000 stays, 48 hours x 37 + 5 static, 2 classes",
         "download https://physionet.org/content/challenge-2012 (set-a, set-b), average by hour and save "
@@ -150,7 +150,7 @@ KNOWN: dict[str, Known] = {
             groups(vitals=11, laboratory=18, respiratory_fluid=8),
         ),
     ),
-    "cifar10_subset": Known(
+    "cifar10_subset": PublicSet(
         "free for research",
         "16000 + 3200 images 32 x 32 x 3, 10 classes",
         f"download https://www.cs.toronto.edu/~kriz/cifar.html, take 1600 + 320 images per class and save {_PARTS}",
@@ -162,7 +162,7 @@ KNOWN: dict[str, Known] = {
             channels(("x_train",), (0.4914, 0.4822, 0.4465), 0.005),
         ),
     ),
-    "cifar10_jpeg": Known(
+    "cifar10_jpeg": PublicSet(
         "free for research",
         "50000 + 10000 JPEG images 32 x 32 x 3, 10 classes",
         "download https://www.cs.toronto.edu/~kriz/cifar.html and save jpeg_train, offset_train, y_train, jpeg_test, "
@@ -174,7 +174,7 @@ KNOWN: dict[str, Known] = {
             counts("y_test", *[1000] * 10),
         ),
     ),
-    "madelon": Known(
+    "madelon": PublicSet(
         "CC BY 4.0",
         "2600 x 500, 2 classes",
         f"download {_UCI}/171 and save x, y, the training rows first",
@@ -186,7 +186,7 @@ KNOWN: dict[str, Known] = {
         ),
         train_rows=2000,
     ),
-    "arcene": Known(
+    "arcene": PublicSet(
         "CC BY 4.0",
         "200 x 10000, 2 classes",
         f"download {_UCI}/167 and save x, y, the training rows first",
@@ -198,7 +198,7 @@ KNOWN: dict[str, Known] = {
         ),
         train_rows=100,
     ),
-    "gisette": Known(
+    "gisette": PublicSet(
         "CC BY 4.0",
         "6000 + 1000 x 5000, 2 classes",
         f"download {_UCI}/170 and put gisette_train.data, .labels and gisette_valid.data, .labels there as they are",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crosshatch.data.samples import Array
+from crosshatch.data.dataset import Array
 from crosshatch.errors import DataError, one_line
 
 FIRST = "_train.data"  # of the file by which such a set is found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crosshatch.data.data_settings import DataSettings, FederationSettings
 from crosshatch.data.reading.archive import locate
 from crosshatch.data.reading.builtin import BUILTIN
 from crosshatch.data.reading.catalogue import KNOWN, known_names
-from crosshatch.data.settings import DataSettings, FederationSettings
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
 

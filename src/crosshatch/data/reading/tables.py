@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crosshatch.data.assemble import Raw, plain_array
+from crosshatch.data.data_settings import DataSettings
+from crosshatch.data.dataset import LARGEST, Array, Samples
+from crosshatch.data.make_dataset import Raw, plain_array
 from crosshatch.data.reading.sources import require_table
-from crosshatch.data.samples import LARGEST, Array, Samples
-from crosshatch.data.settings import DataSettings
 from crosshatch.errors import DataError, one_line
 from crosshatch.partition.features import unknown
 

@@ -24,7 +24,7 @@ from crosshatch.task.task import Task
 
 Way = Literal["gram", "linear", "module"]
 _CURVATURE = {"squared": 1.0, "logistic": 0.25, "cross_entropy": 0.5}  # largest second derivative in the scores
-_EXACT = 1024  # up to this size the largest eigenvalue is computed, beyond it is approached by powers
+_EXACT = 1024  # up to this size the largest eigenvalue is computed exactly, beyond it by the power method
 
 
 @dataclass
@@ -48,8 +48,8 @@ class Agent:
         return "gram" if plain and few and isinstance(self.loss, Squared) else "linear"
 
     @cached_property
-    def plain(self) -> Visits | None:
-        """The quick way, for a linear block with one score per sample and no bias; it shares memory with numpy."""
+    def quick(self) -> Visits | None:
+        """The quick way, for a linear block with one score per sample and no bias; it shares memory with NumPy."""
         if self.x.device.type != "cpu":
             return None
         if self.way == "gram":
@@ -72,7 +72,7 @@ class Agent:
         """L: the largest curvature of the summed loss along the block's parameters; only for a linear block."""
         return _CURVATURE[self.loss.name] * self.norm_squared
 
-    @property
+    @cached_property
     def largest_step(self) -> float:
         """One over the smoothness; any step does where the block's features are all zero."""
         return 1.0 / self.smoothness if self.smoothness else 1.0
@@ -86,7 +86,7 @@ class Agent:
 
     @cached_property
     def norm_squared(self) -> float:
-        """Of the design: its largest singular value, squared."""
+        """The square of the design's largest singular value."""
         return _largest_eigenvalue(self.design)
 
     def embed(self, theta: Tensor) -> Tensor:
@@ -96,8 +96,8 @@ class Agent:
 
     def visit(self, theta: Tensor, scores: Tensor, *, steps: int, step_size: float) -> None:
         """Q proximal steps, in place: `theta` (p,) is the token's copy of this block, `scores` (n, e) the token."""
-        if self.plain is not None:
-            self.plain(theta, scores.view(-1), steps, step_size)
+        if self.quick is not None:
+            self.quick(theta, scores.view(-1), steps, step_size)
         elif self.way == "linear":
             self._visit_linear(theta, scores, steps, step_size)
         else:
@@ -105,12 +105,12 @@ class Agent:
 
     def _visit_linear(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
         for _ in range(steps):
-            gradient = self.pull(self.loss.derivative(scores, self.y))
+            gradient = self.gradient(self.loss.derivative(scores, self.y))
             after = shrink(self.task.regulariser, torch.add(theta, gradient, alpha=-step), step)
-            self.push(after - theta, scores)
+            self.add_outputs(after - theta, scores)
             theta.copy_(after)
 
-    def push(self, theta: Tensor, scores: Tensor) -> None:
+    def add_outputs(self, theta: Tensor, scores: Tensor) -> None:
         """Add a linear block's outputs under `theta` (p,) to `scores` (n, e)."""
         entries = self.width * self.x.shape[1]
         if self.width == 1:
@@ -120,7 +120,7 @@ class Agent:
         if len(theta) > entries:
             scores.add_(theta[entries:])
 
-    def pull(self, derivative: Tensor) -> Tensor:
+    def gradient(self, derivative: Tensor) -> Tensor:
         """The gradient (p,) of a linear block from derivatives (n, e) in the scores."""
         weights = torch.mv(self.x.T, derivative[:, 0]) if self.width == 1 else (derivative.T @ self.x).reshape(-1)
         has_bias = self.task.layouts[self.silo].size > weights.numel()

@@ -1,4 +1,4 @@
-"""Visits at agents whose block is linear, with one score per sample and no bias: little besides products.
+"""Visits at agents whose block is linear, with one score per sample and no bias: little but products.
 
 A step is `theta+ = prox(theta - step X'(predict(z) - y))` and `z+ = z + X (theta+ - theta)`. Features should lie
 column after column, in which both products are faster. Nothing is kept that is as long as the samples.
@@ -30,7 +30,7 @@ class Visits(Protocol):
 
 @dataclass
 class StepByStep:
-    """Two products with the features per step: any loss whose derivative is `predict(z) - y`."""
+    """Two products with the features per step: for any loss whose derivative is `predict(z) - y`."""
 
     x: Tensor
     y: Tensor
@@ -74,8 +74,8 @@ class StepByStep:
 class FromGram:
     """The squared loss from X'X: the features are touched twice per visit instead of twice per step.
 
-    With an l1 term every step is a product with a matrix (d, d) and a soft threshold. Without one Q steps are one
-    linear map. It is diagonal in the eigenvectors of X'X: along one with eigenvalue v each further step is
+    With an l1 term every step is a product with a matrix (d, d) and a soft threshold. Without one, Q steps are one
+    linear map, which is diagonal in the eigenvectors of X'X: along one with eigenvalue v each further step is
     `(1 - step v) / (1 + step l2)` of the one before, and their sum is known.
     """
 
@@ -102,7 +102,7 @@ class FromGram:
         return values, vectors.to(self.x.dtype).contiguous()
 
     def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
-        """All steps at once where that can be."""
+        """All steps at once where that is possible."""
         with torch.inference_mode():
             self._jump(theta, z, steps, step)
 

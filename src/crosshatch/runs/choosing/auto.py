@@ -1,7 +1,7 @@
 """Settings that are "auto": chosen from estimated constants before training by HSGD's adaptive strategies.
 
 Strategy 1: where one of P and Q is given, the other equals it. Strategy 2: where neither is, both are Q*; at a step
-size which the theorem behind Q* does not allow, trials decide instead (`measured.py`). Strategy 3: the step size, which
+size which the theorem behind Q* does not allow, trials decide instead (`trials.py`). Strategy 3: the step size, which
 training then finds anew as it goes. Without groups P is Q: TDCD and FedBCD are the case of one.
 """
 
@@ -14,9 +14,9 @@ import torch
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
-from crosshatch.runs.choosing.measured import Simulate, best_of
+from crosshatch.runs.choosing.trials import Simulate, best_of
 from crosshatch.runs.config import Config
-from crosshatch.runs.named import AnyAlgorithm, algorithm_name, planned_names, settings_of
+from crosshatch.runs.config_names import AnyAlgorithm, algorithm_name, planned_names, settings_of
 from crosshatch.schedules import Adaptive, rate
 from crosshatch.simulator.adapt import without_dropout
 from crosshatch.simulator.assemble import move

@@ -11,8 +11,8 @@ import numpy as np
 from crosshatch.data.federated import FederatedData
 from crosshatch.runs.choosing.auto import intervals, sampling
 from crosshatch.runs.config import Config
-from crosshatch.runs.named import AnyAlgorithm
-from crosshatch.theory import names
+from crosshatch.runs.config_names import AnyAlgorithm
+from crosshatch.theory import theorem_names
 from crosshatch.theory.bounds import (
     Bound,
     StepLimit,
@@ -63,13 +63,13 @@ def theorems(config: Config, algorithm: AnyAlgorithm, data: FederatedData, const
 
     every = tuple(setting.unlike_all())
     return (
-        Theorem(names.FEDBCD, fedbcd_limit(constants, local_steps=steps), fedbcd,
+        Theorem(theorem_names.FEDBCD, fedbcd_limit(constants, local_steps=steps), fedbcd,
                 (*every, *setting.unlike_fedbcd())),
-        Theorem(names.ICASSP, icassp_limit(constants, local_steps=steps), icassp,
+        Theorem(theorem_names.ICASSP, icassp_limit(constants, local_steps=steps), icassp,
                 (*every, *setting.unlike_icassp())),
-        Theorem(names.TDCD, tdcd_limit(constants, local_steps=steps), tdcd,
+        Theorem(theorem_names.TDCD, tdcd_limit(constants, local_steps=steps), tdcd,
                 (*every, *setting.unlike_tdcd())),
-        Theorem(names.HSGD, hsgd_limit(constants, global_steps=over), hsgd,
+        Theorem(theorem_names.HSGD, hsgd_limit(constants, global_steps=over), hsgd,
                 (*every, *setting.unlike_hsgd())),
     )  # fmt: skip
 
@@ -126,7 +126,7 @@ class _Setting:
         if len(self.data.silos) != 2:
             yield f"there are {len(self.data.silos)} silos, the theorem has two"
         yield from self._below()
-        if names.HSGD not in self.algorithm.proved_by:  # whose devices keep them as well
+        if theorem_names.HSGD not in self.algorithm.proved_by:  # whose devices keep them as well
             yield from self._derivatives()
         yield from self._reused()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from crosshatch.protocol.message_contents import Message, Specs
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
 Numbers = Sequence[int]
+_Table = tuple[int, list[float]]  # the size of a message, and its seconds on each agent's link
+_ANYBODY = ""  # to the network: an agent without settings of its own
 _LONGER = (128, 256, 2**16, 2**32)  # from these numbers on a header's integer takes more bytes
 
 
@@ -36,11 +39,10 @@ class AgentLinks:
     network: Network
     dtype: torch.dtype
     meter: Meter
-    shape: tuple[int, int]  # samples, scores a sample
+    shape: tuple[int, int]  # samples, scores per sample
     log: Callable[[Message], None] | None = None
 
-    _known: dict[tuple[Direction, int, str, int, int], tuple[int, float]] = field(default_factory=dict, repr=False)
-    _steps: dict[int, float] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[str, Direction, str, int, int], _Table] = field(default_factory=dict, repr=False)
 
     def send(
         self, senders: Numbers, receivers: Numbers, exchange: str, *, round: int, steps: Numbers, mutual: bool = False
@@ -55,48 +57,57 @@ class AgentLinks:
             self._tell(names, exchange, round, steps)
         return seconds
 
-    def to_server(self, senders: Numbers, exchange: str, *, round: int, steps: Numbers) -> list[float]:
-        """One message from each agent to the server."""
-        if self.log:
-            self._tell([(self.agents[a], "server") for a in senders], exchange, round, steps)
-        return self._send("agent-server", "up", "up", senders, exchange, round, steps)
+    def ask_server(self, senders: Numbers, ready: Seconds, receivers: Numbers, exchange: str, *, round: int) -> Seconds:
+        """Each sender sends the server one message at its time `ready`; when the answer is at each receiver.
 
-    def from_server(self, receivers: Numbers, exchange: str, *, round: int, steps: Numbers) -> list[float]:
-        """One message from the server to each agent."""
+        The server answers when the last message has arrived.
+        """
+        sent, answered = range(len(senders)), range(len(receivers))
         if self.log:
-            self._tell([("server", self.agents[a]) for a in receivers], exchange, round, steps)
-        return self._send("agent-server", "down", "down", receivers, exchange, round, steps)
+            self._tell([(self.agents[a], "server") for a in senders], exchange, round, sent)
+            self._tell([("server", self.agents[a]) for a in receivers], exchange, round, answered)
+        up = self._send("agent-server", "up", "up", senders, exchange, round, sent)
+        down = self._send("agent-server", "down", "down", receivers, exchange, round, answered)
+        arrivals: Seconds = (ready + up).max() + np.array(down)
+        return arrivals
 
-    def step_seconds(self, agent: int) -> float:
-        """Seconds of a local step."""
-        if agent not in self._steps:
-            self._steps[agent] = float(self.network.local_step(self.agents[agent], None)[0])
-        return self._steps[agent]
+    @cached_property
+    def step_seconds(self) -> Seconds:
+        """Seconds (agents,) of a local step."""
+        return np.array([self.network.local_step(name, None)[0] for name in self.agents])
+
+    @cached_property
+    def _special(self) -> frozenset[str]:
+        """Agents with settings of their own in the network."""
+        return frozenset(self.network.named)
 
     def _send(
         self, link: str, label: Direction, direction: Direction, agents: Numbers, exchange: str, round: int,
         steps: Numbers,
     ) -> list[float]:  # fmt: skip
+        """Count one message per agent over its own link; how long each takes."""
         seconds, total, long = [], 0, _as_long(round)
         for agent, step in zip(agents, steps, strict=True):
-            key = (direction, agent, exchange, long, _as_long(step))
+            key = (link, direction, exchange, long, _as_long(step))
             if key not in self._known:
-                self._known[key] = self._find(link, *key)
+                self._known[key] = self._look_up(*key)
             size, taken = self._known[key]
-            seconds.append(taken)
+            seconds.append(taken[agent])
             total += size
         if seconds:
             self.meter.count(f"{link} {label}", exchange, messages=len(seconds), size=total)
         return seconds
 
-    def _find(
-        self, link: str, direction: Direction, agent: int, exchange: str, round: int, step: int
-    ) -> tuple[int, float]:
-        """Size and seconds of a message."""
+    def _look_up(self, link: str, direction: Direction, exchange: str, round: int, step: int) -> _Table:
+        """Size of a message, and the seconds it takes on each agent's link."""
         content: Specs = ((self.dtype, self.shape),)
         size = wire.size(round, exchange, content, step=step)
-        seconds = self.network.transfer(link, direction, np.array([size]), self.agents[agent], None)
-        return size, float(seconds[0])
+
+        def seconds(agent: str) -> float:
+            return float(self.network.transfer(link, direction, np.array([size]), agent, None)[0])
+
+        usual = seconds(_ANYBODY)
+        return size, [seconds(name) if name in self._special else usual for name in self.agents]
 
     def _tell(self, ends: list[tuple[str, str]], exchange: str, round: int, steps: Numbers) -> None:
         assert self.log is not None

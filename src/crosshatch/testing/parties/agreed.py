@@ -20,7 +20,7 @@ class Batch:
     parts: tuple[Ids, ...]
 
     def ids(self, part: int | None = None) -> Ids:
-        """The ids of a part, or of all of them one behind the other (None): the rows an exchange is about."""
+        """The rows an exchange is about: the ids of a part, or (None) of all parts one after the other."""
         return np.concatenate(self.parts) if part is None else self.parts[part]
 
 
@@ -81,6 +81,6 @@ class Agreed:
         return [j for j in self.silos if j != silo]
 
     def codec(self, exchange: str, silo: int | None = None) -> AnyCodec | None:
-        """The codec of an exchange; blocks of a silo that is one party travel nowhere, so none is asked."""
+        """The codec of an exchange; None for the blocks of a silo that is one party, since they travel nowhere."""
         inside = silo is not None and silo in self.one_party and not self.together
         return None if inside else self.codecs.get(exchange)

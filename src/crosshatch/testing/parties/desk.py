@@ -45,7 +45,7 @@ class Desk:
     def decode_vector(
         self, key: str, codec: AnyCodec | None, content: Tensor, size: int, dtype: torch.dtype, draw: Draw
     ) -> Tensor:
-        """The vector (p,) in a message; one that comes whole is the memory from now on."""
+        """The vector (p,) in a message; one that comes whole, not encoded, replaces what the codec remembers."""
         if codec is None:
             return content
         if content.dtype != torch.uint8:
@@ -69,7 +69,7 @@ class Desk:
 def split_bytes(
     content: Tensor, codec: AnyCodec, counts: Sequence[int], width: int, dtype: torch.dtype
 ) -> list[Tensor]:
-    """Messages about so many rows each, which a hub passed on one behind the other."""
+    """The messages, about so many rows each, that a hub passed on one after the other."""
     return list(torch.split(content, [codec.size((n, width), dtype) for n in counts]))
 
 

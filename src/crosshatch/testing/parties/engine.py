@@ -15,10 +15,10 @@ from crosshatch.meter import Meter
 from crosshatch.seeds import require_seed
 from crosshatch.task.losses import require_labels
 from crosshatch.task.task import Task
-from crosshatch.testing.parties.graph.duals import DualParties
-from crosshatch.testing.parties.graph.tokens import TokenParties
+from crosshatch.testing.parties.graph.dual_parties import DualParties
+from crosshatch.testing.parties.graph.token_parties import TokenParties
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.vertical import VerticalParties
+from crosshatch.testing.parties.vertical_parties import VerticalParties
 
 
 class PartyByParty:
@@ -26,7 +26,7 @@ class PartyByParty:
 
     >>> from crosshatch.algorithms.tdcd import TDCD
     >>> from crosshatch.data.build import federate, load_dataset
-    >>> from crosshatch.data.settings import FederationSettings
+    >>> from crosshatch.data.data_settings import FederationSettings
     >>> from crosshatch.task.fusion import Sum
     >>> from crosshatch.task.losses import Logistic
     >>> data = federate(load_dataset("breast_cancer"), FederationSettings(silos=2, clients=3), seed=1)
@@ -54,14 +54,14 @@ class PartyByParty:
         data, task = _cast(data, precision), task.to("cpu", precision)
         self.post, self.round = Post(), 0
         coded = codecs or {}
-        self.state: VerticalParties | TokenParties | DualParties
+        self.parties: VerticalParties | TokenParties | DualParties
         if on_tokens(algorithm):
-            self.state = TokenParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
+            self.parties = TokenParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
         elif on_duals(algorithm):
-            self.state = DualParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
+            self.parties = DualParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
         else:
             assert on_silos(algorithm)
-            self.state = VerticalParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
+            self.parties = VerticalParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
 
     @property
     def meter(self) -> Meter:
@@ -70,12 +70,12 @@ class PartyByParty:
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
-        """The model, one flat vector a silo, as somebody would see it who could look at all parties."""
-        return self.state.weights
+        """The model, one flat vector per silo, as somebody would see it who could look at all parties."""
+        return self.parties.weights
 
     def run_round(self) -> None:
         """The algorithm's text, once, for all parties."""
-        self.state.run_round(self.round)
+        self.parties.run_round(self.round)
         self.round += 1
 
 

@@ -100,7 +100,7 @@ class Hub:
         return self.desk.encode_vector(f"head:{name}", self.agreed.codec("head"), head, draw)
 
     def pass_head(self, content: Tensor, name: str, clients: list[int], call: Call) -> dict[int, Tensor]:
-        """The head's message on to the clients at work; who missed the last one gets the head whole."""
+        """Pass the head's message on to the clients at work; those who missed the last one get the head whole."""
         draw = Draw(self.agreed.seed, f"head:{name}", (call.round, 0))
         codec, size = self.agreed.codec("head"), self.model.sizes[1]
         whole = self.desk.decode_vector(f"head:{name}", codec, content, size, self.agreed.dtype, draw)

@@ -14,7 +14,7 @@ from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.model import Known
-from crosshatch.testing.parties.values import Embeddings, Frozen, Who, know
+from crosshatch.testing.parties.values_by_party import Embeddings, Frozen, Who, know
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class HeldLabels:
         return self.about.asked is not None
 
     def ask(self, embeddings: Embeddings, senders: Sequence[int]) -> dict[Who, dict[int | None, Tensor]]:
-        """Embeddings of these silos to the holder's hub and on to its clients; what each has of this step alone."""
+        """Embeddings of these silos go to the holder's hub and on to its clients; what each got in this step alone."""
         fed, batch, part, holder = self.fed, self.batch, self.about.asked, self._holder
         hub, sending = fed.hubs[holder], [j for j in senders if j != holder]
         new: dict[int, Tensor] = {}
@@ -88,7 +88,7 @@ class HeldLabels:
         return before, before + len(self.batch.parts[part])
 
     def answer(self, receivers: Sequence[int], heard: Mapping[Who, Mapping[int | None, Tensor]]) -> Frozen:
-        """Derivatives from the holder's clients by way of the hubs to those of the other receivers."""
+        """Derivatives go from the holder's clients by way of the hubs to the clients of the other receivers."""
         fed, batch, holder, part = self.fed, self.batch, self._holder, self.about.answered
         asking = [j for j in receivers if j != holder]
         channels = derivative_channels(asking, each=self.about.each or len(receivers) == 1) if asking else {}
@@ -111,7 +111,7 @@ class HeldLabels:
 
     @property
     def _drawn(self) -> Call:
-        """Names a codec's draws: those of both ways are counted by the use of the first."""
+        """Names a codec's draws: both ways are counted by how often the way up was used."""
         return Call("derivatives", self.down.round, self.up.use)
 
     def _pass_on(self, name: str, silo: int, given: Mapping[int, Tensor]) -> dict[Who, tuple[Known, ...]]:
@@ -136,7 +136,7 @@ class HeldLabels:
         return known
 
     def _derivative(self, client: Client, silo: int, heard: Mapping[int | None, Tensor]) -> Tensor:
-        """At a client of the holder, for its rows of the parts answered."""
+        """The derivative at a client of the holder, for its rows of the parts answered."""
         part, me = self.about.answered, (client.silo, client.number)
         own = self.around.values[me]
         start = 0 if part is None else sum(client.counts(self.batch)[:part])

@@ -14,7 +14,7 @@ from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.hub import Hub
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.values import Embeddings
+from crosshatch.testing.parties.values_by_party import Embeddings
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Parties:
         self, exchange: str, name: str, silo: int, rows: Mapping[int, Tensor], width: int, batch: Batch,
         part: int | None, call: Call,
     ) -> Tensor:  # fmt: skip
-        """Rows of a silo's clients, by client, to their hub, and what it puts together of them for other hubs."""
+        """A silo's clients send their rows to the hub; what it puts together of them for other hubs."""
         given = {}
         for k, mine in rows.items():
             content = self.clients[silo][k].give_rows(exchange, name, mine, batch, part, call)
@@ -53,7 +53,7 @@ class Parties:
         return self.hubs[silo].gather(exchange, given, batch, part, width)
 
     def rows_of(self, embeddings: Embeddings, silo: int, batch: Batch, part: int | None = None) -> dict[int, Tensor]:
-        """By client its own rows of all parts, or of one."""
+        """Each client's own rows of all parts, or of one."""
         return {
             client.number: torch.cat(values) if part is None else values[part]
             for client in self.at_work(batch, [silo], part)
@@ -61,7 +61,7 @@ class Parties:
         }
 
     def forget(self) -> None:
-        """A new batch: what the label's holder remembers of the last one goes."""
+        """There is a new batch: the label's holder forgets what it remembers of the last one."""
         for hub in self.hubs:
             hub.seen.clear()
             for client in self.clients[hub.silo]:

@@ -21,7 +21,7 @@ from crosshatch.protocol.names import ClientWeights
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.desk import Desk
 from crosshatch.testing.parties.exchanges.legs import Parties
-from crosshatch.testing.parties.values import Blocks, Node, Who
+from crosshatch.testing.parties.values_by_party import Blocks, Node, Who
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Branches:
         return silo, level, client * count // self.parties.agreed.clients[silo]
 
     def _at_work(self, silo: int, batch: Batch, level: int) -> dict[Node, list[int]]:
-        """The nodes of a level with clients at work, and those."""
+        """The nodes of a level with clients at work, and these clients."""
         found: dict[Node, list[int]] = {}
         for client in self.parties.agreed.at_work(silo, batch):
             found.setdefault(self._above(silo, client, level), []).append(client)
@@ -56,7 +56,7 @@ class Branches:
         return (j for j in self.parties.agreed.silos if j not in self.parties.agreed.one_party)
 
     def broadcast(self, blocks: Blocks, batch: Batch, depth: int, call: Call) -> Blocks:
-        """Nodes of a depth to everybody at work below them; a branch on the way holds what it passed on."""
+        """Nodes of a depth send to everybody at work below them; a branch on the way holds what it passed on."""
         nodes = dict(blocks.nodes) if depth else {}
         held: dict[Who, Tensor] = {(j, 0): blocks.hubs[j] for j in self.parties.agreed.one_party}
         for j in self._linked():
@@ -98,7 +98,7 @@ class Branches:
         return self._desks.setdefault(node, Desk())
 
     def average(self, blocks: Blocks, batch: Batch, weights: ClientWeights, depth: int, call: Call) -> Blocks:
-        """Clients to their branch and on to the nodes of a depth, as sums weighted by the clients below."""
+        """Clients send to their branch, and branches on to the nodes of a depth: sums weighted by the clients below."""
         hubs, nodes = list(blocks.hubs), dict(blocks.nodes)
         for j in self._linked():
             agreed, at_work = self.parties.agreed, self.parties.agreed.at_work(j, batch)
@@ -132,7 +132,7 @@ class Branches:
         shares: list[float],
         call: Call,
     ) -> dict[Node, Tensor]:
-        """At each branch with clients at work the weighted sum over all its clients."""
+        """The weighted sum over all its clients, at each branch with clients at work."""
         model, sums = self.parties.hubs[silo].model, dict[Node, Tensor]()
         for k, share in enumerate(shares):
             node = self._above(silo, k, self.deepest)
@@ -160,7 +160,7 @@ class Branches:
         hub: Tensor,
         shares: list[float],
     ) -> dict[Node, Tensor]:
-        """At each node of a level above branches that sent: their sums, and for the others the node's own block."""
+        """At each node of a level: the sums of the branches that sent, and its own block in place of the others."""
         sums: dict[Node, Tensor] = {}
         for node, total in arrived.items():
             above = next(self._above(silo, k, level) for k in range(len(shares)) if self._under(silo, k, node))

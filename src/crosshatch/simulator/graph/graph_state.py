@@ -1,28 +1,26 @@
-"""The course of a simulation on a graph: tokens on their walks, or duals."""
+"""The state of a simulation on a graph, which rounds change: tokens on their walks, or duals."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any, TypeVar
 
 import networkx as nx
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from crosshatch.exchanges import DualAlgorithm, TokenAlgorithm
 from crosshatch.simulator.allocator import aligned
-from crosshatch.simulator.graph.duals import Duals, SimulatedDuals
-from crosshatch.simulator.graph.tokens import SimulatedTokens, Tokens
+from crosshatch.simulator.graph.simulated_duals import Duals, SimulatedDuals
+from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens, Tokens
 
-State = TypeVar("State", Tokens, Duals)
+Values = TypeVar("Values", Tokens, Duals)
 _TRACED = 50  # hops of a walk that are described
 
 
 @dataclass
-class TokenCourse:
+class TokenState:
     """Tokens on their walks."""
 
     federation: SimulatedTokens
@@ -33,7 +31,7 @@ class TokenCourse:
 
     @property
     def seconds(self) -> float:
-        """That of the last token."""
+        """The time of the last token."""
         return float(self.tokens.seconds.max())
 
     @property
@@ -51,15 +49,19 @@ class TokenCourse:
         self.tokens = self.algorithm.run_round(self.federation, self.tokens, r)
 
     def align(self) -> None:
-        """Scores and models, which are written in place: nothing to do after the first time."""
-        _align(self.tokens)
+        """Scores and models. Rounds write into them, so there is nothing to do after the first time."""
+        self.tokens = _aligned(self.tokens)
 
     def broken(self) -> str | None:
-        """Whether a token has a NaN or an infinity."""
-        return "a token is" if self.federation.broken(self.tokens) else None
+        """Whether a token has a NaN or an infinity.
+
+        Where blocks are linear one that is not finite spoils all scores, so one score per token is enough.
+        """
+        scores = self.tokens.views.first.tolist() if self.federation.linear else [float(self.tokens.scores.sum())]
+        return None if all(map(isfinite, scores)) else "a token is"
 
     def communications(self, messages: int) -> int:
-        """Messages in units of one number a sample."""
+        """Messages in units of one number per sample."""
         return messages * self.federation.links.shape[1]
 
     def describe(self) -> dict[str, Any]:
@@ -75,15 +77,15 @@ class TokenCourse:
 
     def snapshot(self) -> dict[str, Tensor]:
         """All fields."""
-        return _snapshot(self.tokens)
+        return _copies(self.tokens)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """All fields as they were."""
-        _restore(self.tokens, tensors)
+        self.tokens = _restored(self.tokens, tensors)
 
 
 @dataclass
-class DualCourse:
+class DualState:
     """Duals that come to agree."""
 
     federation: SimulatedDuals
@@ -94,12 +96,12 @@ class DualCourse:
 
     @property
     def seconds(self) -> float:
-        """That of the last agent."""
+        """The time of the last agent."""
         return float(self.duals.seconds.max())
 
     @property
     def strategies(self) -> dict[str, str]:
-        """One way only."""
+        """There is one way only."""
         return dict(self.federation.chosen)
 
     @property
@@ -113,14 +115,14 @@ class DualCourse:
 
     def align(self) -> None:
         """Weights, duals and sums."""
-        _align(self.duals)
+        self.duals = _aligned(self.duals)
 
     def broken(self) -> str | None:
         """Whether a dual has a NaN or an infinity."""
         return None if isfinite(float(self.duals.duals.sum())) else "a dual is"
 
     def communications(self, messages: int) -> int:
-        """Messages in units of one number a sample."""
+        """Messages in units of one number per sample."""
         return messages * self.federation.links.shape[1]
 
     def describe(self) -> dict[str, Any]:
@@ -129,34 +131,35 @@ class DualCourse:
 
     def snapshot(self) -> dict[str, Tensor]:
         """All fields."""
-        return _snapshot(self.duals)
+        return _copies(self.duals)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """All fields as they were."""
-        _restore(self.duals, tensors)
+        self.duals = _restored(self.duals, tensors)
 
 
 def _edges(graph: nx.Graph) -> list[list[int]]:
     return sorted([min(edge), max(edge)] for edge in graph.edges)
 
 
-def _snapshot(state: State) -> dict[str, Tensor]:
-    """Copies, because rounds change the state in place."""
-    values: dict[str, Tensor | npt.NDArray[np.generic]] = {f.name: getattr(state, f.name) for f in fields(state)}
-    return {
-        name: value.clone() if isinstance(value, Tensor) else torch.as_tensor(value.copy())
-        for name, value in values.items()
+def _copies(values: Values) -> dict[str, Tensor]:
+    """All fields as tensors of their own, because rounds change the values in place."""
+    return {field.name: torch.as_tensor(getattr(values, field.name)).clone() for field in fields(values)}
+
+
+def _aligned(values: Values) -> Values:
+    """The same, with tensors that lie in memory as copies would."""
+    tensors: dict[str, Any] = {
+        name: aligned(value) for name, value in vars(values).items() if isinstance(value, Tensor)
     }
+    return replace(values, **tensors)
 
 
-def _align(state: State) -> None:
-    for name, value in vars(state).items():
-        if isinstance(value, Tensor):
-            setattr(state, name, aligned(value))
-
-
-def _restore(state: State, tensors: dict[str, Tensor]) -> None:
-    for field in fields(state):
-        now, stored = getattr(state, field.name), tensors[field.name]
-        assert tuple(stored.shape) == tuple(now.shape)
-        setattr(state, field.name, stored.to(now).clone() if isinstance(now, Tensor) else stored.numpy().copy())
+def _restored(values: Values, stored: dict[str, Tensor]) -> Values:
+    """Copies of what was stored, each of the kind and on the device the value has now."""
+    found: dict[str, Any] = {}
+    for field in fields(values):
+        now, then = getattr(values, field.name), stored[field.name]
+        assert tuple(then.shape) == tuple(now.shape)
+        found[field.name] = then.to(now).clone() if isinstance(now, Tensor) else then.numpy().copy()
+    return replace(values, **found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from functools import cached_property
 
 import networkx as nx
 import numpy as np
@@ -22,9 +22,28 @@ from crosshatch.simulator.accounting.agent_links import AgentLinks, Ids, Seconds
 _VIEWS = 20_000  # kept at most, about 10 MB
 
 
+class _Views:
+    """Views of the tokens' tensors: to cut them out anew at every visit would take as long as a small product."""
+
+    def __init__(self, models: Tensor, scores: Tensor) -> None:
+        self._models, self._blocks = list(models), dict[tuple[int, int], Tensor]()
+        self.scores = list(scores)  # (n, e) of each token
+        self.flat = [rows.view(-1) for rows in self.scores]
+        self.first = scores[:, 0, 0]  # (tokens,) each token's score of the first sample
+
+    def block(self, token: int, agent: int, span: slice) -> Tensor:
+        """An agent's part of a token's model."""
+        key = (token, agent)
+        if key not in self._blocks:
+            if len(self._blocks) >= _VIEWS:
+                self._blocks.clear()
+            self._blocks[key] = self._models[token][span]
+        return self._blocks[key]
+
+
 @dataclass
 class Tokens:
-    """All tokens; visits and averages change them in place."""
+    """All tokens. Visits and averages write into their tensors, no exchange puts another one in their place."""
 
     at: Ids  # (tokens,) the agent that holds each
     scores: Tensor  # (tokens, n, e)
@@ -33,26 +52,10 @@ class Tokens:
     free: Seconds  # (agents,) when each agent has done its last visit
     visits: Ids  # (agents,) how many visits each has had
 
-
-class _Parts:
-    """Views of the tokens' tensors; to cut them out anew at every visit would take as long as a small product."""
-
-    def __init__(self, of: tuple[Tensor, Tensor]) -> None:
-        self.of = of
-        models, scores = of
-        self._rows, self._blocks = list(models), dict[tuple[int, int], Tensor]()
-        self.scores = list(scores)
-        self.flat = [rows.view(-1) for rows in self.scores]
-        self.first = scores[:, 0, 0]
-
-    def block(self, token: int, agent: int, span: slice) -> Tensor:
-        """An agent's part of a token's model."""
-        key = (token, agent)
-        if key not in self._blocks:
-            if len(self._blocks) >= _VIEWS:
-                self._blocks.clear()
-            self._blocks[key] = self._rows[token][span]
-        return self._blocks[key]
+    @cached_property
+    def views(self) -> _Views:
+        """Parts of models and scores, cut out once."""
+        return _Views(self.models, self.scores)
 
 
 @dataclass
@@ -69,13 +72,13 @@ class SimulatedTokens:
     chosen: dict[str, str] = field(default_factory=dict)  # how visits are computed, by silo
 
     def __post_init__(self) -> None:
-        """Note where each block stands among all parameters."""
+        """Note where each block stands among all parameters, how each agent computes, and how long it takes."""
         ends = np.cumsum([len(weights) for weights in self.start]).tolist()
         self._spans = [slice(high - len(weights), high) for high, weights in zip(ends, self.start, strict=True)]
-        self._linear = all(agent.is_linear for agent in self.agents)
-        self._parts: _Parts | None = None
-        names = self.links.agents
-        self.chosen = {name: agent.way for name, agent in zip(names, self.agents, strict=True)}
+        self.linear = all(agent.is_linear for agent in self.agents)
+        self._quick = [agent.quick for agent in self.agents]
+        self._step_seconds = self.links.step_seconds.tolist()
+        self.chosen = {name: agent.way for name, agent in zip(self.links.agents, self.agents, strict=True)}
 
     def begin(self) -> Tokens:
         """Every token at its first agent, with scores of zero; where blocks begin with outputs the server adds them."""
@@ -89,22 +92,22 @@ class SimulatedTokens:
             free=np.zeros(len(self.agents)),
             visits=np.zeros(len(self.agents), dtype=np.int64),
         )
-        if not self._linear and any(bool(self._embed(tokens, k).any()) for k in range(len(self.agents))):
+        if not self.linear and any(bool(self._embed(tokens, k).any()) for k in range(len(self.agents))):
             assert self.server, "blocks with outputs at the start need a server"
             self._add_up(tokens, "gather", round=0)
         return tokens
 
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
         """Token by token; each has copies of its own, so the order matters to the clocks alone."""
-        parts = self._cut(tokens)
+        views = tokens.views
         at = tokens.at.tolist()
         for g, k in enumerate(at):
-            agent, theta = self.agents[k], parts.block(g, k, self._spans[k])
+            agent, quick, theta = self.agents[k], self._quick[k], views.block(g, k, self._spans[k])
             step = agent.largest_step if step_size is None else step_size
-            if agent.plain is not None:
-                agent.plain(theta, parts.flat[g], steps, step)
+            if quick is not None:
+                quick(theta, views.flat[g], steps, step)
             else:
-                agent.visit(theta, parts.scores[g], steps=steps, step_size=step)
+                agent.visit(theta, views.scores[g], steps=steps, step_size=step)
         self._time_visits(tokens, at, steps)
         return tokens
 
@@ -113,22 +116,8 @@ class SimulatedTokens:
         seconds, free = tokens.seconds, tokens.free
         for g in [0] if self.count == 1 else np.argsort(seconds, kind="stable").tolist():
             k = at[g]
-            seconds[g] = free[k] = max(seconds[g], free[k]) + steps * self.links.step_seconds(k)
+            seconds[g] = free[k] = max(seconds[g], free[k]) + steps * self._step_seconds[k]
             tokens.visits[k] += 1
-
-    def _cut(self, tokens: Tokens) -> _Parts:
-        if self._parts is None or self._parts.of[0] is not tokens.models or self._parts.of[1] is not tokens.scores:
-            self._parts = _Parts((tokens.models, tokens.scores))
-        return self._parts
-
-    def broken(self, tokens: Tokens) -> bool:
-        """Whether a token has a NaN or an infinity.
-
-        Where blocks are linear one that is not finite spoils all scores, so one score a token is enough.
-        """
-        if self._linear:
-            return not all(map(isfinite, self._cut(tokens).first.tolist()))
-        return not isfinite(float(tokens.scores.sum()))
 
     def average_met(self, tokens: Tokens) -> Tokens:
         """Tokens at one agent wait for each other and go on as equals."""
@@ -145,15 +134,12 @@ class SimulatedTokens:
         """The scores at the server, the copies at the agents."""
         if self.count > 1:
             tokens.models[:] = tokens.models.mean(0, keepdim=True)
-        if not self._linear:
+        if not self.linear:
             self._add_up(tokens, "average tokens", round=round)
             return tokens
-        at, numbers = tokens.at.tolist(), range(self.count)
-        up = self.links.to_server(at, "average tokens", round=round, steps=numbers)
-        last = (tokens.seconds + up).max()
         tokens.scores[:] = tokens.scores.mean(0, keepdim=True)
-        down = self.links.from_server(at, "average tokens", round=round, steps=numbers)
-        tokens.seconds = last + np.array(down)
+        at = tokens.at.tolist()
+        tokens.seconds = self.links.ask_server(at, tokens.seconds, at, "average tokens", round=round)
         return tokens
 
     def _add_up(self, tokens: Tokens, exchange: str, *, round: int) -> None:
@@ -161,13 +147,11 @@ class SimulatedTokens:
         everyone = range(len(self.agents))
         ready = tokens.free.copy()
         np.maximum.at(ready, tokens.at, tokens.seconds)
-        last = (ready + self.links.to_server(everyone, exchange, round=round, steps=everyone)).max()
         total = tokens.scores.new_zeros(tokens.scores.shape[1:])
         for k in everyone:
             total += self._embed(tokens, k)
         tokens.scores[:] = total
-        down = self.links.from_server(tokens.at.tolist(), exchange, round=round, steps=range(self.count))
-        tokens.seconds = last + np.array(down)
+        tokens.seconds = self.links.ask_server(everyone, ready, tokens.at.tolist(), exchange, round=round)
 
     def _embed(self, tokens: Tokens, agent: int) -> Tensor:
         return self.agents[agent].embed(tokens.models[0, self._spans[agent]])

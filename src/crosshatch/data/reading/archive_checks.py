@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosshatch.data.samples import Array
+from crosshatch.data.dataset import Array
 from crosshatch.errors import one_line
 
 Arrays = Mapping[str, Array]

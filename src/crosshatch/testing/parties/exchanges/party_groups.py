@@ -1,4 +1,4 @@
-"""Groups, whole federations each, and the servers above them that average their hubs' blocks."""
+"""Groups, each of them a whole federation, and the servers above them that average their hubs' blocks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.protocol.batches import Ids
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.desk import Desk
-from crosshatch.testing.parties.exchanges.federation import PartyFederation
+from crosshatch.testing.parties.exchanges.party_federation import PartyFederation
 from crosshatch.testing.parties.post import Post, Uses
-from crosshatch.testing.parties.values import Blocks, Embeddings, Frozen
+from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class Groups:
         return (Blocks(_mean([one.hubs for one in after], at_work)),) * len(self.groups)
 
     def average_groups(self, blocks: tuple[Blocks, ...], *, round: int, level: int = 0) -> tuple[Blocks, ...]:
-        """Every hub to the server of its member of the tier, the average weighted by samples back."""
+        """Every hub sends to the server of its member of the tier, and the average weighted by samples comes back."""
         call = self.uses.call("average_groups", round)
         after = list(blocks)
         for member in np.unique(self.tiers[level]).tolist():

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from crosshatch.data.data_settings import DataSettings
+from crosshatch.data.dataset import Array, Dataset, Kind, Samples
 from crosshatch.data.labels import encode_labels, require_two_classes
-from crosshatch.data.samples import Array, Dataset, Kind, Samples
-from crosshatch.data.settings import DataSettings
 from crosshatch.data.split import limit_rows, split_rows
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
@@ -36,7 +36,7 @@ class Raw:
     split_by: str | None = None
 
 
-def assemble(raw: Raw, settings: DataSettings) -> Dataset:
+def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     """The data set that `settings` ask for."""
     place = f"data '{raw.name}'"
     labels = encode_labels(

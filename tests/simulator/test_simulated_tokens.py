@@ -19,8 +19,8 @@ from crosshatch.errors import ConfigError, ModelError, TrainingError
 from crosshatch.graphs import Graph
 from crosshatch.network import ConstantNetwork
 from crosshatch.protocol.message_contents import Message
-from crosshatch.simulator.graph.duals import SimulatedDuals
-from crosshatch.simulator.graph.tokens import SimulatedTokens
+from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
+from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Head
 from crosshatch.task.losses import CrossEntropy, Logistic

@@ -12,7 +12,7 @@ from statistics import median
 
 from crosshatch.errors import TrainingError
 from crosshatch.runs.config import Config
-from crosshatch.runs.named import AnyAlgorithm
+from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.simulator.simulator import Simulator
 
 CANDIDATES = (1, 2, 5, 10, 20, 50)

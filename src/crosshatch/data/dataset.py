@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from crosshatch.data.settings import Preparation
+from crosshatch.data.data_settings import Preparation
 
 LARGEST = float(np.finfo(np.float32).max)
 """The largest value a column may have: single precision holds no more, and beyond 1e154 a deviation overflows."""

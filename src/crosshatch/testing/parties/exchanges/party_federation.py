@@ -16,11 +16,11 @@ from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import head_channel, share_channel
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.client import Client
-from crosshatch.testing.parties.exchanges.branches import Branches
 from crosshatch.testing.parties.exchanges.held import HeldLabels
 from crosshatch.testing.parties.exchanges.legs import Parties
+from crosshatch.testing.parties.exchanges.party_branches import Branches
 from crosshatch.testing.parties.post import Uses
-from crosshatch.testing.parties.values import Blocks, Embeddings, Frozen, Who, know
+from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen, Who, know
 
 
 @dataclass
@@ -64,7 +64,7 @@ class PartyFederation:
         return blocks
 
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
-        """Each hub (or the server, or branches) to its clients at work."""
+        """Each hub (or the server, or branches) sends to its clients at work."""
         call = self.uses.call("broadcast", batch.round)
         if self.agreed.branches:
             return self.branches.broadcast(blocks, batch, depth, call)
@@ -91,7 +91,7 @@ class PartyFederation:
         within: Within = "silo",
         depth: int = 0,
     ) -> Blocks:
-        """Clients at work to their hub (or the server, or branches)."""
+        """Clients at work send to their hub (or the server, or branches)."""
         if not blocks.moved:
             return replace(blocks, clients={}, starts={})
         call = self.uses.call("average", batch.round)
@@ -109,7 +109,7 @@ class PartyFederation:
         return Blocks(tuple(after))
 
     def block_at(self, blocks: Blocks, client: Client) -> Tensor:
-        """What a client holds: what it got or made of it; where hub and client are one, the hub's."""
+        """The block a client holds: the one it got or made of it; where hub and client are one, the hub's."""
         me = (client.silo, client.number)
         if me in blocks.clients:
             return blocks.clients[me]
@@ -119,7 +119,7 @@ class PartyFederation:
     def embed(
         self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None
     ) -> Embeddings:
-        """Each client for its own samples."""
+        """Each client embeds its own samples."""
         values = {} if known is None else dict(known.values)
         heads = {} if known is None else dict(known.heads)
         for client in self.parties.at_work(batch, None if only is None else [only]):
@@ -132,7 +132,7 @@ class PartyFederation:
         return Embeddings(values, head, heads)
 
     def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
-        """Client, hub, other hubs, client."""
+        """From client to hub to other hubs to their clients."""
         call, agreed = self.uses.call("share", batch.round), self.agreed
         receivers = list(self.silos) if to is None else [to]
         arrived: dict[int, dict[int, Tensor]] = {i: {} for i in receivers}  # at each receiving hub, by sender
@@ -164,7 +164,7 @@ class PartyFederation:
     def _answer(
         self, silo: int, arrived: Mapping[int, Tensor], head: Tensor | None, batch: Batch, name: str, call: Call
     ) -> Frozen:
-        """A hub to its clients: the rows of their samples from the other silos, and the head."""
+        """A hub sends its clients the rows of their samples from the other silos, and the head."""
         rest = self.parties.hubs[silo].put_together(arrived, batch)
         clients = self.agreed.at_work(silo, batch)
         heads = {} if head is None else self.parties.hubs[silo].pass_head(head, name, clients, call)
@@ -189,7 +189,7 @@ class PartyFederation:
         senders: Sequence[int] | None = None,
         to: int | None = None,
     ) -> Frozen:
-        """Embeddings to the label's holder, derivatives back."""
+        """Embeddings go to the label's holder, derivatives come back."""
         about = About.of(len(batch.parts), step, inner=around is not None, head=self.agreed.head_holder is not None)
         up, down = (self.uses.call(exchange, batch.round) for exchange in ("share", "derivatives"))
         exchange = HeldLabels(self.parties, batch, embeddings if around is None else around, about, up, down)
@@ -208,7 +208,7 @@ class PartyFederation:
         proximal: float = 0.0,
         only: int | None = None,
     ) -> Blocks:
-        """Each client on its own samples; where hub and client are one, the hub has the new block at once."""
+        """Each client, on its own samples; where hub and client are one party, the hub has the new block at once."""
         silos = list(self.silos) if only is None else [only]
         moved, hubs = dict(blocks.clients), list(blocks.hubs)
         for client in self.parties.at_work(batch, silos):

@@ -8,13 +8,11 @@ import numpy as np
 import polars as pl
 import torch
 
+from crosshatch.data.data_settings import Preparation
+from crosshatch.data.dataset import Array, Kind
 from crosshatch.data.encoding.encode_image import fit_image
 from crosshatch.data.encoding.encode_sequence import fit_sequence
 from crosshatch.data.encoding.encode_table import fit_table
-from crosshatch.data.samples import Array, Kind
-from crosshatch.data.settings import Preparation
-
-__all__ = ["Part", "Preparation", "Prepared", "prepare"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Encoded:
     """Float32 tensors (n, features), (n, c, h, w) or (n, t, features) and the names of the features."""
 
     train: torch.Tensor
@@ -40,7 +38,7 @@ class Prepared:
     features: tuple[str, ...]
 
 
-def prepare(part: Part, preparation: Preparation) -> Prepared:
+def encode_part(part: Part, preparation: Preparation) -> Encoded:
     """Encode one silo's part; nothing is learned from its test rows or from other silos."""
     place, in_test = part.place, f"{part.place}, test rows"
     train, test = part.train, part.test
@@ -48,14 +46,14 @@ def prepare(part: Part, preparation: Preparation) -> Prepared:
         assert isinstance(train, pl.DataFrame)
         assert isinstance(test, pl.DataFrame)
         table = fit_table(train, preparation, place)
-        return Prepared(_tensor(table.apply(train, place)), _tensor(table.apply(test, in_test)), table.features)
+        return Encoded(_tensor(table.apply(train, place)), _tensor(table.apply(test, in_test)), table.features)
     assert isinstance(train, np.ndarray)
     assert isinstance(test, np.ndarray)
     if part.kind == "image":
         image = fit_image(train, preparation, place)
-        return Prepared(_tensor(image.apply(train, place)), _tensor(image.apply(test, in_test)), part.columns)
+        return Encoded(_tensor(image.apply(train, place)), _tensor(image.apply(test, in_test)), part.columns)
     sequence = fit_sequence(train, part.columns, preparation, place)
-    return Prepared(_tensor(sequence.apply(train, place)), _tensor(sequence.apply(test, in_test)), sequence.features)
+    return Encoded(_tensor(sequence.apply(train, place)), _tensor(sequence.apply(test, in_test)), sequence.features)
 
 
 def _tensor(values: Array) -> torch.Tensor:

@@ -16,14 +16,15 @@ from crosshatch.protocol.agents import check_walks
 from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.walks import Ids, SeededWalk
 from crosshatch.task.task import Task
-from crosshatch.testing.parties.graph.agent import AgentParty, agents_of
+from crosshatch.testing.parties.graph.agent_party import AgentParty, agents_of
 from crosshatch.testing.parties.post import Post
 
 
 class TokenParties:
-    """Agents on a graph, perhaps a server; what the text hands on is where each token is, which everybody knows.
+    """Agents on a graph, perhaps with a server.
 
-    Scores are with the agent that holds the token; every agent has a copy of its block for every token.
+    The value that the algorithm's text hands on is where each token is, which everybody knows. Scores are with the
+    agent that holds the token; every agent has a copy of its block for every token.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class TokenParties:
         self.at = self.algorithm.run_round(self, self.at, r)
 
     def visit(self, tokens: Ids, *, steps: int, step_size: float | None) -> Ids:
-        """Each holder on its copy for the token."""
+        """The steps of each holder on its copy for the token."""
         for token, agent in self._holders(tokens):
             agent.visit(token, steps, agent.largest_step if step_size is None else step_size)
         return tokens

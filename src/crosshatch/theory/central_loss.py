@@ -23,16 +23,16 @@ _CHUNK = 2048  # samples differentiated at once; more would only need more memor
 
 
 @dataclass(frozen=True)
-class Central:
+class CentralLoss:
     """Data and task, seen by somebody who has everything.
 
     >>> from crosshatch.data.build import federate, load_dataset
-    >>> from crosshatch.data.settings import FederationSettings
+    >>> from crosshatch.data.data_settings import FederationSettings
     >>> from crosshatch.task.fusion import Sum
     >>> from crosshatch.task.losses import Logistic
     >>> data = federate(load_dataset("breast_cancer"), FederationSettings(silos=2), seed=1)
     >>> blocks = tuple(torch.nn.Linear(silo.train.shape[1], 1) for silo in data.silos)
-    >>> central = Central(data, Task(blocks, Sum(), Logistic()))
+    >>> central = CentralLoss(data, Task(blocks, Sum(), Logistic()))
     >>> central.gradient(central.start(), central.rows).shape
     torch.Size([32])
     """

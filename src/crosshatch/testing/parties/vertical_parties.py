@@ -20,13 +20,13 @@ from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 from crosshatch.testing.parties.agreed import Agreed
 from crosshatch.testing.parties.client import Client
-from crosshatch.testing.parties.exchanges.federation import PartyFederation
-from crosshatch.testing.parties.exchanges.groups import Groups
 from crosshatch.testing.parties.exchanges.legs import Parties
+from crosshatch.testing.parties.exchanges.party_federation import PartyFederation
+from crosshatch.testing.parties.exchanges.party_groups import Groups
 from crosshatch.testing.parties.hub import Hub
 from crosshatch.testing.parties.model import Model
 from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.values import Blocks
+from crosshatch.testing.parties.values_by_party import Blocks
 
 
 class VerticalParties:

@@ -38,7 +38,7 @@ class AgentParty:
 
     @property
     def norm_squared(self) -> float:
-        """The largest singular value, squared, of what a linear block multiplies its parameters with."""
+        """The square of the largest singular value of what a linear block multiplies its parameters with."""
         width = self.embed(self.model.first).shape[1]
         bias = len(self.model.first) > width * self.x.shape[1]
         design = torch.cat([self.x, torch.ones(len(self.x), 1, dtype=self.x.dtype)], dim=1) if bias else self.x
@@ -77,7 +77,7 @@ class AgentParty:
 
 
 def agents_of(data: FederatedData, task: Task, name: str, codecs: Mapping[str, AnyCodec]) -> tuple[AgentParty, ...]:
-    """One agent a silo, with copies of its columns and of the labels."""
+    """One agent per silo, with copies of its columns and of the labels."""
     check_agents(data, task, name, codecs)
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     return tuple(

@@ -44,11 +44,10 @@ class SimulatedDuals:
 
     def __post_init__(self) -> None:
         """Both directions of every edge, the sizes of the blocks and the Laplacian."""
-        self._pairs = pairs = sorted((a, b) for u, v in self.graph.edges for a, b in ((u, v), (v, u)))
+        pairs = sorted((a, b) for u, v in self.graph.edges for a, b in ((u, v), (v, u)))
         self._senders: Ids = np.array([a for a, _ in pairs], dtype=np.int64)
         self._receivers: Ids = np.array([b for _, b in pairs], dtype=np.int64)
         self._sizes = [agent.task.layouts[agent.silo].size for agent in self.agents]
-        self._step_seconds = np.array([self.links.step_seconds(k) for k in range(len(self.agents))])
         like = self.agents[0].x
         degrees = [self.graph.degree(k) for k in range(len(self.agents))]
         laplacian = torch.diag(torch.tensor(degrees, dtype=like.dtype))
@@ -65,18 +64,17 @@ class SimulatedDuals:
 
     def descend(self, duals: Duals) -> Duals:
         """`w+ = prox(w - mu_w X' y)`, and `2 w+ - w` for the duals."""
-        slopes = [agent.pull(dual) for agent, dual in zip(self.agents, duals.duals.unbind(), strict=True)]
+        slopes = [agent.gradient(dual) for agent, dual in zip(self.agents, duals.duals.unbind(), strict=True)]
         moved = torch.add(duals.weights, torch.cat(slopes), alpha=-self.steps.weights)
         after = shrink(self.agents[0].task.regulariser, moved, self.steps.weights)
         duals.ahead = 2 * after - duals.weights
         duals.weights = after
-        duals.seconds += self._step_seconds
+        duals.seconds += self.links.step_seconds
         return duals
 
     def compare(self, duals: Duals, *, round: int) -> Duals:
         """`s+ = s - mu_x L y` with the graph's Laplacian L, and `2 s+ - s`; everybody waits for the last neighbour."""
-        steps = [0] * len(self._pairs)
-        senders, receivers = [a for a, _ in self._pairs], [b for _, b in self._pairs]
+        senders, receivers, steps = self._senders.tolist(), self._receivers.tolist(), [0] * len(self._senders)
         seconds = self.links.send(senders, receivers, "compare duals", round=round, steps=steps, mutual=True)
         arrivals = duals.seconds[self._senders] + seconds
         np.maximum.at(duals.seconds, self._receivers, arrivals)
@@ -92,7 +90,7 @@ class SimulatedDuals:
         moved = duals.sums_ahead
         blocks = torch.split(duals.ahead, self._sizes)
         for agent, block, scores in zip(self.agents, blocks, moved.unbind(), strict=True):
-            agent.push(block, scores)
+            agent.add_outputs(block, scores)
         moved.mul_(self.steps.duals).add_(duals.duals)
         labels = self.agents[0].y[:, None]
         if isinstance(self.agents[0].loss, Squared):

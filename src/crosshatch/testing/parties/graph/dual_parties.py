@@ -16,13 +16,13 @@ from crosshatch.protocol.agents import dual_steps
 from crosshatch.protocol.message_contents import Call
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
-from crosshatch.testing.parties.graph.agent import AgentParty, agents_of
+from crosshatch.testing.parties.graph.agent_party import AgentParty, agents_of
 from crosshatch.testing.parties.post import Post
 
 
 @dataclass(frozen=True)
 class Dual:
-    """What one agent has: its block, its dual, the sum of its multipliers, and the first and last extrapolated."""
+    """What one agent has: its block, its dual, the sum of its multipliers; block and sum also extrapolated, `ahead`."""
 
     weights: Tensor  # (p,)
     dual: Tensor  # (n, 1)
@@ -32,7 +32,7 @@ class Dual:
 
 
 class DualParties:
-    """Agents on a connected graph; the text's value has one entry an agent."""
+    """Agents on a connected graph; the value that the algorithm's text hands on has one entry per agent."""
 
     def __init__(
         self, data: FederatedData, task: Task, algorithm: DualAlgorithm, *, seed: int,
@@ -102,7 +102,7 @@ class DualParties:
 
 
 def _logistic_proximal(v: Tensor, y: Tensor, share: float) -> Tensor:
-    """`sigmoid(z) - y` for the z with `sigmoid(z) + share z = v + y`, by halving where it must be."""
+    """`sigmoid(z) - y` for the z with `sigmoid(z) + share z = v + y`, by halving the interval it must lie in."""
     low, high = (v + y - 1.0) / share, (v + y) / share
     for _ in range(100):
         middle = (low + high) / 2

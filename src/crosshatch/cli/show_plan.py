@@ -15,7 +15,7 @@ from rich.text import Text
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
 from crosshatch.runs.config import read_config
-from crosshatch.runs.named import algorithm_name
+from crosshatch.runs.config_names import algorithm_name
 
 if TYPE_CHECKING:
     from crosshatch.runs.plan import Outlook, Plan

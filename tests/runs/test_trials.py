@@ -11,7 +11,7 @@ import pytest
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.errors import ConfigError
-from crosshatch.runs.choosing import measured
+from crosshatch.runs.choosing import trials
 from crosshatch.runs.config import decode_config, encode_config, read_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
@@ -59,7 +59,7 @@ def test_p_is_q(key: str) -> None:
 def test_nobody_to_send_to(make_config: MakeConfig) -> None:
     one = {"silos": 1, "clients": 1}
     found = prepare(make_config(federation=one, algorithm={"name": "tdcd", "local_steps": "measure"}), folder=None)
-    assert found.config.algorithm.local_steps in measured.CANDIDATES
+    assert found.config.algorithm.local_steps in trials.CANDIDATES
 
 
 def test_a_resumed_run_does_not_measure_again(
@@ -69,7 +69,7 @@ def test_a_resumed_run_does_not_measure_again(
     whole = out.with_name("whole")
     train(config, out=whole)
     train(config, out=out, watcher=StopAt(3))
-    monkeypatch.setattr(measured, "best_of", None)
+    monkeypatch.setattr(trials, "best_of", None)
     train(config, out=out, resume=True)
     assert lines(out) == lines(whole)
     assert read_config(out / "config.toml").measured == ()
@@ -98,7 +98,7 @@ def test_refused(algorithm: dict[str, Any], said: str) -> None:
 def test_what_is_refused_is_refused_before_the_trials(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, tables: dict[str, dict[str, Any]], said: str
 ) -> None:
-    monkeypatch.setattr(measured, "best_of", None)
+    monkeypatch.setattr(trials, "best_of", None)
     algorithm = {"local_steps": "measure"} | tables.get("algorithm", {})
     with pytest.raises(ConfigError, match=said):
         prepare(make_config(**(tables | {"algorithm": algorithm})), folder=None)
