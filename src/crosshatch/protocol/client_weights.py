@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -13,8 +14,15 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.names import ClientWeights
 
 
-def client_weights(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> Tensor:
-    """Weights of the clients at work, of `total` clients that hold the samples as `owners` says."""
+def client_weights(holders: Mapping[int, tuple[Ids, int, Ids]], weights: ClientWeights) -> dict[int, Tensor]:
+    """By silo the weights of its clients at work.
+
+    `holders` are by silo who holds each sample, how many clients there are, and which of them are at work.
+    """
+    return {j: _of_silo(*mine, weights) for j, mine in holders.items()}
+
+
+def _of_silo(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> Tensor:
     if weights == "samples" and total > 1:
         return torch.as_tensor(everyones_weights(owners, total, at_work, weights)[at_work])
     return _equal(len(at_work), len(at_work) if weights == "at_work" else total)

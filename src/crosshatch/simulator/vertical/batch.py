@@ -51,15 +51,18 @@ class Batch:
         """Samples in all parts together."""
         return sum(map(len, self.parts))
 
-    def by_client(self, silo: int, part: int, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Rows from the batch's order to that of a silo's clients."""
-        order = self.held[silo][part].order
-        return tensors if order is None else tuple(rows.index_select(0, order) for rows in tensors)
+    def by_client(self, silos: Sequence[int], part: int, rows: Sequence[Tensor]) -> list[Tensor]:
+        """Rows of a part for each of these silos, from the batch's order to that of the silo's clients."""
+        orders = (self.held[j][part].order for j in silos)
+        return [of if order is None else of.index_select(0, order) for of, order in zip(rows, orders, strict=True)]
 
-    def as_drawn(self, silo: int, part: int, rows: Tensor) -> Tensor:
-        """Rows from the order of a silo's clients to the batch's."""
-        order = self.held[silo][part].order
-        return rows if order is None else torch.empty_like(rows).index_copy_(0, order, rows)
+    def as_drawn(self, silos: Sequence[int], part: int, rows: Sequence[Tensor]) -> list[Tensor]:
+        """The same from the order of each silo's clients to the batch's."""
+        orders = (self.held[j][part].order for j in silos)
+        return [
+            of if order is None else torch.empty_like(of).index_copy_(0, order, of)
+            for of, order in zip(rows, orders, strict=True)
+        ]
 
     def counts(self, silos: Sequence[int], part: int | None = None) -> Ids:
         """Samples (of one part) at each client at work of these silos."""
@@ -91,17 +94,17 @@ class Batch:
         torch.index_select(train, 0, self._ids_by_client(silo, part, train.device), out=room)
         self._features[silo, part] = room
 
-    def features(self, silo: int, part: int, train: Tensor) -> Tensor:
-        """This silo's samples of a part in its own order, gathered once."""
-        key = (silo, part)
-        if key not in self._features:
-            as_they_are = self.whole and self.held[silo][part].order is None
-            ids = None if as_they_are else self._ids_by_client(silo, part, train.device)
-            self._features[key] = train if ids is None else train.index_select(0, ids)
-        return self._features[key]
+    def features(self, silos: Sequence[int], part: int, trains: Sequence[Tensor]) -> list[Tensor]:
+        """These silos' samples of a part, each in its own order, gathered once."""
+        for j, train in zip(silos, trains, strict=True):
+            if (j, part) not in self._features:
+                as_they_are = self.whole and self.held[j][part].order is None
+                ids = None if as_they_are else self._ids_by_client(j, part, train.device)
+                self._features[j, part] = train if ids is None else train.index_select(0, ids)
+        return [self._features[j, part] for j in silos]
 
     def _ids_by_client(self, silo: int, part: int, device: torch.device) -> Tensor:
-        return self.by_client(silo, part, self.ids(part, device))[0]
+        return self.by_client([silo], part, [self.ids(part, device)])[0]
 
 
 @dataclass(frozen=True)

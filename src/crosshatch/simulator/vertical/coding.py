@@ -70,14 +70,14 @@ class Coding:
         client = np.concatenate([np.repeat(np.arange(len(one.counts)), one.counts) for one in held])
         order = np.argsort(client, kind="stable")  # one message per client, about all its parts
         counts: Ids = np.bincount(client, minlength=len(batch.clients[sender]))
-        stacked = torch.cat([batch.by_client(sender, s, value)[0] for s, value in zip(parts, rows, strict=True)])
+        stacked = torch.cat([batch.by_client([sender], s, [value])[0] for s, value in zip(parts, rows, strict=True)])
         index = torch.as_tensor(order, device=stacked.device)
         arrived = self._channel(exchange, name, self.samples).transmit(
             stacked.index_select(0, index), ids[order], counts, draws=self._draws(exchange, name, batch, use, sender)
         )
         back = torch.empty_like(arrived).index_copy_(0, index, arrived)
         pieces = torch.split(back, [len(value) for value in rows])
-        return tuple(batch.as_drawn(sender, s, piece) for s, piece in zip(parts, pieces, strict=True))
+        return tuple(batch.as_drawn([sender], s, [piece])[0] for s, piece in zip(parts, pieces, strict=True))
 
     def vector(self, exchange: str, name: str, row: Tensor, *, round: int, where: Tensor | None) -> Tensor:
         """What arrives of one vector (p,) from a party with a channel of its own; `where` as for `vectors`."""

@@ -95,14 +95,15 @@ class Embedder:
             return [self._silo(one, batch, j) for j, one in zip(silos, weights, strict=True)]
         x = batch.gather(silos, 0, [self.data.silos[j].train for j in silos])
         done = forward_alike(chain, weights, x, keep=self.keep_passes)
-        return [((batch.as_drawn(j, 0, rows),), passes) for j, (rows, passes) in zip(silos, done, strict=True)]
+        drawn = batch.as_drawn(silos, 0, [rows for rows, _ in done])
+        return [((rows,), passes) for rows, (_, passes) in zip(drawn, done, strict=True)]
 
     def _silo(self, weights: Tensor, batch: Batch, silo: int) -> Outputs:
         """Of one silo, under weights (p,) or each client's own (clients, p)."""
-        outputs = []
+        outputs: list[Tensor] = []
         kept = None
         for s, held in enumerate(batch.held[silo]):
-            x = batch.features(silo, s, self.data.silos[silo].train)
+            (x,) = batch.features([silo], s, [self.data.silos[silo].train])
             seed = (self.seed, batch.round, s)
             if weights.dim() == 2:
                 rows = forward_rows(
@@ -115,5 +116,5 @@ class Embedder:
                     holders=(batch.clients[silo], held.counts),
                 )  # fmt: skip
                 kept = passes if s == 0 else kept
-            outputs.append(batch.as_drawn(silo, s, rows))
+            outputs += batch.as_drawn([silo], s, [rows])
         return tuple(outputs), kept

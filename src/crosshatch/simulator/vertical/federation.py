@@ -129,6 +129,8 @@ class SimulatedFederation:
             BranchAccounts(self.branches, self.accounts).down(batch, depth, call)
             return self.branches.broadcast(blocks, batch, self.coding, self.task.trained, depth)
         self.accounts.broadcast(batch, within, call, self._behind("broadcast", self.silos, batch))
+        if "broadcast" not in self.coding.codecs:
+            return Blocks(blocks.base)
         return Blocks(blocks.base, received=self.coding.broadcast(blocks.base, self.task.trained, batch.round))
 
     def _behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Behind:
@@ -167,9 +169,8 @@ class SimulatedFederation:
             return replace(blocks, received=())
         self.accounts.average(batch, tuple(steps.problems), within, self.call("average", batch.round))
         silos = self.data.silos
-        at_work = {
-            j: client_weights(silos[j].owners, self._clients(j), batch.clients[j], weights) for j in steps.problems
-        }
+        holders = {j: (silos[j].owners, self._clients(j), batch.clients[j]) for j in steps.problems}
+        at_work = client_weights(holders, weights)
         idle = {
             j: 0.0 if len(batch.clients[j]) == self._clients(j) else 1.0 - float(each.sum())
             for j, each in at_work.items()
@@ -246,11 +247,12 @@ class SimulatedFederation:
         used = every if steps > 1 else [first % len(every)]
         start = {j: earlier.get(j, starts[j]) for j in silos}
         known = frozen.known_to(start, once=steps == 1 and used[0] == 0)
+        x = [batch.features(silos, s, [self.data.silos[j].train for j in silos]) for s in used]
         problems = {}
-        for j in silos:
+        for i, j in enumerate(silos):
             parts = tuple(
-                Part(batch.features(j, s, self.data.silos[j].train), known[j][s], held.counts, held.owners)
-                for s, held in ((s, batch.held[j][s]) for s in used)
+                Part(features[i], known[j][s], held.counts, held.owners)
+                for features, s, held in ((x[n], s, batch.held[j][s]) for n, s in enumerate(used))
             )
             problems[j] = Problem(
                 task=self.task, silo=j, parts=parts, start=start[j],

@@ -36,7 +36,7 @@ def embed_jointly(
         assert whole is not None
         common = CommonPass(whole, x)
         for g, (batch, rows) in enumerate(zip(batches, places, strict=True)):
-            values[g].append((batch.as_drawn(j, 0, outputs[rows]),))
+            values[g].append(tuple(batch.as_drawn([j], 0, [outputs[rows]])))
             passes[g].append(common.of(rows))
     head = one.task.head_in(blocks.base)
     return tuple(Embeddings(tuple(own), tuple(kept), head, head, {}) for own, kept in zip(values, passes, strict=True))

@@ -76,16 +76,21 @@ class Sharing:
 
         @cache
         def derivative(part: int) -> Tensor:
-            scores = self.task.combine([values[part] for values in arrived], None)
+            scores = self.task.fusion.join_all([values[part] for values in arrived])
             return self.task.loss.derivative(scores, labels(part))
 
         def known(asking: Sequence[int]) -> KnownBySilo:
-            own = {j: [batch.by_client(j, s, labels(s), rest(s)[j]) for s in parts] for j in asking}
-            return {j: [LossInputs(y=y, rest=others) for y, others in by_part] for j, by_part in own.items()}
+            own: dict[int, list[LossInputs]] = {j: [] for j in asking}
+            for s in parts:
+                ys = batch.by_client(asking, s, [labels(s)] * len(asking))
+                others = batch.by_client(asking, s, [rest(s)[j] for j in asking])
+                for j, y, one in zip(asking, ys, others, strict=True):
+                    own[j].append(LossInputs(y=y, rest=one))
+            return own
 
         def at_start(asking: Sequence[int]) -> KnownBySilo:
-            own = {j: [batch.by_client(j, s, derivative(s)) for s in parts] for j in asking}
-            return {j: [LossInputs(derivative=found) for (found,) in by_part] for j, by_part in own.items()}
+            found = [batch.by_client(asking, s, [derivative(s)] * len(asking)) for s in parts]
+            return {j: [LossInputs(derivative=of[i]) for of in found] for i, j in enumerate(asking)}
 
         head = self._send_head(embeddings.head, batch.round, to)
         return Frozen(known, head, embeddings.passes, at_start if self._plain else None)
@@ -119,8 +124,8 @@ class Sharing:
             rest = self.task.fusion.others([values[s] for values in reference], receivers)
             for j, others in zip(receivers, rest, strict=True):
                 if j == holder:
-                    own_labels, others = batch.by_client(j, s, labels, others)
-                    known[j][s] = LossInputs(y=own_labels, rest=others)
+                    y, rest_here = batch.by_client([j, j], s, [labels, others])
+                    known[j][s] = LossInputs(y=y, rest=rest_here)
                 else:
                     columns = self.task.fusion.columns(self.widths, j)
                     found = self.task.derivative(
@@ -146,9 +151,9 @@ class Sharing:
         """One message's derivatives from the label holder's clients, as silos get to see them in their own orders."""
         rows = [one for s in parts if (one := known[silos[0]][s].derivative) is not None]
         arrived = self.coding.embeddings("derivatives", name, rows, batch, holder, use=use, parts=parts)
-        for j in silos:
-            for s, values in zip(parts, arrived, strict=True):
-                known[j][s] = LossInputs(derivative=batch.by_client(j, s, values)[0])
+        for s, values in zip(parts, arrived, strict=True):
+            for j, own in zip(silos, batch.by_client(silos, s, [values] * len(silos)), strict=True):
+                known[j][s] = LossInputs(derivative=own)
 
     def _arrive(
         self,
