@@ -13,9 +13,6 @@ from tests.architecture.modules import ROOT, Module, modules
 from tests.architecture.pages import FENCE, pages
 
 WIDEST = 100
-# Reworded later, each when nobody else is at work on it.
-NOT_YET: set[str] = set()
-NOT_YET_PARTS = {"protocol", "simulator"}
 
 _COUNTED = r"(?:one|two|eight|several)"
 _TIMED = r"(?:once|twice|[0-9][0-9.]*(?: m?s)?)"
@@ -75,7 +72,6 @@ def prose(text: str) -> list[tuple[int, str]]:
 PAGES = [
     pytest.param(page, id=page.relative_to(ROOT).as_posix())
     for page in [*pages(ROOT), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
-    if page.relative_to(ROOT).as_posix() not in NOT_YET
 ]
 
 
@@ -92,11 +88,7 @@ def test_pages_are_in_plain_english(page: Path) -> None:
 
 def test_messages_and_docstrings_are_in_plain_english() -> None:
     found = [
-        f"{module.place}:{line}: {words}"
-        for module in modules()
-        if module.path.relative_to(ROOT / "src" / "crosshatch").parts[0] not in NOT_YET_PARTS
-        for line, text in said(module)
-        for words in odd(text)
+        f"{module.place}:{line}: {words}" for module in modules() for line, text in said(module) for words in odd(text)
     ]
     assert found == []
 

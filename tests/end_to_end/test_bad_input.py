@@ -115,7 +115,7 @@ BY_SETTING = {
     "outputs that do not fit the sum": (["model.outputs=7"], ("width 7", "model.outputs = 1", "model.fusion")),
     "a block for other samples": (["model.block=cnn"], ("silo 'a'", "'cnn'", "use linear or mlp")),
     "unknown block": (["model.block=linnear"], ("'linnear'", "linear, mlp")),
-    "several clients where one is allowed": (["federation.clients=3"], ("one client a silo", "TDCD")),
+    "several clients where one is allowed": (["federation.clients=3"], ("one client per silo", "TDCD")),
     "unknown algorithm": (["algorithm.name=fedbdc"], ("'fedbdc'", "did you mean 'fedbcd'?")),
     "endless time": (["network.t_comm=1e308"], ("network.t_comm = 1e+308", "at most 1e+12")),
     "too strong a regulariser": (["model.l2=1e300"], ("l2 = 1e+300", "set model.l2 to at most 1e+30")),

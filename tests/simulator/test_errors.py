@@ -54,7 +54,7 @@ def more_rounds(simulator: Simulator, count: int) -> None:
 
 @pytest.mark.parametrize("algorithm", [FedBCD(), FedSGD()])
 def test_fedbcd_takes_one_client_a_silo(algorithm: Algorithm) -> None:
-    with pytest.raises(ConfigError, match=r"one client a silo, 'b' has 2: .*TDCD"):
+    with pytest.raises(ConfigError, match=r"one client per silo, 'b' has 2: .*TDCD"):
         start(algorithm, clients=(1, 2))
 
 

@@ -244,7 +244,7 @@ def test_the_precisions_agree() -> None:
         (MTCD(4, hops_between_averages=0, graph=Graph("empty"), stay=True), r"a walk without a server needs"),
         (MTCD(4, graph=Graph("empty"), start="each"), r"agent 'a0' has no neighbour .* algorithm.stay = true"),
         (MTCD(2, graph=Graph("empty"), start="each", stay=True), r"agent 'a2' is in a piece .* no token begins"),
-        (MTCD(5, graph=RING), r"algorithm.tokens = 5: at most one an agent, and there are 4 agents"),
+        (MTCD(5, graph=RING), r"algorithm.tokens = 5: at most one per agent, and there are 4 agents"),
         (STCD(step_size=1.0, graph=RING), r"step_size = 1 is not below [\d.]+, two over the smoothness [\d.]+"),
     ],
 )
@@ -299,7 +299,7 @@ def test_federations_that_do_not_fit() -> None:
     with pytest.raises(ConfigError, match="needs the labels at every agent, 'a1' alone has them"):
         Simulator(replace(data, label_silo="a1"), task, STCD())
     crowd = replace(data.silos[0], owners=np.arange(12) % 2, clients=2)
-    with pytest.raises(ConfigError, match="takes one client a silo, 'a0' has 2"):
+    with pytest.raises(ConfigError, match="takes one client per silo, 'a0' has 2"):
         Simulator(replace(data, silos=(crowd, *data.silos[1:])), task, STCD())
     with pytest.raises(ConfigError, match=r"set federation.groups = 1"):
         Simulator(replace(data, groups=np.arange(12) % 2), task, STCD())

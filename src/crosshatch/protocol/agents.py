@@ -46,7 +46,7 @@ def check_agents(data: FederatedData, task: Task, name: str, codecs: Mapping[str
     for silo in data.silos:
         if silo.clients > 1:
             raise ConfigError(
-                f"algorithm {name} takes one client a silo, '{silo.name}' has {silo.clients}: set clients = 1"
+                f"algorithm {name} takes one client per silo, '{silo.name}' has {silo.clients}: set clients = 1"
             )
         if silo.train[0].numel() == 0:
             raise ConfigError(f"agent '{silo.name}' has no features: give every silo one column at least")
@@ -64,7 +64,7 @@ def check_agents(data: FederatedData, task: Task, name: str, codecs: Mapping[str
 def check_walks(graph: nx.Graph, names: Sequence[str], begin: Ids, *, server: bool, stay: bool) -> None:
     """Every block must be reached by a token, and every token must be able to move."""
     if len(begin) > len(names):
-        raise ConfigError(f"algorithm.tokens = {len(begin)}: at most one an agent, and there are {len(names)} agents")
+        raise ConfigError(f"algorithm.tokens = {len(begin)}: at most one per agent, and there are {len(names)} agents")
     if not server:
         require_connected(graph, names, "a walk without a server")
     if len(names) == 1 and not stay:

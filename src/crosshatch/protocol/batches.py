@@ -1,4 +1,4 @@
-"""Which samples a round is about and which clients are selected: drawn from the shared seed, so nobody has to ask."""
+"""Which samples and which clients take part in a round: drawn from the shared seed, so nobody has to ask."""
 
 from __future__ import annotations
 

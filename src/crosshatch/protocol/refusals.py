@@ -71,7 +71,7 @@ def check_clients(data: FederatedData, name: str, topology: Topology, *, pairs: 
             finest = topology.tiers[-1].interval
             other = f"a tier below, '{topology} H({finest})'" if topology.above else "TDCD"
             raise ConfigError(
-                f"algorithm {name} takes one client a silo, '{silo.name}' has {silo.clients}{where}: "
+                f"algorithm {name} takes one client per silo, '{silo.name}' has {silo.clients}{where}: "
                 f"set clients = 1, or use {other}"
             )
 

@@ -20,7 +20,7 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 
 @cache
 def keep_freed_memory() -> bool:
-    """Tell the allocator once a process; whether it took the settings."""
+    """Tell the allocator once per process; whether it took the settings."""
     if not sys.platform.startswith("linux"):
         return False
     try:

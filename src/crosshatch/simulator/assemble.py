@@ -22,8 +22,8 @@ from crosshatch.protocol.named_parties import check_parties
 from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
 from crosshatch.simulator.accounting.accounts import Accounts
 from crosshatch.simulator.accounting.links import Links
+from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.branches import Branches
-from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.probe import ROWS
@@ -98,7 +98,7 @@ def _sources(batches: BatchSource | tuple[BatchSource, ...] | None, groups: int)
         return (batches,)
     if not isinstance(batches, tuple) or len(batches) != groups:
         found = f"a {type(batches).__name__} of {len(batches)}" if isinstance(batches, tuple | list) else "one source"
-        raise ConfigError(f"batches is {found} for {groups} groups: give a tuple with one source a group")
+        raise ConfigError(f"batches is {found} for {groups} groups: give a tuple with one source per group")
     return batches
 
 
@@ -132,7 +132,7 @@ def _one(
         task,
         Accounts(links, _contents(data, task, widths, codecs), task.sent),
         source,
-        Coding(codecs, seed, len(data.y_train), frozenset() if pairs else one_party),
+        Arrivals(codecs, seed, len(data.y_train), frozenset() if pairs else one_party),
         strategy=engine.strategy,
         threads=engine.threads,
         keep_passes=algorithm.local_steps == 1 or central,

@@ -134,12 +134,12 @@ class Simulator:
 
     @property
     def communications(self) -> int | None:
-        """On a graph: how many vectors of one number a training sample were sent so far."""
+        """On a graph: how many vectors of one number per training sample were sent so far."""
         return self.state.communications(self.meter.messages)
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
-        """The model: the hubs' blocks (averaged over groups) or the tokens' average, one flat vector a silo."""
+        """The model: the hubs' blocks (averaged over groups) or the tokens' average, one flat vector per silo."""
         return self.state.weights
 
     def run_round(self) -> None:
@@ -188,7 +188,7 @@ class Simulator:
         )
 
     def scores(self, xs: Sequence[Tensor]) -> Tensor:
-        """Scores (n, c) of samples given as one tensor a silo, under the hubs' blocks."""
+        """Scores (n, c) of samples given as one tensor per silo, under the hubs' blocks."""
         model = self.weights
         embeddings = [
             forward(self.task, j, weights, x, keep=False, threads=self.threads)[0]

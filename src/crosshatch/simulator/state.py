@@ -12,7 +12,8 @@ from torch import Tensor
 
 from crosshatch.exchanges import Algorithm
 from crosshatch.simulator.allocator import aligned
-from crosshatch.simulator.vertical.blocks import Blocks, averaged
+from crosshatch.simulator.vertical.averaging import averaged
+from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupBlocks, GroupedFederation
 from crosshatch.task.task import Task
@@ -151,7 +152,7 @@ class VerticalState:
             if holders[g] == g:
                 tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
             tensors[f"hubs.{g}"] = torch.as_tensor(group.accounts.links.clocks.hubs.copy())
-            tensors |= {f"codec.{g}.{name}": memory for name, memory in group.coding.snapshot().items()}
+            tensors |= {f"codec.{g}.{name}": memory for name, memory in group.arrivals.snapshot().items()}
         return tensors
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -167,5 +168,5 @@ class VerticalState:
                 restored.append(restored[holders[g]])
             group.accounts.links.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
             mine = f"codec.{g}."
-            group.coding.restore({k.removeprefix(mine): t for k, t in tensors.items() if k.startswith(mine)})
+            group.arrivals.restore({k.removeprefix(mine): t for k, t in tensors.items() if k.startswith(mine)})
         self.blocks = tuple(restored)

@@ -1,8 +1,7 @@
 """The silos' blocks as a round hands them on, and the local steps that were asked for.
 
-`descend` asks for local steps and `average` for an average over the clients; both say so in the blocks they return.
-`client_blocks` and `averaged` compute what was asked for: an average needs less than every client's own block, and many
-silos' and groups' steps are computed in one go.
+`descend` asks for local steps and `average` for an average over the clients; both say so in the blocks they return, and
+compute nothing. What was asked for is computed in two places: `client_blocks` here, and `averaging.averaged`.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.problem import Problem
-
-_ROUNDING = 1e-9  # what may be left of 1 where all clients are at work
 
 
 class Solver(Protocol):
@@ -79,40 +76,3 @@ class LocalSteps:
         """The steps so far of other silos, and these."""
         done = {j: rows for j, rows in self.client_blocks().items() if j not in problems}
         return LocalSteps({**self.problems, **problems}, self.solver, done)
-
-
-def averaged(blocks: Sequence[Blocks]) -> tuple[Blocks, ...]:
-    """The blocks of some groups, all averages that were asked for computed in one go; the others as they are."""
-    sums: dict[tuple[int, int], Tensor] = {}  # by group and silo, over the clients at work
-    due: list[tuple[int, int]] = []
-    problems: list[Problem] = []
-    weights: list[Tensor] = []
-    asked = {g: one.steps for g, one in enumerate(blocks) if one.steps is not None}
-    for g, steps in asked.items():
-        for j, problem in steps.problems.items() if steps.average is not None else ():
-            assert steps.average is not None
-            if j in steps.done:
-                rows = steps.done[j]
-                sums[g, j] = steps.average.at_work[j].to(rows) @ rows
-            else:
-                due.append((g, j))
-                problems.append(problem)
-                weights.append(steps.average.at_work[j])
-    if due:
-        sums |= dict(zip(due, asked[due[0][0]].solver(problems, weights, keep=False), strict=True))
-    return tuple(_with_sums(one, g, sums) for g, one in enumerate(blocks))
-
-
-def _with_sums(blocks: Blocks, group: int, sums: Mapping[tuple[int, int], Tensor]) -> Blocks:
-    """The hubs' blocks from the weighted sums over the clients at work."""
-    if blocks.steps is None or blocks.steps.average is None:
-        return blocks
-    base, idle = list(blocks.base), blocks.steps.average.idle
-    for j in blocks.steps.problems:
-        base[j] = add_idle(sums[group, j], base[j], idle[j])
-    return Blocks(tuple(base))
-
-
-def add_idle(total: Tensor, start: Tensor, idle: float) -> Tensor:
-    """A weighted sum (p,), and the clients not at work with the block they would have started from; in place."""
-    return total.add_(start, alpha=idle) if idle > _ROUNDING else total

@@ -18,9 +18,9 @@ from crosshatch.exchanges import ClientWeights
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.client_weights import everyones_weights
 from crosshatch.protocol.names import block_channel
+from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.blocks import Blocks
-from crosshatch.simulator.vertical.coding import Coding
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Branches:
         batch: Batch,
         weights: ClientWeights,
         owners: Sequence[Ids],
-        coding: Coding,
+        arrivals: Arrivals,
         depth: int,
     ) -> Blocks:
         """Averages at the nodes of a depth, from the clients' blocks; `owners[j]` (n,) says who holds silo j's samples.
@@ -72,7 +72,7 @@ class Branches:
             before = blocks.branches[j] if blocks.branches else blocks.base[j].expand(self.count(self.deepest), -1)
             start, problem = blocks.at_clients[j], blocks.steps.problems[j]
             start = start if start.dim() == 1 else start.index_select(0, own)
-            rows = coding.blocks(
+            rows = arrivals.blocks(
                 rows, start, j, clients, self.clients[j], round=batch.round, where=problem.task.trained[j]
             )
             everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
@@ -97,13 +97,13 @@ class Branches:
         return torch.where((weight > 0).index_select(0, node).unsqueeze(1), mean, before)
 
     def broadcast(
-        self, blocks: Blocks, batch: Batch, coding: Coding, trained: Sequence[Tensor | None], depth: int
+        self, blocks: Blocks, batch: Batch, arrivals: Arrivals, trained: Sequence[Tensor | None], depth: int
     ) -> Blocks:
         """What arrives of the blocks that the nodes of a depth send to everybody at work below them.
 
         A branch above others or above clients at work holds what it got; one without keeps what its node had.
         """
-        if not any(coding.travels("broadcast", j) for j in range(len(blocks.base))):
+        if not any(arrivals.travels("broadcast", j) for j in range(len(blocks.base))):
             return Blocks(blocks.base, branches=blocks.branches if depth else ())
         ids, node = np.arange(self.count(depth)), torch.as_tensor(self.above(depth))
         first = torch.as_tensor(np.searchsorted(self.above(depth), ids))  # all branches under a node have its block
@@ -112,10 +112,10 @@ class Branches:
             held = blocks.branches[j] if depth else base.expand(self.count(self.deepest), -1)
             branches.append(held)
             received.append(held if depth else base)
-            if not coding.travels("broadcast", j):
+            if not arrivals.travels("broadcast", j):
                 continue
             name, sent = block_channel(j, depth), held.index_select(0, first)
-            arrived = coding.vectors("broadcast", name, sent, ids, len(ids), round=batch.round, where=trained[j])
+            arrived = arrivals.vectors("broadcast", name, sent, ids, len(ids), round=batch.round, where=trained[j])
             received[j] = arrived.index_select(0, node) if depth else arrived[0]
             if depth < self.deepest:
                 below = np.unique(self.of(j, batch.clients[j], depth + 1))

@@ -20,10 +20,11 @@ from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import block_channel, head_channel
 from crosshatch.simulator.accounting.accounts import Accounts, Behind
 from crosshatch.simulator.accounting.branch_accounts import BranchAccounts
+from crosshatch.simulator.vertical.arrivals import Arrivals
+from crosshatch.simulator.vertical.averaging import averaged
 from crosshatch.simulator.vertical.batch import Batch, Draws
-from crosshatch.simulator.vertical.blocks import Average, Blocks, LocalSteps, Solver, averaged
+from crosshatch.simulator.vertical.blocks import Average, Blocks, LocalSteps, Solver
 from crosshatch.simulator.vertical.branches import Branches
-from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.embedding import Embedder, Embeddings
 from crosshatch.simulator.vertical.sharing import Frozen, Sharing
 from crosshatch.task.task import Task
@@ -40,7 +41,7 @@ class SimulatedFederation:
     task: Task
     accounts: Accounts
     source: BatchSource
-    coding: Coding
+    arrivals: Arrivals
     strategy: Strategy = "auto"
     threads: int = 1
     keep_passes: bool = False  # the next local work is a single step: keep the exchange's forward pass for it
@@ -75,12 +76,12 @@ class SimulatedFederation:
 
     @cached_property
     def _sharing(self) -> Sharing:
-        return Sharing(self.data, self.task, self.coding, self.widths)
+        return Sharing(self.data, self.task, self.arrivals, self.widths)
 
     @cached_property
     def embedder(self) -> Embedder:
         """Who computes the outputs."""
-        return Embedder(self.data, self.task, self.coding.seed, self.threads, self.keep_passes)
+        return Embedder(self.data, self.task, self.arrivals.seed, self.threads, self.keep_passes)
 
     def _clients(self, silo: int) -> int:
         return 1 if self.one_client else self.data.silos[silo].clients
@@ -91,7 +92,7 @@ class SimulatedFederation:
             self.source,
             tuple(silo.owners for silo in self.data.silos),
             tuple(self._clients(j) for j in self.silos),
-            ordered=not self.keep_passes or bool(self.coding.codecs),
+            ordered=not self.keep_passes or bool(self.arrivals.codecs),
             by_number=self.embedder.random,
             device=self.data.y_train.device,
         )
@@ -127,18 +128,18 @@ class SimulatedFederation:
         call = self.call("broadcast", batch.round)
         if self.branches is not None:
             BranchAccounts(self.branches, self.accounts).down(batch, depth, call)
-            return self.branches.broadcast(blocks, batch, self.coding, self.task.trained, depth)
+            return self.branches.broadcast(blocks, batch, self.arrivals, self.task.trained, depth)
         self.accounts.broadcast(batch, within, call, self._behind("broadcast", self.silos, batch))
-        if "broadcast" not in self.coding.codecs:
+        if "broadcast" not in self.arrivals.codecs:
             return Blocks(blocks.base)
-        return Blocks(blocks.base, received=self.coding.broadcast(blocks.base, self.task.trained, batch.round))
+        return Blocks(blocks.base, received=self.arrivals.broadcast(blocks.base, self.task.trained, batch.round))
 
     def _behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Behind:
         """By silo which of its clients at work missed an earlier message that this one builds on."""
-        if exchange not in self.coding.codecs:
+        if exchange not in self.arrivals.codecs:
             return {}
         late = {
-            j: self.coding.behind(exchange, f"{block_channel(j)}{to}", batch.clients[j], self._clients(j))
+            j: self.arrivals.behind(exchange, f"{block_channel(j)}{to}", batch.clients[j], self._clients(j))
             for j in silos
             if j not in self.accounts.links.one_party
         }
@@ -159,7 +160,7 @@ class SimulatedFederation:
             for j in blocks.steps.problems:
                 tree.up(batch, j, depth, call)
             owners = [silo.owners for silo in self.data.silos]
-            return self.branches.average(blocks, batch, weights, owners, self.coding, depth)
+            return self.branches.average(blocks, batch, weights, owners, self.arrivals, depth)
         return averaged([self.ask_average(blocks, batch, weights=weights, within=within)])[0]
 
     def ask_average(self, blocks: Blocks, batch: Batch, *, weights: ClientWeights, within: Within) -> Blocks:
@@ -176,9 +177,9 @@ class SimulatedFederation:
             for j, each in at_work.items()
         }
         done = steps.done
-        if "average" in self.coding.codecs:
+        if "average" in self.arrivals.codecs:
             done = {
-                j: self.coding.blocks(
+                j: self.arrivals.blocks(
                     rows, blocks.at_clients[j], j, batch.clients[j], self._clients(j), round=batch.round,
                     where=self.task.trained[j],
                 )
@@ -259,7 +260,7 @@ class SimulatedFederation:
                 head=None if frozen.head is None or self.task.holds_head(j) else frozen.head, columns=self._columns[j],
                 steps=steps, step_size=step_size, first=first, proximal=proximal,
                 kept_pass=frozen.passes[j] if used[0] == 0 else None,
-                seed=(self.coding.seed, batch.round), numbers=batch.clients[j],
+                seed=(self.arrivals.seed, batch.round), numbers=batch.clients[j],
             )  # fmt: skip
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is
                 kind = choose(problems[j]) if self.strategy == "auto" else self.strategy

@@ -20,8 +20,9 @@ from crosshatch.local.pool import run_all
 from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.names import server_channel
+from crosshatch.simulator.vertical.averaging import averaged
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.blocks import Blocks, averaged
+from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.joint import average_jointly, embed_jointly, is_joint
@@ -67,7 +68,7 @@ class GroupedFederation:
     def _joint(self) -> bool:
         """Whether one pass over all groups can stand for one in each; the proximal step is not linear."""
         one = self.groups[0]
-        plain = not (one.coding.codecs or one.branches or one.task.regulariser.l1)
+        plain = not (one.arrivals.codecs or one.branches or one.task.regulariser.l1)
         alone = any(group.nobody_to_average_with for group in self.groups)
         return self.one_step and plain and not self._random and not alone
 
@@ -133,10 +134,10 @@ class GroupedFederation:
     def _arrived(self, blocks: Blocks, group: int, way: Literal["up", "down"], level: int, round: int) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
         one = self.groups[group]
-        if "average_groups" not in one.coding.codecs:
+        if "average_groups" not in one.arrivals.codecs:
             return blocks
         arrived = (
-            one.coding.vector(
+            one.arrivals.vector(
                 "average_groups", server_channel(j, way, level), weights, round=round, where=one.task.trained[j]
             )
             for j, weights in enumerate(blocks.base)

@@ -13,8 +13,9 @@ from torch import Tensor
 from crosshatch.local.forward import forward
 from crosshatch.local.passes import CommonPass, KeptPass
 from crosshatch.local.problem import LossInputs, Part, Problem
+from crosshatch.simulator.vertical.averaging import add_idle
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.blocks import Blocks, add_idle
+from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 
@@ -31,7 +32,7 @@ def embed_jointly(
         x = one.data.silos[j].train.new_empty((edges[-1], *one.data.silos[j].train.shape[1:]))
         for group, batch, rows in zip(groups, batches, places, strict=True):
             batch.gather_into(x[rows], j, 0, group.data.silos[j].train)
-        seed = (one.coding.seed, batches[0].round)
+        seed = (one.arrivals.seed, batches[0].round)
         outputs, whole = forward(one.task, j, weights, x, keep=True, threads=one.threads, seed=seed)
         assert whole is not None
         common = CommonPass(whole, x)

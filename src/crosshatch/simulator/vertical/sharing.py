@@ -14,8 +14,8 @@ from crosshatch.local.problem import LossInputs
 from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.message_contents import About
 from crosshatch.protocol.names import derivative_channels, head_channel, share_channel
+from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.coding import Coding
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.task.task import Task
 
@@ -52,13 +52,13 @@ class Sharing:
 
     data: FederatedData
     task: Task
-    coding: Coding
+    arrivals: Arrivals
     widths: tuple[int, ...]
 
     @cached_property
     def _plain(self) -> bool:
         """Whether the scores are the sum of what others get to see, the same if they are computed anew."""
-        summed = self.task.head is None and "share" not in self.coding.codecs
+        summed = self.task.head is None and "share" not in self.arrivals.codecs
         return summed and all(as_chain(block) is not None for block in self.task.blocks)
 
     def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None, use: int) -> Frozen:
@@ -99,7 +99,7 @@ class Sharing:
         """What others get of the head; its holder has it."""
         if head is None or len(self.widths) == 1 or (to is not None and self.task.holds_head(to)):
             return head
-        return self.coding.vector("head", head_channel(to), head, round=round, where=self.task.trained_head)
+        return self.arrivals.vector("head", head_channel(to), head, round=round, where=self.task.trained_head)
 
     def derivatives(
         self,
@@ -150,7 +150,7 @@ class Sharing:
     ) -> None:
         """One message's derivatives from the label holder's clients, as silos get to see them in their own orders."""
         rows = [one for s in parts if (one := known[silos[0]][s].derivative) is not None]
-        arrived = self.coding.embeddings("derivatives", name, rows, batch, holder, use=use, parts=parts)
+        arrived = self.arrivals.embeddings("derivatives", name, rows, batch, holder, use=use, parts=parts)
         for s, values in zip(parts, arrived, strict=True):
             for j, own in zip(silos, batch.by_client(silos, s, [values] * len(silos)), strict=True):
                 known[j][s] = LossInputs(derivative=own)
@@ -167,12 +167,12 @@ class Sharing:
     ) -> list[tuple[Tensor, ...]]:
         """Every silo's embeddings as the others get to see them, of all parts or one; the rest was seen before."""
         parts = list(range(len(batch.parts))) if part is None else [part]
-        for j in senders if "share" in self.coding.codecs else ():
+        for j in senders if "share" in self.arrivals.codecs else ():
             name = share_channel(j, to)
             now = list(embeddings.seen.get(j, embeddings.values[j]))
             sent = [embeddings.values[j][s] for s in parts]
             for s, values in zip(
-                parts, self.coding.embeddings("share", name, sent, batch, j, use=use, parts=parts), strict=True
+                parts, self.arrivals.embeddings("share", name, sent, batch, j, use=use, parts=parts), strict=True
             ):
                 now[s] = values
             embeddings.seen[j] = tuple(now)

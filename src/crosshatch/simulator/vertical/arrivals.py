@@ -1,4 +1,4 @@
-"""Codecs at work: what the other side of an exchange gets to see.
+"""What arrives of what a party sends: the one place where something may happen to it on the way, such as a codec.
 
 A codec encodes a value once, where it enters an exchange: an embedding or derivative at the client that computed it,
 a block or head at the party that sends it. Hubs forward what they received as it is; what a hub puts together for a
@@ -28,7 +28,7 @@ _UP_TO_DATE = "up_to_date"
 
 
 @dataclass
-class Coding:
+class Arrivals:
     """The codecs of a federation by exchange, with one channel for each sender (and receiver, for derivatives)."""
 
     codecs: Mapping[str, AnyCodec]
