@@ -188,10 +188,6 @@ class Clocks:
     clients: Seconds = field(default_factory=lambda: np.empty(0))
     branches: dict[tuple[int, int], Seconds] = field(default_factory=dict)  # of silo and depth, within a round
 
-    def begin(self, clients: int) -> None:
-        """A round with so many clients at work."""
-        self.clients = np.full(clients, -np.inf)
-
     @property
     def now(self) -> float:
         """The federation's time: that of the last hub."""

@@ -240,3 +240,45 @@ def test_numbers_that_are_not_trained_are_not_sent() -> None:
 
 def model_of(blocks: tuple[nn.Module, ...]) -> Task:
     return Task(blocks, Sum(), Squared(), silos=("hospital", "devices"))
+
+
+@dataclass(frozen=True)
+class NeverAveraged(FiveSteps):
+    """Local steps that no hub hears of."""
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        batch = fed.draw_batch(10, round=r)
+        frozen = fed.share(fed.embed(blocks, batch), batch)
+        return fed.descend(blocks, batch, frozen, steps=2, step_size=self.step_size)
+
+
+@pytest.mark.parametrize(("data", "tiers"), [(ONE, "V(1) H(1)"), (hospitals([12, 20]), "H(1) V(1) H(1)")])
+def test_between_rounds_there_is_what_the_hubs_hold(data: FederatedData, tiers: str) -> None:
+    after = simulate(data, NeverAveraged(1, tiers), rounds=3)
+    assert distance(after, simulate(data, NeverAveraged(1, tiers), rounds=0)) == 0
+    assert all(blocks.steps is None for blocks in after.state.blocks)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class LastSiloFirst(FiveSteps):
+    """The silos step in separate calls, in an order of their own."""
+
+    order: tuple[int, ...] = (1, 0)
+
+    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
+        batch = fed.draw_batch(10, round=r)
+        blocks = fed.broadcast(blocks, batch)
+        frozen = fed.share(fed.embed(blocks, batch), batch)
+        for silo in self.order:
+            blocks = fed.descend(blocks, batch, frozen, steps=2, step_size=self.step_size, only=silo)
+        return fed.average(blocks, batch)
+
+
+def test_clocks_do_not_depend_on_the_order_of_the_silos_steps() -> None:
+    network = BandwidthNetwork(links={"client-hub": Link(0.5, 1e-3, 1e-3)}, step_seconds=1.0, slow={"devices/1": 7.0})
+    first, second = (
+        simulate(ONE, LastSiloFirst(1, "V(1) H(1)", order=order), rounds=2, network=network)
+        for order in ((0, 1), (1, 0))
+    )
+    assert distance(first, second) < 1e-13
+    assert first.seconds == second.seconds

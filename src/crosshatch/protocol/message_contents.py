@@ -78,12 +78,12 @@ class PlainRows:
 class EncodedRows:
     """Numbers per row, as the exchange's codec writes them; one tensor for each of the `widths`."""
 
-    messages: MessageContents = field(compare=False)
+    of: MessageContents = field(compare=False)
     exchange: str
     widths: tuple[int, ...]
 
     def __call__(self, rows: int) -> Specs:
-        return tuple(self.messages.encoded(self.exchange, (rows, width)) for width in self.widths)
+        return tuple(self.of.encoded(self.exchange, (rows, width)) for width in self.widths)
 
 
 @dataclass(frozen=True)

@@ -106,9 +106,11 @@ class VerticalState:
             group.begin_round()
         if isinstance(self.federation, GroupedFederation):
             blocks: GroupBlocks = self.algorithm.run_round(self.federation, self.blocks, r)
-            self.blocks = averaged(blocks)
+            blocks = averaged(blocks)
         else:
-            self.blocks = (self.algorithm.run_round(self.federation, self.blocks[0], r),)
+            blocks = (self.algorithm.run_round(self.federation, self.blocks[0], r),)
+        # Between rounds there is what the hubs hold: steps that were never averaged are lost with their clients.
+        self.blocks = tuple(one if one.steps is None else Blocks(one.base) for one in blocks)
         if any(trained is not None for trained in self.task.trained):
             self.blocks = tuple(self._with_untrained(blocks) for blocks in self.blocks)
 

@@ -103,7 +103,7 @@ class Accounts:
         contents, silos = self.contents, range(len(self.sizes))
         senders = [j for j in silos if len(receivers) > 1 or j not in receivers]
         self._ask(batch, senders, call)
-        specs = contents.passed_on("share", senders, _rows(batch, None), lambda j: batch.counts([j]), head=True)
+        specs = contents.passed_on("share", senders, batch.rows, lambda j: batch.counts([j]), head=True)
         self.links.hubs_to_hubs(senders, receivers, specs, "across", call)
         linked = self._with_links(receivers)
         usual, whole = ([answers[j] for j in linked] for answers in (contents.answers, contents.whole_answers))
@@ -129,7 +129,7 @@ class Accounts:
         links, contents, asked, answered = self.links, self.contents, about.asked, about.answered
         sending = [j for j in senders if j != holder]
         self._ask(batch, sending, up, asked)
-        specs = contents.passed_on("share", sending, _rows(batch, asked), lambda j: batch.counts([j], asked))
+        specs = contents.passed_on("share", sending, _length(batch, asked), lambda j: batch.counts([j], asked))
         links.hubs_to_hubs(sending, [holder], specs, "up", up)
         here = self._with_links([holder])
         if sending and here:
@@ -141,13 +141,12 @@ class Accounts:
         leaving = contents.derivatives_of(asking, each=about.each)
         sent = batch.counts([holder], answered)
         links.clients_to_hubs(batch, here, [leaving], down, sent)
-        specs = contents.passed_on("derivatives", asking, _rows(batch, answered), lambda _: sent)
+        specs = contents.passed_on("derivatives", asking, _length(batch, answered), lambda _: sent)
         links.hubs_to_hubs([holder], asking, specs, "down", down)
         there = self._with_links(asking)
         rows = None if answered is None else batch.counts(there, answered)
         links.hubs_to_clients(batch, there, [contents.derivatives_for(j) for j in there], down, rows)
 
 
-def _rows(batch: Batch, part: int | None) -> int:
-    """Samples of all parts together, or of one."""
-    return sum(map(len, batch.parts)) if part is None else len(batch.parts[part])
+def _length(batch: Batch, part: int | None) -> int:
+    return batch.rows if part is None else len(batch.parts[part])

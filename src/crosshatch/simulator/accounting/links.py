@@ -69,7 +69,7 @@ class Links:
                 hubs = list(silos)
                 silo = np.repeat(np.arange(len(batch.clients)), list(map(len, batch.clients)))
                 where = np.flatnonzero(np.isin(silo, silos))
-            rows, samples = batch.counts(silos), sum(map(len, batch.parts))
+            rows, samples = batch.counts(silos), batch.rows
             self._at_work[silos] = AtWork(silos, clients, rows, samples, lengths, begins, hubs, where)
         return self._at_work[silos]
 
@@ -117,7 +117,7 @@ class Links:
         before = self.clocks.clients[at_work.where]
         now = np.maximum(before, when + self._carry(at_work, contents, rows, "down", call, link))
         if rows is not None:
-            now = np.where((rows > 0) | np.isinf(before), now, before)
+            now = np.where((rows > 0) | np.isinf(before), now, before)  # who gets nothing begins when others are told
         self.clocks.clients[at_work.where] = now
 
     def hubs_to_hubs(
@@ -158,7 +158,7 @@ class Links:
         self.clocks.hubs[list(silos)] += self._hubs_seconds("group-server", silos, sizes, direction)
 
     def _hubs_seconds(self, link: str, silos: Sequence[int], sizes: Ids, direction: Direction) -> Seconds:
-        """How long one message of a hub takes each."""
+        """How long each hub's message takes, or all those it sends together."""
         seconds = self.network.transfer(link, direction, sizes, _ANYBODY, None)
         for i, j in enumerate(silos) if self._special else ():
             if self.silos[j] in self._special:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ _UP_TO_DATE = "up_to_date"
 
 @dataclass
 class Arrivals:
-    """The codecs of a federation by exchange, with one channel for each sender (and receiver, for derivatives)."""
+    """A federation's codecs by exchange, with a channel for each sender, and for each receiver where these differ."""
 
     codecs: Mapping[str, AnyCodec]
     seed: int
@@ -44,9 +45,17 @@ class Arrivals:
             if exchange not in CODED:
                 raise ConfigError(f"codecs has {exchange!r}: the exchanges are {', '.join(CODED)}")
 
+    @cached_property
+    def altered(self) -> frozenset[str]:
+        """The exchanges in which something happens to what is sent; everywhere else it arrives as it was.
+
+        Who changes numbers on their way (a codec, noise, masks) must be named here: shortcuts are taken elsewhere.
+        """
+        return frozenset(self.codecs)
+
     def travels(self, exchange: str, silo: int) -> bool:
         """Whether a silo's block goes through a codec in `broadcast` or `average`."""
-        return exchange in self.codecs and silo not in self.one_party
+        return exchange in self.altered and silo not in self.one_party
 
     def embeddings(
         self,
@@ -63,7 +72,7 @@ class Arrivals:
 
         `name` tells this channel from others of the exchange, `use` this message from others of the round.
         """
-        if exchange not in self.codecs:
+        if exchange not in self.altered:
             return tuple(rows)
         held = [batch.held[sender][s] for s in parts]
         ids = np.concatenate([_sorted(one.order, batch.parts[s]) for one, s in zip(held, parts, strict=True)])
@@ -91,7 +100,7 @@ class Arrivals:
 
         Only the numbers at `where` are sent (None: all): what is not trained everybody has.
         """
-        if exchange not in self.codecs:
+        if exchange not in self.altered:
             return rows
         draws = [Draw(self.seed, f"{exchange}:{name}", (round,)).of(int(i)) for i in ids]
         sent = rows if where is None else rows.index_select(1, where)

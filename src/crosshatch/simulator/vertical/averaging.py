@@ -1,6 +1,7 @@
 """The hubs' averages over their clients, with the local steps that lead to them.
 
-An average needs less than every client's own block: the steps of all silos and groups are computed in one go, here.
+An average needs less than every client's own block, so `local.solve` is asked for the weighted sums alone, those of all
+silos and groups in one go.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ def averaged(blocks: Sequence[Blocks]) -> tuple[Blocks, ...]:
     due: list[tuple[int, int]] = []
     problems: list[Problem] = []
     weights: list[Tensor] = []
-    asked = {g: one.steps for g, one in enumerate(blocks) if one.steps is not None}
-    for g, steps in asked.items():
-        for j, problem in steps.problems.items() if steps.average is not None else ():
-            assert steps.average is not None
+    for g, steps in enumerate(one.steps for one in blocks):
+        if steps is None or steps.average is None:
+            continue
+        for j, problem in steps.problems.items():
             if j in steps.done:
                 rows = steps.done[j]
                 sums[g, j] = steps.average.at_work[j].to(rows) @ rows
@@ -32,8 +33,9 @@ def averaged(blocks: Sequence[Blocks]) -> tuple[Blocks, ...]:
                 due.append((g, j))
                 problems.append(problem)
                 weights.append(steps.average.at_work[j])
+                solver = steps.solver  # the same everywhere
     if due:
-        sums |= dict(zip(due, asked[due[0][0]].solver(problems, weights, keep=False), strict=True))
+        sums |= dict(zip(due, solver(problems, weights, keep=False), strict=True))
     return tuple(_with_sums(one, g, sums) for g, one in enumerate(blocks))
 
 

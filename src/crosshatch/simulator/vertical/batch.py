@@ -43,13 +43,13 @@ class Batch:
     clients: tuple[Ids, ...]
     held: tuple[tuple[Holdings, ...], ...]  # [silo][part]
     whole: bool  # a single part holding all samples in order
+    rows: int = field(init=False)
     _features: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     _ids: dict[int, Tensor] = field(default_factory=dict)
 
-    @property
-    def rows(self) -> int:
-        """Samples in all parts together."""
-        return sum(map(len, self.parts))
+    def __post_init__(self) -> None:
+        """Count the samples in all parts together."""
+        self.rows = sum(map(len, self.parts))
 
     def by_client(self, silos: Sequence[int], part: int, rows: Sequence[Tensor]) -> list[Tensor]:
         """Rows of a part for each of these silos, from the batch's order to that of the silo's clients."""
@@ -147,7 +147,7 @@ def share_out(
     """Who holds what of the parts.
 
     `ordered`: each silo's rows are put in the order of its clients. One step from a common start does not need it.
-    `by_number`: so they are, and a client's own by the samples' numbers, in whatever order they were drawn.
+    `by_number`: besides, each client's rows are put in the order of the samples' numbers, however they were drawn.
     """
     if by_number:
         parts, ordered = tuple(np.sort(part) for part in parts), True
@@ -178,7 +178,7 @@ Orders = tuple[Sequence[Tensor | None], Sequence[Ids | None]]
 
 def _sort(owners: Ids, device: torch.device) -> Orders:
     # Numbers of 16 bits are sorted by digits, several times as fast.
-    order = np.argsort(owners.astype(np.int16) if owners.max() < 2**15 else owners, axis=1, kind="stable")
+    order = np.argsort(owners.astype(np.int16) if owners.max(initial=0) < 2**15 else owners, axis=1, kind="stable")
     as_they_are = np.all(owners[:, 1:] >= owners[:, :-1], axis=1).tolist()
     orders = torch.as_tensor(order, device=device).unbind(0)
     nobody = [None] * len(orders)

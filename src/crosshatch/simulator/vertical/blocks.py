@@ -1,7 +1,8 @@
 """The silos' blocks as a round hands them on, and the local steps that were asked for.
 
-`descend` asks for local steps and `average` for an average over the clients; both say so in the blocks they return, and
-compute nothing. What was asked for is computed in two places: `client_blocks` here, and `averaging.averaged`.
+`descend` asks for local steps and says so in the blocks it returns; they are computed when somebody needs them: all
+clients' own blocks (`client_blocks`), the hubs' averages (`averaging.py`), or the average of several groups at once
+(`joint.py`).
 """
 
 from __future__ import annotations
@@ -45,11 +46,6 @@ class Blocks:
     steps: LocalSteps | None = None
     branches: tuple[Tensor, ...] = ()
     received: tuple[Tensor, ...] = ()
-
-    @property
-    def at_clients(self) -> tuple[Tensor, ...]:
-        """By silo what its clients start from, (p,), or (innermost branches, p) where these differ."""
-        return self.received or self.branches or self.base
 
 
 @dataclass(frozen=True)

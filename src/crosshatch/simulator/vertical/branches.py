@@ -54,6 +54,7 @@ class Branches:
     def average(
         self,
         blocks: Blocks,
+        starts: Sequence[Tensor],
         batch: Batch,
         weights: ClientWeights,
         owners: Sequence[Ids],
@@ -62,7 +63,8 @@ class Branches:
     ) -> Blocks:
         """Averages at the nodes of a depth, from the clients' blocks; `owners[j]` (n,) says who holds silo j's samples.
 
-        A client or branch with nobody at work counts with the block it would have started from.
+        `starts` are what the clients at work started from. A client or branch with nobody at work counts with the block
+        it would have started from.
         """
         assert blocks.steps is not None
         averages = []
@@ -70,11 +72,8 @@ class Branches:
             clients = batch.clients[j]
             own = torch.as_tensor(self.of(j, clients, self.deepest))
             before = blocks.branches[j] if blocks.branches else blocks.base[j].expand(self.count(self.deepest), -1)
-            start, problem = blocks.at_clients[j], blocks.steps.problems[j]
-            start = start if start.dim() == 1 else start.index_select(0, own)
-            rows = arrivals.blocks(
-                rows, start, j, clients, self.clients[j], round=batch.round, where=problem.task.trained[j]
-            )
+            trained = blocks.steps.problems[j].task.trained[j]
+            rows = arrivals.blocks(rows, starts[j], j, clients, self.clients[j], round=batch.round, where=trained)
             everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
             branch = self.of(j, np.arange(self.clients[j]), self.deepest)
             total = torch.as_tensor(np.bincount(branch, everyone, minlength=len(before))).to(rows)

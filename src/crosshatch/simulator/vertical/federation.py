@@ -92,7 +92,7 @@ class SimulatedFederation:
             self.source,
             tuple(silo.owners for silo in self.data.silos),
             tuple(self._clients(j) for j in self.silos),
-            ordered=not self.keep_passes or bool(self.arrivals.codecs),
+            ordered=not self.keep_passes or bool(self.arrivals.altered),
             by_number=self.embedder.random,
             device=self.data.y_train.device,
         )
@@ -130,13 +130,13 @@ class SimulatedFederation:
             BranchAccounts(self.branches, self.accounts).down(batch, depth, call)
             return self.branches.broadcast(blocks, batch, self.arrivals, self.task.trained, depth)
         self.accounts.broadcast(batch, within, call, self._behind("broadcast", self.silos, batch))
-        if "broadcast" not in self.arrivals.codecs:
+        if "broadcast" not in self.arrivals.altered:
             return Blocks(blocks.base)
         return Blocks(blocks.base, received=self.arrivals.broadcast(blocks.base, self.task.trained, batch.round))
 
     def _behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Behind:
         """By silo which of its clients at work missed an earlier message that this one builds on."""
-        if exchange not in self.arrivals.codecs:
+        if exchange not in self.arrivals.altered:
             return {}
         late = {
             j: self.arrivals.behind(exchange, f"{block_channel(j)}{to}", batch.clients[j], self._clients(j))
@@ -160,7 +160,9 @@ class SimulatedFederation:
             for j in blocks.steps.problems:
                 tree.up(batch, j, depth, call)
             owners = [silo.owners for silo in self.data.silos]
-            return self.branches.average(blocks, batch, weights, owners, self.arrivals, depth)
+            return self.branches.average(
+                blocks, self._starts(blocks, batch), batch, weights, owners, self.arrivals, depth
+            )
         return averaged([self.ask_average(blocks, batch, weights=weights, within=within)])[0]
 
     def ask_average(self, blocks: Blocks, batch: Batch, *, weights: ClientWeights, within: Within) -> Blocks:
@@ -168,7 +170,7 @@ class SimulatedFederation:
         steps = blocks.steps
         if steps is None:
             return replace(blocks, received=())
-        self.accounts.average(batch, tuple(steps.problems), within, self.call("average", batch.round))
+        self.accounts.average(batch, tuple(sorted(steps.problems)), within, self.call("average", batch.round))
         silos = self.data.silos
         holders = {j: (silos[j].owners, self._clients(j), batch.clients[j]) for j in steps.problems}
         at_work = client_weights(holders, weights)
@@ -176,11 +178,11 @@ class SimulatedFederation:
             j: 0.0 if len(batch.clients[j]) == self._clients(j) else 1.0 - float(each.sum())
             for j, each in at_work.items()
         }
-        done = steps.done
-        if "average" in self.arrivals.codecs:
+        done, starts = steps.done, self._starts(blocks, batch)
+        if "average" in self.arrivals.altered:
             done = {
                 j: self.arrivals.blocks(
-                    rows, blocks.at_clients[j], j, batch.clients[j], self._clients(j), round=batch.round,
+                    rows, starts[j], j, batch.clients[j], self._clients(j), round=batch.round,
                     where=self.task.trained[j],
                 )
                 for j, rows in steps.client_blocks().items()

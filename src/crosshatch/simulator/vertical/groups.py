@@ -68,7 +68,7 @@ class GroupedFederation:
     def _joint(self) -> bool:
         """Whether one pass over all groups can stand for one in each; the proximal step is not linear."""
         one = self.groups[0]
-        plain = not (one.arrivals.codecs or one.branches or one.task.regulariser.l1)
+        plain = not (one.arrivals.altered or one.branches or one.task.regulariser.l1)
         alone = any(group.nobody_to_average_with for group in self.groups)
         return self.one_step and plain and not self._random and not alone
 
@@ -134,7 +134,7 @@ class GroupedFederation:
     def _arrived(self, blocks: Blocks, group: int, way: Literal["up", "down"], level: int, round: int) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
         one = self.groups[group]
-        if "average_groups" not in one.arrivals.codecs:
+        if "average_groups" not in one.arrivals.altered:
             return blocks
         arrived = (
             one.arrivals.vector(

@@ -38,11 +38,9 @@ class Frozen:
 
     def known_to(self, starts: Mapping[int, Tensor], *, once: bool) -> KnownBySilo:
         """What silos need to know that start from these weights, for one step on the first part (`once`) or any."""
-        near = []
-        if once and self.at_start is not None:
-            near = [j for j, start in starts.items() if (one := self.passes[j]) is not None and one.start is start]
-        if len(near) == len(starts) and self.at_start is not None:
-            return self.at_start(near)
+        kept = [(self.passes[j], start) for j, start in starts.items()]
+        if once and self.at_start is not None and all(one is not None and one.start is start for one, start in kept):
+            return self.at_start(list(starts))
         return self.known(list(starts))
 
 
@@ -58,7 +56,7 @@ class Sharing:
     @cached_property
     def _plain(self) -> bool:
         """Whether the scores are the sum of what others get to see, the same if they are computed anew."""
-        summed = self.task.head is None and "share" not in self.arrivals.codecs
+        summed = self.task.head is None and "share" not in self.arrivals.altered
         return summed and all(as_chain(block) is not None for block in self.task.blocks)
 
     def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None, use: int) -> Frozen:
@@ -167,7 +165,7 @@ class Sharing:
     ) -> list[tuple[Tensor, ...]]:
         """Every silo's embeddings as the others get to see them, of all parts or one; the rest was seen before."""
         parts = list(range(len(batch.parts))) if part is None else [part]
-        for j in senders if "share" in self.arrivals.codecs else ():
+        for j in senders if "share" in self.arrivals.altered else ():
             name = share_channel(j, to)
             now = list(embeddings.seen.get(j, embeddings.values[j]))
             sent = [embeddings.values[j][s] for s in parts]
