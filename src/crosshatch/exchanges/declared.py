@@ -7,16 +7,20 @@ attribute of an algorithm is looked up by name.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import Any, ClassVar, Self, TypeGuard, TypeVar
 
+import numpy as np
+
+from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges.duals import DualAlgorithm
 from crosshatch.exchanges.tokens import TokenAlgorithm
-from crosshatch.exchanges.vertical import Algorithm, Within
+from crosshatch.exchanges.vertical import Algorithm, Memory, Within
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Schedule
 
+AnyOf = TypeVar("AnyOf")
 # What an algorithm that does not inherit may declare: it never promised that its other attributes mean the same.
-_BY_NAME = ("central", "pairs", "batch_size", "fraction")
+_BY_NAME = ("central", "pairs", "batch_size", "fraction", "remembers")
 
 
 class Declared:
@@ -38,6 +42,9 @@ class Declared:
 
     within: ClassVar[Within] = "silo"
     """Where clients are averaged: at their silo's hub, or those of the whole federation together at the server."""
+
+    remembers: ClassVar[bool] = False
+    """Whether `run_round` takes and returns a memory besides the blocks; see `RememberingAlgorithm`."""
 
     batch_size: int | None = None
     """How many samples are drawn from all clients per round; None: all, or those of a `fraction` of the clients."""
@@ -76,6 +83,15 @@ class Declared:
         """What these settings have that no theorem speaks of, each in a few words."""
         return ()
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether local steps look ahead of what a silo alone has moved, or let derivatives go on."""
+        return False
+
+    def on(self, *, clients: int, groups: int) -> Self:  # noqa: ARG002 - most methods run on one kind of federation
+        """The same on the tiers of a federation with so many clients in its largest silo, and so many groups."""
+        return self
+
     @classmethod
     def measured(cls) -> tuple[str, ...]:
         """Settings that trials may choose before training, where a config has "measure": the intervals of `auto`."""
@@ -112,6 +128,23 @@ def declared(algorithm: object) -> Declared:
     found = Declared()
     vars(found).update({name: getattr(algorithm, name) for name in _BY_NAME if hasattr(algorithm, name)})
     return found
+
+
+def on_federation(algorithm: AnyOf, data: FederatedData) -> AnyOf:
+    """The algorithm on the tiers of this federation, where it runs on several kinds."""
+    if not isinstance(algorithm, Declared):
+        return algorithm
+    groups = 1 if data.groups is None else len(np.unique(data.groups))
+    return algorithm.on(clients=max(silo.clients for silo in data.silos), groups=groups)
+
+
+def run_round(algorithm: object, fed: object, blocks: Any, r: int, memory: Memory) -> tuple[Any, Memory]:
+    """A round of an algorithm on silos, with or without a memory: the blocks and the memory after it."""
+    text: Any = algorithm
+    if declared(algorithm).remembers:
+        blocks, memory = text.run_round(fed, blocks, r, memory)
+        return blocks, memory
+    return text.run_round(fed, blocks, r), memory
 
 
 def on_silos(algorithm: object) -> TypeGuard[Algorithm]:

@@ -14,7 +14,16 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, TrainingError, require_whole
-from crosshatch.exchanges import Algorithm, DualAlgorithm, TokenAlgorithm, on_duals, on_silos, on_tokens
+from crosshatch.exchanges import (
+    Algorithm,
+    DualAlgorithm,
+    RememberingAlgorithm,
+    TokenAlgorithm,
+    on_duals,
+    on_federation,
+    on_silos,
+    on_tokens,
+)
 from crosshatch.local.forward import forward
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
@@ -61,7 +70,7 @@ class Simulator:
         self,
         data: FederatedData,
         task: Task,
-        algorithm: Algorithm | TokenAlgorithm | DualAlgorithm,
+        algorithm: Algorithm | RememberingAlgorithm | TokenAlgorithm | DualAlgorithm,
         *,
         seed: int = 0,
         network: Network | None = None,
@@ -86,7 +95,7 @@ class Simulator:
             raise ConfigError(f"precision = {precision}: numbers are sent as float32 or float64: give one of these")
         self.data = move(data, device, precision)
         self.task = task.to(device, precision)
-        self.algorithm = algorithm
+        self.algorithm = algorithm = on_federation(algorithm, data)
         self.meter = Meter()
         engine = Engine(
             network or ConstantNetwork(),

@@ -26,6 +26,7 @@ class Rows:
     y: Tensor | None
     rest: Tensor | None
     derivative: Tensor | None
+    start: Tensor | None
     scale: Tensor
     alive: Tensor | None  # (K, 1, 1) False: no rows in this part; None: all have some
     outputs: list[Tensor]  # of every layer of a chain in the first step, if they are known
@@ -65,6 +66,7 @@ class Stack:
         self.y = [_cat_known([mine[s].loss_inputs.y for mine in parts]) for s in every]
         self.rest = [_cat_known([mine[s].loss_inputs.rest for mine in parts]) for s in every]
         self.derivative = [_cat_known([mine[s].loss_inputs.derivative for mine in parts]) for s in every]
+        self.start = [_cat_known([mine[s].loss_inputs.start for mine in parts]) for s in every]
 
     def by_problem(self, jobs: Jobs) -> list[ProblemJobs]:
         """Sorted jobs, problem by problem."""
@@ -100,9 +102,9 @@ class Stack:
         assert x is not None
         scale = torch.as_tensor(real / np.maximum(mine, 1)[:, None]).to(x).unsqueeze(-1)
         alive = None if mine.all() else torch.as_tensor(mine > 0).view(-1, 1, 1)
-        known = (pick(self.y[part]), pick(self.rest[part]), pick(self.derivative[part]))
+        y, rest, derivative, start = (pick(of[part]) for of in (self.y, self.rest, self.derivative, self.start))
         outputs = [out for out in map(pick, self.outputs) if out is not None]
-        return Rows(x, *known, scale, alive, outputs)
+        return Rows(x, y, rest, derivative, start, scale, alive, outputs)
 
 
 def numbers_at_start(members: Sequence[ProblemJobs], where: slice) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
@@ -21,6 +22,8 @@ from crosshatch.task.task import Task
 
 KnownBySilo = Mapping[int, Sequence[LossInputs]]
 """Part by part."""
+StoodBySilo = Mapping[int, Sequence[Tensor]]
+"""Part by part, (n, c) in the order of the silo's clients."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,24 @@ class Frozen:
     """What each silo's clients know of the others, part by part; worked out by silo when it is asked for.
 
     `known` serves any number of steps from anywhere. `at_start`, where it is given, is less work: the derivative at the
-    embeddings of the exchange, for a single step from the blocks these came from.
+    embeddings of the exchange, for a single step from the blocks these came from. `stood` tells where silos stood at
+    the exchange: their own embeddings for a sum, the scores for a head.
     """
 
     known: Callable[[Sequence[int]], KnownBySilo]
+    stood: Callable[[Sequence[int]], StoodBySilo]
     head: Tensor | None
     passes: tuple[KeptPass | None, ...]
     at_start: Callable[[Sequence[int]], KnownBySilo] | None = None
+    worked_out: bool = False  # for all silos, and nothing else is kept of the exchange
+
+    @classmethod
+    def of(cls, known: KnownBySilo, stood: StoodBySilo, head: Tensor | None) -> Frozen:
+        """From what was worked out before."""
+        return cls(
+            lambda asking: {j: known[j] for j in asking}, lambda asking: {j: stood[j] for j in asking}, head,
+            (None,) * len(known), worked_out=True,
+        )  # fmt: skip
 
     def known_to(self, starts: Mapping[int, Tensor], *, once: bool) -> KnownBySilo:
         """What silos need to know that start from these weights, for one step on the first part (`once`) or any."""
@@ -91,7 +105,33 @@ class Sharing:
             return {j: [LossInputs(derivative=of[i]) for of in found] for i, j in enumerate(asking)}
 
         head = self._send_head(embeddings.head, batch.round, to)
-        return Frozen(known, head, embeddings.passes, at_start if self._plain else None)
+
+        def stood(asking: Sequence[int]) -> StoodBySilo:
+            return self._stood(asking, embeddings, batch, rest, head)
+
+        return Frozen(known, stood, head, embeddings.passes, at_start if self._plain else None)
+
+    def _stood(
+        self,
+        asking: Sequence[int],
+        embeddings: Embeddings,
+        batch: Batch,
+        rest: Callable[[int], Sequence[Tensor]],
+        head: Tensor | None,
+    ) -> StoodBySilo:
+        """Where these silos stood at an exchange that told them `rest` of the others, and this head."""
+        own: dict[int, list[Tensor]] = {j: [] for j in asking}
+        for s in range(len(batch.parts)):
+            for j in asking:
+                where = embeddings.values[j][s]
+                if head is not None:
+                    joined = self.task.fusion.join(where, rest(s)[j], self.task.fusion.columns(self.widths, j))
+                    mine = embeddings.clients_head if self.task.holds_head(j) else head
+                    assert mine is not None
+                    with torch.no_grad():
+                        where = self.task.apply_head(mine, joined)
+                own[j] += batch.by_client([j], s, [where])
+        return own
 
     def _send_head(self, head: Tensor | None, round: int, to: int | None) -> Tensor | None:
         """What others get of the head; its holder has it."""
@@ -134,7 +174,13 @@ class Sharing:
         each = about.each or len(receivers) == 1
         for name, silos in derivative_channels(asking, each=each).items():
             self._send_back(silos, name, known, batch, holder, answered, use)
-        return Frozen(lambda asking: {j: known[j] for j in asking}, around.head, embeddings.passes)
+
+        def stood(asking: Sequence[int]) -> StoodBySilo:
+            if around.head is not None:  # nobody but its holder can look ahead through a head
+                return {j: [] for j in asking}
+            return self._stood(asking, embeddings, batch, lambda _: (), None)
+
+        return Frozen(lambda asking: {j: known[j] for j in asking}, stood, around.head, embeddings.passes)
 
     def _send_back(
         self,

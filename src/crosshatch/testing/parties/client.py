@@ -16,7 +16,7 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.message_contents import Call
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.desk import Desk
-from crosshatch.testing.parties.model import Known, Model
+from crosshatch.testing.parties.model import Known, Look, Model
 
 
 @dataclass
@@ -97,24 +97,28 @@ class Client:
     def descend(
         self,
         block: Tensor,
-        batch: Batch,
-        known: Sequence[Known],
+        exchanged: Sequence[tuple[Batch, Sequence[Known]]],
         head: Tensor | None,
         *,
         steps: int,
         step_size: float,
         first: int,
         proximal: float,
+        look: Look,
     ) -> Tensor:
-        """Gradient steps on its own samples; it stays where it is in a step whose part it has nothing of."""
-        now = block
+        """Gradient steps on its own samples; it stays where it is in a step whose part it has nothing of.
+
+        It goes through what was exchanged in turn, newest first, part by part.
+        """
+        now, newest = block, exchanged[0][0]
+        every = [(ids, known[s]) for batch, known in exchanged for s, ids in enumerate(batch.parts) if s < len(known)]
         for step in range(first, first + steps):
-            part = step % len(batch.parts)
-            mine = self._mine(batch.parts[part])
+            ids, known = every[step % len(every)]
+            mine = self._mine(ids)
             if len(mine):
-                with self._masks(batch, step):
+                with self._masks(newest, step):
                     now = self.model.step(
-                        now, self.x[mine], known[part], head, size=step_size, proximal=proximal, start=block
+                        now, self.x[mine], known, head, size=step_size, proximal=proximal, start=block, look=look
                     )
         return now
 

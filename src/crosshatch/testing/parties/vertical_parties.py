@@ -10,7 +10,7 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Algorithm, declared
+from crosshatch.exchanges import Algorithm, Memory, declared, run_round
 from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.protocol.batches import SeededBatches
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
@@ -43,6 +43,7 @@ class VerticalParties:
         members = members_of(data, seed=seed)
         groups = tuple(self._federation(member, task, widths, codecs) for member in members)
         self.federation = Groups(groups, tiers_of(len(groups), data.group_shape), self.post)
+        self.memory: Memory = ()
         self.blocks = tuple(Blocks(tuple(hub.model.first for hub in group.parties.hubs)) for group in groups)
 
     @property
@@ -53,10 +54,10 @@ class VerticalParties:
     def run_round(self, r: int) -> None:
         """The algorithm's text, once, for all parties."""
         self.federation.begin_round()
-        if len(self.federation.groups) > 1:
-            self.blocks = self.algorithm.run_round(self.federation, self.blocks, r)
-        else:
-            self.blocks = (self.algorithm.run_round(self.federation.groups[0], self.blocks[0], r),)
+        grouped = len(self.federation.groups) > 1
+        fed, before = (self.federation, self.blocks) if grouped else (self.federation.groups[0], self.blocks[0])
+        after, self.memory = run_round(self.algorithm, fed, before, r, self.memory)
+        self.blocks = after if grouped else (after,)
 
     def _check(self, data: FederatedData, task: Task, codecs: Mapping[str, AnyCodec]) -> None:
         """What no party would begin with."""

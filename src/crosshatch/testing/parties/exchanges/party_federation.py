@@ -19,8 +19,9 @@ from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.held import HeldLabels
 from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.exchanges.party_branches import Branches
+from crosshatch.testing.parties.model import Known, Look
 from crosshatch.testing.parties.post import Uses
-from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen, Who, know
+from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen, Who, know, with_own
 
 
 @dataclass
@@ -156,10 +157,11 @@ class PartyFederation:
                     if head:
                         heads[i] = head[0]
         answers = [self._answer(i, arrived[i], heads.get(i), batch, head_channel(to), call) for i in receivers]
-        return Frozen(
+        frozen = Frozen(
             {who: known for one in answers for who, known in one.known.items()},
             {who: head for one in answers for who, head in one.heads.items()},
         )
+        return with_own(frozen, embeddings)
 
     def _answer(
         self, silo: int, arrived: Mapping[int, Tensor], head: Tensor | None, batch: Batch, name: str, call: Call
@@ -194,7 +196,7 @@ class PartyFederation:
         up, down = (self.uses.call(exchange, batch.round) for exchange in ("share", "derivatives"))
         exchange = HeldLabels(self.parties, batch, embeddings if around is None else around, about, up, down)
         heard = exchange.ask(embeddings, self.silos if senders is None else senders)
-        return exchange.answer(list(self.silos) if to is None else [to], heard)
+        return with_own(exchange.answer(list(self.silos) if to is None else [to], heard), embeddings)
 
     def descend(
         self,
@@ -207,6 +209,9 @@ class PartyFederation:
         first: int = 0,
         proximal: float = 0.0,
         only: int | None = None,
+        anticipation: float = 1.0,
+        continued: bool = False,
+        earlier: Sequence[tuple[Batch, Frozen]] = (),
     ) -> Blocks:
         """Each client, on its own samples; where hub and client are one party, the hub has the new block at once."""
         silos = list(self.silos) if only is None else [only]
@@ -214,13 +219,19 @@ class PartyFederation:
         for client in self.parties.at_work(batch, silos):
             me = (client.silo, client.number)
             moved[me] = client.descend(
-                self.block_at(blocks, client), batch, frozen.known[me], frozen.heads.get(me),
-                steps=steps, step_size=step_size, first=first, proximal=proximal,
+                self.block_at(blocks, client),
+                [(then, known.known.get(me, self._nothing(then))) for then, known in [(batch, frozen), *earlier]],
+                frozen.heads.get(me), steps=steps, step_size=step_size, first=first, proximal=proximal,
+                look=Look(anticipation, continued),
             )  # fmt: skip
             if client.silo in self.agreed.one_party and not self.agreed.together:
                 hubs[client.silo] = moved[me]
         after = replace(blocks, hubs=tuple(hubs), clients=moved, moved=blocks.moved | set(silos))
         return replace(after, clients={}, starts={}, moved=frozenset()) if self._settled else after
+
+    def _nothing(self, batch: Batch) -> tuple[Known, ...]:
+        """What a client knows that has no samples of a batch."""
+        return (Known(),) * len(batch.parts)
 
     @property
     def _settled(self) -> bool:

@@ -171,6 +171,9 @@ class Groups:
         first: int = 0,
         proximal: float = 0.0,
         only: int | None = None,
+        anticipation: float = 1.0,
+        continued: bool = False,
+        earlier: Sequence[tuple[tuple[Batch, ...], tuple[Frozen, ...]]] = (),
     ) -> tuple[Blocks, ...]:
         """In every group."""
         return self._each(
@@ -183,6 +186,9 @@ class Groups:
                 first=first,
                 proximal=proximal,
                 only=only,
+                anticipation=anticipation,
+                continued=continued,
+                earlier=[(samples[g], known[g]) for samples, known in earlier],
             )
         )
 
