@@ -1,6 +1,6 @@
 """What an algorithm may ask of other parties, and what it declares of itself."""
 
-from crosshatch.exchanges.declared import Declared, declared, on_duals, on_federation, on_silos, on_tokens, run_round
+from crosshatch.exchanges.declared import Declared, declared, on_duals, on_federation, on_silos, on_tokens
 from crosshatch.exchanges.duals import DualAlgorithm, DualFederation, Duals
 from crosshatch.exchanges.tokens import TokenAlgorithm, TokenFederation, Tokens
 from crosshatch.exchanges.vertical import (
@@ -39,5 +39,4 @@ __all__ = [
     "on_federation",
     "on_silos",
     "on_tokens",
-    "run_round",
 ]

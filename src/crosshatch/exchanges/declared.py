@@ -14,7 +14,7 @@ import numpy as np
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges.duals import DualAlgorithm
 from crosshatch.exchanges.tokens import TokenAlgorithm
-from crosshatch.exchanges.vertical import Algorithm, Memory, Within
+from crosshatch.exchanges.vertical import Algorithm, Within
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Schedule
 
@@ -136,15 +136,6 @@ def on_federation(algorithm: AnyOf, data: FederatedData) -> AnyOf:
         return algorithm
     groups = 1 if data.groups is None else len(np.unique(data.groups))
     return algorithm.on(clients=max(silo.clients for silo in data.silos), groups=groups)
-
-
-def run_round(algorithm: object, fed: object, blocks: Any, r: int, memory: Memory) -> tuple[Any, Memory]:
-    """A round of an algorithm on silos, with or without a memory: the blocks and the memory after it."""
-    text: Any = algorithm
-    if declared(algorithm).remembers:
-        blocks, memory = text.run_round(fed, blocks, r, memory)
-        return blocks, memory
-    return text.run_round(fed, blocks, r), memory
 
 
 def on_silos(algorithm: object) -> TypeGuard[Algorithm]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from crosshatch.exchanges import Algorithm, Memory, run_round
+from crosshatch.exchanges import Algorithm, Memory, declared
 from crosshatch.simulator.allocator import aligned
 from crosshatch.simulator.memory import pack, settled, unpack
 from crosshatch.simulator.vertical.averaging import averaged
@@ -83,6 +83,7 @@ class VerticalState:
         self._first = tuple(task.initial())
         self.blocks = (Blocks(self._first),) * len(self.groups)
         self.memory: Memory = ()  # the algorithm's own
+        self._remembers = declared(algorithm).remembers
 
     @property
     def seconds(self) -> float:
@@ -108,9 +109,13 @@ class VerticalState:
             group.begin_round()
         grouped = isinstance(self.federation, GroupedFederation)
         before = self.blocks if grouped else self.blocks[0]
-        after, memory = run_round(self.algorithm, self.federation, before, r, self.memory)
+        text: Any = self.algorithm
+        if self._remembers:
+            after, memory = text.run_round(self.federation, before, r, self.memory)
+            self.memory = settled(memory)
+        else:
+            after = text.run_round(self.federation, before, r)
         blocks: GroupBlocks = averaged(after) if grouped else (after,)
-        self.memory = settled(memory)
         # Between rounds there is what the hubs hold: steps that were never averaged are lost with their clients.
         self.blocks = tuple(one if one.steps is None else Blocks(one.base) for one in blocks)
         if any(trained is not None for trained in self.task.trained):

@@ -214,11 +214,12 @@ class Bucket:
             return problem.sent_derivative(own, rows.derivative, rows.start).mul_(rows.scale)
         assert rows.y is not None
         assert rows.rest is not None
+        looks_ahead = problem.anticipation != 1
         if self.head is None:
-            joined = task.fusion.join(problem.ahead(own, rows.start), rows.rest, columns)
-            return task.loss.derivative(joined, rows.y).mul_(rows.scale)
-        joined = task.fusion.join(own, rows.rest, columns)
-        scores = problem.ahead(self.head.outputs_for(joined), rows.start)
+            own = problem.ahead(own, rows.start) if looks_ahead else own
+            return task.loss.derivative(task.fusion.join(own, rows.rest, columns), rows.y).mul_(rows.scale)
+        scores = self.head.outputs_for(task.fusion.join(own, rows.rest, columns))
+        scores = problem.ahead(scores, rows.start) if looks_ahead else scores
         gradient = task.loss.derivative(scores, rows.y).mul_(rows.scale)
         gradient = self.head.step(gradient, eta, decay) if self.trains_head else self.head.back(gradient)
         return gradient[..., slice(*columns)].contiguous()

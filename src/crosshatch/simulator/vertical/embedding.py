@@ -65,7 +65,7 @@ class Embedder:
             for j, outputs in zip(alike, self._silos([weights[j] for j in alike], batch, alike, chain), strict=True):
                 values[j], passes[j] = outputs
         seen = {} if known is None or only is None else {j: rows for j, rows in known.seen.items() if j != only}
-        head = clients_head = self.task.head_in(blocks.base)
+        head = clients_head = None if self.task.head is None else self.task.head_in(blocks.base)
         if blocks.received or blocks.branches:
             clients_head = self.task.head_in([start if start.dim() == 1 else start[0] for start in starts])
         return Embeddings(tuple(values), tuple(passes), head, clients_head, seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -10,7 +11,7 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Algorithm, Memory, declared, run_round
+from crosshatch.exchanges import Algorithm, Memory, declared
 from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.protocol.batches import SeededBatches
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
@@ -56,7 +57,11 @@ class VerticalParties:
         self.federation.begin_round()
         grouped = len(self.federation.groups) > 1
         fed, before = (self.federation, self.blocks) if grouped else (self.federation.groups[0], self.blocks[0])
-        after, self.memory = run_round(self.algorithm, fed, before, r, self.memory)
+        text: Any = self.algorithm
+        if declared(text).remembers:
+            after, self.memory = text.run_round(fed, before, r, self.memory)
+        else:
+            after = text.run_round(fed, before, r)
         self.blocks = after if grouped else (after,)
 
     def _check(self, data: FederatedData, task: Task, codecs: Mapping[str, AnyCodec]) -> None:
