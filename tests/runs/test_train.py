@@ -180,6 +180,7 @@ def test_stopped_and_resumed_is_the_same(
         {"name": "tdcd", "batches": "fresh"},
         {"name": "tiered", "tiers": "V(4) H(2)"},
         {"name": "central", "local_steps": 2},
+        {"name": "abcd", "local_steps": 4, "window": 3},
     ],
 )
 def test_other_algorithms_resume_too(tmp_path: Path, algorithm: dict[str, Any]) -> None:
