@@ -126,7 +126,7 @@ def _descend(case: Case, mine: Model, j: int, client: int, kept: list[_Exchange]
         with torch.no_grad():
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 decay = case.task.regulariser.l2 if any(parameter is one for one in own) else 0.0
-                parameter -= step_size * (gradient + decay * parameter)
+                parameter.sub_(step_size * (gradient + decay * parameter))
 
 
 @settings(max_examples=15)

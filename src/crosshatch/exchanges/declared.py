@@ -7,16 +7,18 @@ attribute of an algorithm is looked up by name.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
 
 import numpy as np
 
-from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges.duals import DualAlgorithm
 from crosshatch.exchanges.tokens import TokenAlgorithm
 from crosshatch.exchanges.vertical import Algorithm, Within
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Schedule
+
+if TYPE_CHECKING:  # needs torch, which takes seconds to import
+    from crosshatch.data.federated import FederatedData
 
 AnyOf = TypeVar("AnyOf")
 # What an algorithm that does not inherit may declare: it never promised that its other attributes mean the same.

@@ -140,7 +140,7 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         `earlier`, newest first, as far as clients at work now have samples of it. `proximal` is the weight of a
         proximal term towards the block the client starts from.
 
-        With an `anticipation` above 1 a silo assumes that the others move along: the loss's derivative is taken that
+        With an `anticipation` above 1 each silo assumes that the others move along: the loss's derivative is taken that
         many times as far from the scores of the exchange as the silo alone has moved them. Derivatives that the label's
         holder sent stay as they are, or go on with the silo's own scores (`continued`, for a sum).
         """
