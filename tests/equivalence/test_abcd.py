@@ -25,7 +25,7 @@ anticipations = st.sampled_from((1.0, 1.7, "silos", "0.5 silos"))
 @settings(max_examples=25)
 @given(case=cases(clients=(1, 1)))
 def test_without_anticipation_and_window_it_is_fedbcd(case: Case) -> None:
-    ours = case.simulate(ABCD(**case.settings, anticipation=1.0))
+    ours = case.simulate(ABCD(**case.settings, anticipation=1.0, window=1))
     theirs = case.simulate(FedBCD(**case.settings))
     assert_same(ours.weights, theirs.weights, 0)
     assert ours.meter == theirs.meter
@@ -35,7 +35,7 @@ def test_without_anticipation_and_window_it_is_fedbcd(case: Case) -> None:
 @settings(max_examples=25)
 @given(case=cases(clients=(2, 5)))
 def test_without_anticipation_and_window_it_is_tdcd(case: Case) -> None:
-    ours = case.simulate(ABCD(**case.settings, anticipation=1.0))
+    ours = case.simulate(ABCD(**case.settings, anticipation=1.0, window=1))
     theirs = case.simulate(TDCD(**case.settings))
     assert_same(ours.weights, theirs.weights, 0)
     assert ours.meter == theirs.meter
@@ -44,7 +44,7 @@ def test_without_anticipation_and_window_it_is_tdcd(case: Case) -> None:
 @settings(max_examples=25)
 @given(case=cases(steps=(1, 1), clients=(1, 1)), s=anticipations)
 def test_one_step_is_fedsgd_whatever_is_anticipated(case: Case, s: float | str) -> None:
-    ours = case.simulate(ABCD(**case.settings, anticipation=s))
+    ours = case.simulate(ABCD(**case.settings, anticipation=s, window=1))
     theirs = case.simulate(FedSGD(case.step_size, case.batch_size))
     assert_same(ours.weights, theirs.weights, 0)
 
@@ -52,7 +52,7 @@ def test_one_step_is_fedsgd_whatever_is_anticipated(case: Case, s: float | str) 
 @settings(max_examples=15)
 @given(case=cases(silos=(1, 1), clients=(2, 5)))
 def test_one_silo_is_local_sgd(case: Case) -> None:
-    assert_same(case.simulate(ABCD(**case.settings)).weights, case.simulate(TDCD(**case.settings)).weights, 0)
+    assert_same(case.simulate(ABCD(**case.settings, window=1)).weights, case.simulate(TDCD(**case.settings)).weights, 0)
 
 
 @settings(max_examples=40)

@@ -34,8 +34,8 @@ class ABCD(Declared):
     local_steps: int = 10
     step_size: Schedule | float = 0.1
     batch_size: int | None = None
-    anticipation: float | str = "silos"
-    window: int = 1
+    anticipation: float | str = "0.5 silos"
+    window: int = 2
     weights: ClientWeights = "equal"
     global_steps: int | None = None
     tiers: Literal["auto", "V", "V H", "H V H"] = "auto"

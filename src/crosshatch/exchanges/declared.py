@@ -51,6 +51,9 @@ class Declared:
     batch_size: int | None = None
     """How many samples are drawn from all clients per round; None: all, or those of a `fraction` of the clients."""
 
+    window: int = 1
+    """The batches of so many rounds are kept for local steps; 1: the round's own."""
+
     fraction: float | None = None
     """The share of the clients that a round takes all samples of; None: samples are drawn, not clients."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from math import prod
 
@@ -32,6 +33,20 @@ def check_codecs(data: FederatedData, codecs: Mapping[str, AnyCodec]) -> None:
         raise ConfigError(
             f"codecs.broadcast = '{codec}': error feedback would need a memory in every branch (federation.branches): "
             f"use '{codec.codec}', or leave the branches out"
+        )
+
+
+def check_window(data: FederatedData, window: int, batch_size: int | None) -> None:
+    """The samples of the last rounds must fit into half of this machine's memory."""
+    rows = len(data.y_train) if batch_size is None else min(batch_size, len(data.y_train))
+    if window == 1 or rows == len(data.y_train):
+        return  # all samples are in memory as it is
+    size = window * rows * sum(silo.train[0].nbytes for silo in data.silos)
+    room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    if size > room:
+        raise ConfigError(
+            f"algorithm.window = {window}: the samples of so many rounds take {size / 1e9:.3g} GB, half of this "
+            f"machine's memory is {room / 1e9:.3g} GB: use at most {max(1, room * window // size)}"
         )
 
 
