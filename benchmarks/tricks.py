@@ -71,7 +71,7 @@ TRICKS: Mapping[str, tuple[Sequence[str], Sequence[Switch]]] = {
     "recurrent": (("lstm 10", "lstm-400 2"), [(solve, "as_recurrent", lambda _: None)]),
     "one pass": ((*_ONE, "cnn 1", "lstm 1", "crowd 1", "hsgd-cnn 1"), [
         (solve, "served_by_one_pass", lambda _: []), (GroupedFederation, "_joint", _no),
-        (assemble, "SimulatedFederation", lambda *of, **how: SimulatedFederation(*of, **how | {"keep_passes": False}))]),
+        (assemble, "SimulatedFederation", lambda *of, **by: SimulatedFederation(*of, **by | {"keep_passes": False}))]),
     "first step": ((*_TEN, "logistic 3", "logistic-17 3"), [(stack, "first_chain_passes", lambda _: [])]),
     "sizes by rows": ((*_ONE, "hsgd-cnn 1", *_TEN), [(Links, "_sizes", _count_anew)]),
     "buckets": ((*_TEN, "lstm 10"), [(bucket, "buckets", lambda rows: [np.flatnonzero(rows)])]),
