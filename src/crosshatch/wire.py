@@ -8,6 +8,7 @@ certificate), so the header carries no name and its length depends on the number
 from __future__ import annotations
 
 import struct
+from bisect import bisect
 from functools import lru_cache
 from math import prod
 
@@ -21,6 +22,7 @@ _DTYPES = {"f4": torch.float32, "f8": torch.float64, "f2": torch.float16, "i8": 
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 _LENGTH = struct.Struct("<I")
 _MAX_HEADER = 65536
+_LONGER = (128, 256, 2**16, 2**32)  # from these numbers on a header's integer takes more bytes
 
 
 class TensorInfo(msgspec.Struct, array_like=True, frozen=True):
@@ -85,9 +87,18 @@ def decode(message: bytes) -> tuple[Header, tuple[Tensor, ...]]:
     return header, tuple(tensors)
 
 
-@lru_cache(maxsize=65536)
+def as_long(number: int) -> int:
+    """A number whose encoding is as long, the same for most: sizes are then found once, not in every round."""
+    return 0 if number < _LONGER[0] else _LONGER[bisect(_LONGER, number) - 1]
+
+
 def size(round: int, exchange: str, tensors: tuple[tuple[torch.dtype, tuple[int, ...]], ...], *, step: int = 0) -> int:
     """Length of the message `encode` would write, without writing it; every run id has eight characters."""
+    return _size(as_long(round), exchange, tensors, as_long(step))
+
+
+@lru_cache(maxsize=65536)
+def _size(round: int, exchange: str, tensors: tuple[tuple[torch.dtype, tuple[int, ...]], ...], step: int) -> int:
     infos = tuple(TensorInfo(_CODES[dtype], shape) for dtype, shape in tensors)
     header = msgspec.msgpack.encode(Header("00000000", round, exchange, step, infos))
     return _LENGTH.size + len(header) + sum(dtype.itemsize * prod(shape) for dtype, shape in tensors)
