@@ -87,18 +87,15 @@ def decode(message: bytes) -> tuple[Header, tuple[Tensor, ...]]:
     return header, tuple(tensors)
 
 
+@lru_cache(maxsize=4096)
 def as_long(number: int) -> int:
-    """A number whose encoding is as long, the same for most: sizes are then found once, not in every round."""
+    """A number whose encoding is as long, the same for most: who asks `size` with it finds most sizes looked up."""
     return 0 if number < _LONGER[0] else _LONGER[bisect(_LONGER, number) - 1]
 
 
+@lru_cache(maxsize=65536)
 def size(round: int, exchange: str, tensors: tuple[tuple[torch.dtype, tuple[int, ...]], ...], *, step: int = 0) -> int:
     """Length of the message `encode` would write, without writing it; every run id has eight characters."""
-    return _size(as_long(round), exchange, tensors, as_long(step))
-
-
-@lru_cache(maxsize=65536)
-def _size(round: int, exchange: str, tensors: tuple[tuple[torch.dtype, tuple[int, ...]], ...], step: int) -> int:
     infos = tuple(TensorInfo(_CODES[dtype], shape) for dtype, shape in tensors)
     header = msgspec.msgpack.encode(Header("00000000", round, exchange, step, infos))
     return _LENGTH.size + len(header) + sum(dtype.itemsize * prod(shape) for dtype, shape in tensors)

@@ -103,7 +103,7 @@ class VerticalState:
     def run_round(self, r: int) -> None:
         """The algorithm's round, in all groups."""
         for group in self.groups:
-            group.begin_round()
+            group.uses.clear()
         if isinstance(self.federation, GroupedFederation):
             blocks: GroupBlocks = self.algorithm.run_round(self.federation, self.blocks, r)
             blocks = averaged(blocks)

@@ -260,7 +260,7 @@ class Links:
 
 
 def _size(specs: Specs, call: Call) -> int:
-    return wire.size(call.round, call.exchange, specs, step=call.use)
+    return wire.size(wire.as_long(call.round), call.exchange, specs, step=wire.as_long(call.use))
 
 
 @cache

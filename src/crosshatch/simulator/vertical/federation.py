@@ -48,7 +48,7 @@ class SimulatedFederation:
     one_client: bool = False  # every silo's samples form one client
     branches: Branches | None = None  # between hubs and clients, where there are any
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
-    _uses: Counter[str] = field(default_factory=Counter)  # of each exchange in this round
+    uses: Counter[str] = field(default_factory=Counter)  # of each exchange in this round
 
     @cached_property
     def silos(self) -> Sequence[int]:
@@ -97,14 +97,10 @@ class SimulatedFederation:
             device=self.data.y_train.device,
         )
 
-    def begin_round(self) -> None:
-        """No exchange was used yet."""
-        self._uses.clear()
-
     def call(self, exchange: str, round: int) -> Call:
         """The next use of an exchange: every party counts the same, since all run the same text."""
-        self._uses[exchange] += 1
-        return Call(exchange, round, self._uses[exchange] - 1)
+        self.uses[exchange] += 1
+        return Call(exchange, round, self.uses[exchange] - 1)
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
         """The round's samples from the shared seed; all of them are gathered once for the whole run."""
