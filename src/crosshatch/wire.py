@@ -8,6 +8,7 @@ certificate), so the header carries no name and its length depends on the number
 from __future__ import annotations
 
 import struct
+from bisect import bisect
 from functools import lru_cache
 from math import prod
 
@@ -21,6 +22,7 @@ _DTYPES = {"f4": torch.float32, "f8": torch.float64, "f2": torch.float16, "i8": 
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 _LENGTH = struct.Struct("<I")
 _MAX_HEADER = 65536
+_LONGER = (128, 256, 2**16, 2**32)  # from these numbers on a header's integer takes more bytes
 
 
 class TensorInfo(msgspec.Struct, array_like=True, frozen=True):
@@ -83,6 +85,12 @@ def decode(message: bytes) -> tuple[Header, tuple[Tensor, ...]]:
     if offset != len(message):
         raise DataError(f"message has {len(message) - offset} bytes behind its last tensor")
     return header, tuple(tensors)
+
+
+@lru_cache(maxsize=4096)
+def as_long(number: int) -> int:
+    """A number whose encoding is as long, the same for most: who asks `size` with it finds most sizes looked up."""
+    return 0 if number < _LONGER[0] else _LONGER[bisect(_LONGER, number) - 1]
 
 
 @lru_cache(maxsize=65536)

@@ -198,12 +198,12 @@ def parts_by_client(problems: Sequence[Problem]) -> list[list[Part]]:
 def first_chain_passes(problems: Sequence[Problem]) -> list[ChainPass]:
     """The kept passes of all problems' first steps, one behind another; none if even one of them is missing.
 
-    Only chains on one part have them here, with the samples in the clients' order.
+    Only chains have them here, with the samples of the first part in the clients' order.
     """
     found: list[tuple[ChainPass, int]] = []
     for problem in problems:
         kept = problem.kept_pass
-        in_order = problem.starts_from_kept_pass and len(problem.parts) == 1 and problem.parts[0].owners is None
+        in_order = problem.starts_from_kept_pass and problem.parts[0].owners is None
         if kept is None or kept.chain_pass is None or not in_order:
             return []
         found.append((kept.chain_pass, kept.place))

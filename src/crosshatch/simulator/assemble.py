@@ -138,6 +138,7 @@ def _one(
         threads=engine.threads,
         keep_passes=algorithm.local_steps == 1 or central,
         one_client=central,
+        window=declared(algorithm).window,
         branches=Branches(data.branches, clients) if data.branches and not central else None,
     )
 

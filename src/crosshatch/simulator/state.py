@@ -106,7 +106,7 @@ class VerticalState:
     def run_round(self, r: int) -> None:
         """The algorithm's round, in all groups."""
         for group in self.groups:
-            group.begin_round()
+            group.uses.clear()
         grouped = isinstance(self.federation, GroupedFederation)
         before = self.blocks if grouped else self.blocks[0]
         text: Any = self.algorithm

@@ -6,7 +6,6 @@ server answers when the last token has arrived.
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,7 +24,6 @@ Seconds = npt.NDArray[np.float64]
 Numbers = Sequence[int]
 _Table = tuple[int, list[float]]  # the size of a message, and its seconds on each agent's link
 _ANYBODY = ""  # to the network: an agent without settings of its own
-_LONGER = (128, 256, 2**16, 2**32)  # from these numbers on a header's integer takes more bytes
 
 
 @dataclass
@@ -86,9 +84,9 @@ class AgentLinks:
         steps: Numbers,
     ) -> list[float]:  # fmt: skip
         """Count one message per agent over its own link; how long each takes."""
-        seconds, total, long = [], 0, _as_long(round)
+        seconds, total, long = [], 0, wire.as_long(round)
         for agent, step in zip(agents, steps, strict=True):
-            key = (link, direction, exchange, long, _as_long(step))
+            key = (link, direction, exchange, long, wire.as_long(step))
             if key not in self._known:
                 self._known[key] = self._look_up(*key)
             size, taken = self._known[key]
@@ -113,8 +111,3 @@ class AgentLinks:
         assert self.log is not None
         for (sender, receiver), step in zip(ends, steps, strict=True):
             self.log((sender, receiver, round, exchange, step, ((self.dtype, self.shape),)))
-
-
-def _as_long(number: int) -> int:
-    """A number whose encoding is as long, the same for most: sizes are then found once, not in every round."""
-    return 0 if number < _LONGER[0] else _LONGER[bisect(_LONGER, number) - 1]

@@ -7,7 +7,6 @@ messages of all silos in an exchange are counted together: one by one they would
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -27,8 +26,6 @@ from crosshatch.simulator.accounting.message_log import between_clients_and, bet
 from crosshatch.simulator.vertical.batch import Batch
 
 ClientLink = Literal["client-hub", "client-server"]
-_LONGER = (128, 256, 2**16, 2**32)
-"""From these numbers on a header's integer takes more bytes."""
 _UNKNOWN = -(2**40)  # a size not yet looked up: more than the messages of an exchange together
 _ANYBODY = ""  # to the network: a party without settings of its own
 
@@ -48,7 +45,6 @@ class Links:
     _clients: Sequence[Ids] = field(default=(), repr=False)  # of the batch that `_at_work` is about
     _at_work: dict[tuple[int, ...], AtWork] = field(default_factory=dict, repr=False)
     _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)  # sizes of messages by rows
-    _known: dict[tuple[object, ...], int] = field(default_factory=dict, repr=False)  # sizes of messages
 
     def begin(self, batch: Batch) -> None:
         """Work on a batch begins: its clients got nothing yet."""
@@ -134,7 +130,7 @@ class Links:
             down = direction == "down"
             ends = receivers if down else senders  # over whose link it goes
             times = [len(senders if down else receivers) - (j in (senders if down else receivers)) for j in ends]
-            each = [self._size(one, call) for one in specs]
+            each = [_size(one, call) for one in specs]
             size = sum(map(mul, each, times))
             self.meter.count(f"hub-hub {direction}", call.exchange, messages=sum(times), size=size)
             seconds = self._hubs_seconds("hub-hub", ends, np.array(each), direction)
@@ -148,7 +144,7 @@ class Links:
     ) -> None:
         """Hubs and the server send each other a message, or one for each of a hub's pairs of its own and a device's."""
         messages = 1 if pairs is None else len(pairs)
-        sizes = np.array([self._size(one, call) * messages for one in specs])
+        sizes = np.array([_size(one, call) * messages for one in specs])
         self.meter.count(
             f"group-server {direction}", call.exchange, messages=messages * len(silos), size=int(sizes.sum())
         )
@@ -167,7 +163,7 @@ class Links:
 
     def branch_leg(self, silo: int, branches: Ids, level: int, direction: Direction, specs: Specs, call: Call) -> float:
         """One message between each of these branches and the node above it; returns the seconds it takes."""
-        size, name = self._size(specs, call), self.silos[silo]
+        size, name = _size(specs, call), self.silos[silo]
         self.meter.count(f"branch-hub {direction}", call.exchange, messages=len(branches), size=size * len(branches))
         if self.log:
             for branch in branches:
@@ -226,7 +222,7 @@ class Links:
         """Count the messages; how long each takes."""
         about = at_work.rows if rows is None else rows
         if rows is None and isinstance(contents[0], Always):  # then all are
-            each = [self._size(one.specs, call) for one in contents if isinstance(one, Always)]
+            each = [_size(one.specs, call) for one in contents if isinstance(one, Always)]
             sizes = np.array(each).repeat(at_work.lengths)
             sent, total = len(about), sum(map(mul, each, at_work.lengths))
         else:
@@ -252,7 +248,7 @@ class Links:
 
         They are looked up, since the next round asks for the same ones.
         """
-        key = (contents, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.use))
+        key = (contents, call.exchange, wire.as_long(call.round), wire.as_long(call.use))
         table = self._tables.get(key)
         if table is None or len(table) <= most:
             wider = np.full(most + 1, _UNKNOWN, dtype=np.int64)
@@ -262,17 +258,14 @@ class Links:
         total = int(np.add.reduce(sizes))
         if total < 0:
             for n in np.unique(rows[sizes == _UNKNOWN]):
-                table[n] = self._size(contents(int(n)), call) if n else 0
+                table[n] = _size(contents(int(n)), call) if n else 0
             sizes = table[rows]
             total = int(np.add.reduce(sizes))
         return sizes, total
 
-    def _size(self, specs: Specs, call: Call) -> int:
-        key = (specs, call.exchange, bisect(_LONGER, call.round), bisect(_LONGER, call.use))
-        size = self._known.get(key)
-        if size is None:
-            size = self._known[key] = wire.size(call.round, call.exchange, specs, step=call.use)
-        return size
+
+def _size(specs: Specs, call: Call) -> int:
+    return wire.size(wire.as_long(call.round), call.exchange, specs, step=wire.as_long(call.use))
 
 
 @cache

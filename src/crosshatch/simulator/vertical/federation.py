@@ -45,10 +45,11 @@ class SimulatedFederation:
     strategy: Strategy = "auto"
     threads: int = 1
     keep_passes: bool = False  # the next local work is a single step: keep the exchange's forward pass for it
+    window: int = 1  # local steps use the batches of so many rounds
     one_client: bool = False  # every silo's samples form one client
     branches: Branches | None = None  # between hubs and clients, where there are any
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
-    _uses: Counter[str] = field(default_factory=Counter)  # of each exchange in this round
+    uses: Counter[str] = field(default_factory=Counter)  # of each exchange in this round
 
     @cached_property
     def silos(self) -> Sequence[int]:
@@ -94,16 +95,13 @@ class SimulatedFederation:
             ordered=not self.keep_passes or bool(self.arrivals.altered),
             by_number=self.embedder.random,
             device=self.data.y_train.device,
+            window=self.window,
         )
-
-    def begin_round(self) -> None:
-        """No exchange was used yet."""
-        self._uses.clear()
 
     def call(self, exchange: str, round: int) -> Call:
         """The next use of an exchange: every party counts the same, since all run the same text."""
-        self._uses[exchange] += 1
-        return Call(exchange, round, self._uses[exchange] - 1)
+        self.uses[exchange] += 1
+        return Call(exchange, round, self.uses[exchange] - 1)
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
         """The round's samples from the shared seed; all of them are gathered once for the whole run."""
