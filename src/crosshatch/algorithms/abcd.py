@@ -79,7 +79,7 @@ class ABCD(Declared):
         return max(1.0, found)
 
     @property
-    def looks_ahead(self) -> bool:
+    def continues_derivatives(self) -> bool:
         """Always."""
         return True
 

@@ -15,6 +15,7 @@ from crosshatch.exchanges.duals import DualAlgorithm
 from crosshatch.exchanges.tokens import TokenAlgorithm
 from crosshatch.exchanges.vertical import Algorithm, Within
 from crosshatch.graphs import Graph
+from crosshatch.protocol.names import ClientWeights
 from crosshatch.schedules import Schedule
 
 if TYPE_CHECKING:  # needs torch, which takes seconds to import
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # needs torch, which takes seconds to import
 
 AnyOf = TypeVar("AnyOf")
 # What an algorithm that does not inherit may declare: it never promised that its other attributes mean the same.
-_BY_NAME = ("central", "pairs", "batch_size", "fraction", "remembers")
+_BY_NAME = ("central", "pairs", "batch_size", "fraction", "remembers", "continues_derivatives", "takes_turns")
 
 
 class Declared:
@@ -57,6 +58,9 @@ class Declared:
     fraction: float | None = None
     """The share of the clients that a round takes all samples of; None: samples are drawn, not clients."""
 
+    weights: ClientWeights = "equal"
+    """How clients count in their silo's average."""
+
     graph: Graph | None = None
     """Who may send to whom; None: a federation of silos, without a graph."""
 
@@ -89,8 +93,13 @@ class Declared:
         return ()
 
     @property
-    def looks_ahead(self) -> bool:
-        """Whether local steps look ahead of what a silo alone has moved, or let derivatives go on."""
+    def continues_derivatives(self) -> bool:
+        """Where one silo holds the labels: whether the others let the derivatives it sent go on as they move."""
+        return False
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether silos take their local steps one after the other within a round."""
         return False
 
     def on(self, *, clients: int, groups: int) -> Self:  # noqa: ARG002 - most methods run on one kind of federation

@@ -94,10 +94,14 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         """Outputs of the blocks for the batch; with `only`, that silo's anew and the rest from `known`: no message."""
         ...
 
-    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
+    def share(
+        self, embeddings: Embeddings, batch: Batch, *, senders: Sequence[int] | None = None, to: int | None = None
+    ) -> Frozen:
         """From client to hub to other hubs to clients: everybody (or silo `to`) gets the others' part for its samples.
 
-        With a trained head its holder sends the head along.
+        With a trained head its holder sends the head along. `senders` are the silos whose embeddings are sent (default:
+        all): those that the receivers do not know yet, or that are not absent. Nothing travels of the others; receivers
+        go on with what they saw of them (and of the head) since the batch was drawn, and there must be something.
         """
         ...
 

@@ -141,7 +141,7 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
         cost=cost,
         level=level,
         outlooks=tuple(_look_ahead(judgement, cost, step_size, level) for judgement in judgements),
-        warnings=(*_warn(judgements, algorithm, step_size), *diverged),
+        warnings=(*_warn(judgements, algorithm, step_size), *diverged, *prepared.client_notes),
     )
 
 

@@ -140,7 +140,8 @@ class _Setting:
             yield "clients are averaged more often than embeddings move"
 
     def _derivatives(self) -> Iterator[str]:
-        if self.data.label_silo is not None and self._several_steps and not self.algorithm.asks_each_step:
+        anew = self.algorithm.asks_each_step or self.algorithm.continues_derivatives
+        if self.data.label_silo is not None and self._several_steps and not anew:
             yield "derivatives are kept for a round"
 
     def _reused(self) -> Iterator[str]:

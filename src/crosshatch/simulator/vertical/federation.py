@@ -81,7 +81,9 @@ class SimulatedFederation:
     @cached_property
     def embedder(self) -> Embedder:
         """Who computes the outputs."""
-        return Embedder(self.data, self.task, self.arrivals.seed, self.threads, self.keep_passes)
+        links = self.accounts.links
+        one_party = frozenset[int]() if links.hubs_together else links.one_party
+        return Embedder(self.data, self.task, self.arrivals.seed, self.threads, self.keep_passes, one_party)
 
     def _clients(self, silo: int) -> int:
         return 1 if self.one_client else self.data.silos[silo].clients
@@ -113,6 +115,7 @@ class SimulatedFederation:
 
     def _begin(self, batch: Batch) -> Batch:
         """Work on a batch begins."""
+        self._sharing.seen.forget()
         self.accounts.links.begin(batch)
         return batch
 
@@ -192,17 +195,20 @@ class SimulatedFederation:
         """Outputs of the blocks, at the clients' own weights where they have moved."""
         return self.embedder.embed(blocks, self._starts(blocks, batch), batch, only=only, known=known)
 
-    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
+    def share(
+        self, embeddings: Embeddings, batch: Batch, *, senders: Sequence[int] | None = None, to: int | None = None
+    ) -> Frozen:
         """Every receiver gets the others' part for its own samples."""
         receivers = list(self.silos) if to is None else [to]
+        sending = [j for j in (self.silos if senders is None else sorted(set(senders))) if j != to]
         call = self.call("share", batch.round)
         if len(self.silos) > 1:
             behind: Behind = {}
-            if embeddings.head is not None:
+            if any(map(self.task.holds_head, sending)):
                 others = [j for j in receivers if not self.task.holds_head(j)]
                 behind = self._behind("head", others, batch, f" {head_channel(to)}")
-            self.accounts.share(batch, receivers, call, behind)
-        return self._sharing.share(embeddings, batch, to=to, use=call.use)
+            self.accounts.share(batch, sending, receivers, call, behind)
+        return self._sharing.share(embeddings, batch, sending, receivers, to=to, use=call.use)
 
     def share_derivatives(
         self,

@@ -192,10 +192,15 @@ class GroupedFederation:
         return tuple(run_all(work, threads=self.groups[0].threads))
 
     def share(
-        self, embeddings: tuple[Embeddings, ...], batch: tuple[Batch, ...], *, to: int | None = None
+        self,
+        embeddings: tuple[Embeddings, ...],
+        batch: tuple[Batch, ...],
+        *,
+        senders: Sequence[int] | None = None,
+        to: int | None = None,
     ) -> tuple[Frozen, ...]:
         """The exchange inside every group."""
-        return self._each(lambda group, g: group.share(embeddings[g], batch[g], to=to))
+        return self._each(lambda group, g: group.share(embeddings[g], batch[g], senders=senders, to=to))
 
     def share_derivatives(
         self,

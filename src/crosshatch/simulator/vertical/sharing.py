@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError
 from crosshatch.local.passes import KeptPass
 from crosshatch.local.problem import LossInputs
 from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.message_contents import About
 from crosshatch.protocol.names import derivative_channels, head_channel, share_channel
+from crosshatch.protocol.refusals import check_seen
 from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.embedding import Embeddings
+from crosshatch.simulator.vertical.seen import Rows, Seen
 from crosshatch.task.task import Task
 
 KnownBySilo = Mapping[int, Sequence[LossInputs]]
@@ -66,6 +69,7 @@ class Sharing:
     task: Task
     arrivals: Arrivals
     widths: tuple[int, ...]
+    seen: Seen = field(default_factory=Seen)
 
     @cached_property
     def _plain(self) -> bool:
@@ -73,18 +77,32 @@ class Sharing:
         summed = self.task.head is None and "share" not in self.arrivals.altered
         return summed and all(as_chain(block) is not None for block in self.task.blocks)
 
-    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None, use: int) -> Frozen:
+    def share(
+        self,
+        embeddings: Embeddings,
+        batch: Batch,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        *,
+        to: int | None,
+        use: int,
+    ) -> Frozen:
         """Everybody (or silo `to`) gets the others' part for its own samples, the labels it has itself."""
         silos, parts = range(len(self.widths)), range(len(batch.parts))
-        arrived = self._arrive(embeddings, batch, [j for j in silos if j != to], to=to, use=use)
+        arrived = self._arrive(embeddings, batch, senders, to=to, use=use)
+        self.seen.note({j: arrived[j] for j in senders}, to)
+        anew = len(senders) >= len(self.widths) - (to is not None)  # nobody goes on with what was sent before
+        views = {} if anew else {i: self._view(i, embeddings) for i in receivers}
 
         @cache
         def labels(part: int) -> Tensor:
             return self._labels(batch, part)
 
         @cache
-        def rest(part: int) -> list[Tensor]:
-            return self.task.fusion.others([values[part] for values in arrived], silos)
+        def rest(part: int) -> Mapping[int, Tensor]:
+            if anew:
+                return dict(enumerate(self.task.fusion.others([values[part] for values in arrived], silos)))
+            return {i: self.task.fusion.others([view[j][part] for j in silos], [i])[0] for i, view in views.items()}
 
         @cache
         def derivative(part: int) -> Tensor:
@@ -104,19 +122,25 @@ class Sharing:
             found = [batch.by_client(asking, s, [derivative(s)] * len(asking)) for s in parts]
             return {j: [LossInputs(derivative=of[i]) for of in found] for i, j in enumerate(asking)}
 
-        head = self._send_head(embeddings.head, batch.round, to)
+        head = self._send_head(embeddings.head, batch.round, senders, receivers, to)
 
         def stood(asking: Sequence[int]) -> StoodBySilo:
             return self._stood(asking, embeddings, batch, rest, head)
 
-        return Frozen(known, stood, head, embeddings.passes, at_start if self._plain else None)
+        return Frozen(known, stood, head, embeddings.passes, at_start if self._plain and anew else None)
+
+    def _view(self, silo: int, embeddings: Embeddings) -> dict[int, Rows]:
+        """What a silo knows of all: its own embeddings, and of each other what it saw last."""
+        seen = self.seen.by(silo)
+        check_seen(seen, (j for j in range(len(self.widths)) if j != silo))
+        return seen | {silo: embeddings.values[silo]}
 
     def _stood(
         self,
         asking: Sequence[int],
         embeddings: Embeddings,
         batch: Batch,
-        rest: Callable[[int], Sequence[Tensor]],
+        rest: Callable[[int], Mapping[int, Tensor]],
         head: Tensor | None,
     ) -> StoodBySilo:
         """Where these silos stood at an exchange that told them `rest` of the others, and this head."""
@@ -133,11 +157,23 @@ class Sharing:
                 own[j] += batch.by_client([j], s, [where])
         return own
 
-    def _send_head(self, head: Tensor | None, round: int, to: int | None) -> Tensor | None:
-        """What others get of the head; its holder has it."""
-        if head is None or len(self.widths) == 1 or (to is not None and self.task.holds_head(to)):
+    def _send_head(
+        self, head: Tensor | None, round: int, senders: Sequence[int], receivers: Sequence[int], to: int | None
+    ) -> Tensor | None:
+        """What others get of the head with its holder's embeddings, or got of it before; its holder has it."""
+        others = [i for i in receivers if not self.task.holds_head(i)]
+        if head is None or not others:
             return head
-        return self.arrivals.vector("head", head_channel(to), head, round=round, where=self.task.trained_head)
+        if any(map(self.task.holds_head, senders)):
+            sent = self.arrivals.vector("head", head_channel(to), head, round=round, where=self.task.trained_head)
+            self.seen.note_head(sent, others)
+            return sent
+        heads = self.seen.heads(others)
+        if len(heads) > 1:
+            raise ConfigError(
+                "share: silos were sent different heads since the batch was drawn: name its holder in senders"
+            )
+        return heads[0]
 
     def derivatives(
         self,
@@ -178,7 +214,7 @@ class Sharing:
         def stood(asking: Sequence[int]) -> StoodBySilo:
             if around.head is not None:  # nobody but its holder can look ahead through a head
                 return {j: [] for j in asking}
-            return self._stood(asking, embeddings, batch, lambda _: (), None)
+            return self._stood(asking, embeddings, batch, lambda _: {}, None)
 
         return Frozen(lambda asking: {j: known[j] for j in asking}, stood, around.head, embeddings.passes)
 

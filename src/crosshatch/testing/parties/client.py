@@ -23,8 +23,9 @@ from crosshatch.testing.parties.model import Known, Look, Model
 class Client:
     """One party. `ids` (ascending) are its samples' numbers, x (n, ...) their features, y (n,) their labels or None.
 
-    Where its silo holds the labels, `others` is what it was last told of the other silos' embeddings at the round's
-    start: by silo for a head, their sum (under None) otherwise; rows of all parts of the batch.
+    `others` is what it was last told of the other silos' embeddings (at the round's start, where its silo holds the
+    labels): by silo for a head, their sum (under None) otherwise; rows of all parts of the batch. `head` is the one it
+    was last sent for this batch.
     """
 
     agreed: Agreed
@@ -36,6 +37,7 @@ class Client:
     model: Model
     desk: Desk = field(default_factory=Desk)
     others: dict[int | None, Tensor] = field(default_factory=dict)
+    head: Tensor | None = None
 
     def _mine(self, ids: Ids) -> Tensor:
         """Where those of the ids that it holds stand among its own, in the order given."""
@@ -45,6 +47,10 @@ class Client:
         """Of its samples in the batch."""
         assert self.y is not None, "labels are held by another silo"
         return self.y[self._mine(batch.ids(part))]
+
+    def rest(self) -> Tensor:
+        """What it was told of all others: their sum, or side by side."""
+        return torch.cat([self.others[j] for j in sorted(self.others, key=lambda j: j or 0)], dim=1)
 
     def counts(self, batch: Batch) -> list[int]:
         """How many samples of each part it has."""

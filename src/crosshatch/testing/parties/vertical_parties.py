@@ -16,7 +16,14 @@ from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.protocol.batches import SeededBatches
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.names import CODED
-from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
+from crosshatch.protocol.refusals import (
+    check_clients,
+    check_codecs,
+    check_derivatives,
+    check_head,
+    check_topology,
+    check_turns,
+)
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 from crosshatch.testing.parties.agreed import Agreed
@@ -70,7 +77,10 @@ class VerticalParties:
         if declared(self.algorithm).central:
             raise ConfigError(f"algorithm {name} does not run party by party: use one with clients and hubs")
         check_head(data, task)
+        known = declared(self.algorithm)
         check_topology(data, name, self.algorithm.topology)
+        check_derivatives(data, task, name, continued=known.continues_derivatives)
+        check_turns(task, name, self.algorithm.topology, turns=known.takes_turns)
         check_codecs(data, codecs)
         require_groups_of_whole_clients(data)
         for exchange in codecs:

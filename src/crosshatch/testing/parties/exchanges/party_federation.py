@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import torch
 from torch import Tensor
 
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import head_channel, share_channel
+from crosshatch.protocol.refusals import check_seen
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.held import HeldLabels
@@ -132,14 +134,16 @@ class PartyFederation:
         head = None if holder is None else self.parties.hubs[holder].model.sent_head(blocks.hubs[holder])
         return Embeddings(values, head, heads)
 
-    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
+    def share(
+        self, embeddings: Embeddings, batch: Batch, *, senders: Sequence[int] | None = None, to: int | None = None
+    ) -> Frozen:
         """From client to hub to other hubs to their clients."""
         call, agreed = self.uses.call("share", batch.round), self.agreed
         receivers = list(self.silos) if to is None else [to]
         arrived: dict[int, dict[int, Tensor]] = {i: {} for i in receivers}  # at each receiving hub, by sender
         heads: dict[int, Tensor] = {}
         for j in self.silos if len(self.silos) > 1 else ():
-            if j == to:
+            if j == to or (senders is not None and j not in senders):
                 continue
             name, width = share_channel(j, to), agreed.widths[j]
             contents = [
@@ -166,19 +170,27 @@ class PartyFederation:
     def _answer(
         self, silo: int, arrived: Mapping[int, Tensor], head: Tensor | None, batch: Batch, name: str, call: Call
     ) -> Frozen:
-        """A hub sends its clients the rows of their samples from the other silos, and the head."""
-        rest = self.parties.hubs[silo].put_together(arrived, batch)
+        """A hub sends its clients what is new of the other silos for their samples, and the head."""
+        hub, others = self.parties.hubs[silo], self.agreed.others(silo)
+        hub.seen |= arrived
+        check_seen(hub.seen, others)
+        columns = hub.put_together(arrived, batch)
         clients = self.agreed.at_work(silo, batch)
-        heads = {} if head is None else self.parties.hubs[silo].pass_head(head, name, clients, call)
+        heads = {} if head is None else hub.pass_head(head, name, clients, call)
         known, got = {}, {}
         for k in clients:
             client, along = self.parties.clients[silo][k], [heads[k]] if k in heads else []
-            rows = rest[self.agreed.rows(silo, k, batch)]
-            link = self.parties.link(silo, "down") if arrived else None
-            mine, *head_here = self.parties.post.carry(link, call, rows, *along)
-            known[silo, k] = know(client, batch, mine)
-            if head_here:
-                got[silo, k] = client.take_head(head_here[0], name, call)
+            if arrived or not others:
+                rows = torch.cat(list(columns.values()), dim=1)[self.agreed.rows(silo, k, batch)]
+                link = self.parties.link(silo, "down") if arrived else None
+                mine, *head_here = self.parties.post.carry(link, call, rows, *along)
+                pieces = torch.split(mine, [one.shape[1] for one in columns.values()], dim=1)
+                client.others |= dict(zip(columns, pieces, strict=True))
+                if head_here:
+                    client.head = client.take_head(head_here[0], name, call)
+            known[silo, k] = know(client, batch, client.rest())
+            if client.head is not None:
+                got[silo, k] = client.head
         return Frozen(known, got)
 
     def share_derivatives(
