@@ -51,6 +51,9 @@ class StopAt:
     def evaluated(self, row: Mapping[str, Any]) -> None:
         pass
 
+    def warned(self, text: str) -> None:
+        pass
+
 
 def test_the_files_of_a_run(make_config: MakeConfig, out: Path) -> None:
     outcome = train(make_config(), out=out)
@@ -326,7 +329,7 @@ def test_divergence_at_once_leaves_nothing(make_config: MakeConfig, out: Path, t
 def test_divergence_later_keeps_what_was_measured(make_config: MakeConfig, out: Path) -> None:
     config = make_config(
         data={"name": "diabetes"}, federation={"silos": 2}, algorithm={"step_size": 8.0},
-        evaluate={"targets": [], "every": 1}, run={"rounds": 500},
+        evaluate={"targets": [], "every": 1}, run={"rounds": 500, "on_divergence": "warn"},
     )  # fmt: skip
     with pytest.raises(TrainingError, match=r"lower algorithm.step_size .*; the rounds before are kept in"):
         train(config, out=out)

@@ -83,6 +83,10 @@ class ABCD(Declared):
         """Always."""
         return True
 
+    def anticipated(self, silos: int) -> float:
+        """s."""
+        return self.factor(silos)
+
     def on(self, *, clients: int, groups: int) -> Self:
         """Tiers that were left open are those of the federation."""
         if self.tiers != "auto":

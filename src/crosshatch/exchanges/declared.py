@@ -102,6 +102,10 @@ class Declared:
         """Whether silos take their local steps one after the other within a round."""
         return False
 
+    def anticipated(self, silos: int) -> float | None:  # noqa: ARG002 - few methods anticipate
+        """How many times as far as itself a silo assumes all `silos` together to move; None: the others stand still."""
+        return None
+
     def on(self, *, clients: int, groups: int) -> Self:  # noqa: ARG002 - most methods run on one kind of federation
         """The same on the tiers of a federation with so many clients in its largest silo, and so many groups."""
         return self
