@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from crosshatch import DCPA, HSGD, JFL, MTCD, STCD, TDCD, Central, FedAvg, FedBCD, FedSGD, Graph, Tiered
-from crosshatch.algorithms.abcd import ABCD
+from crosshatch import ABCD, DCPA, HSGD, JFL, MTCD, STCD, TDCD, Central, FedAvg, FedBCD, FedSGD, Graph, Tiered
 from crosshatch.exchanges import Declared, declared, on_duals, on_silos, on_tokens
 from crosshatch.runs.config_names import ALGORITHMS
 from crosshatch.theory import theorem_names
@@ -75,11 +74,18 @@ def test_every_algorithm_of_a_config_inherits(name: str) -> None:
         theorem_names.ICASSP,
         theorem_names.TDCD,
         theorem_names.HSGD,
+        theorem_names.ABCD,
     }
 
 
 EXPECTED: dict[type[Any], dict[str, Any]] = {
-    ABCD: {"remembers": True, "continues_derivatives": True},
+    ABCD: {
+        "auto": ("step_size",),
+        "continues_derivatives": True,
+        "proved_by": ("ABCD, our theorem",),
+        "remembers": True,
+        "window": 2,
+    },
     Central: {"central": True},
     DCPA: {"graph": Graph(), "has_schedule": False, "finds_step": True},
     FedAvg: {"weights": "samples"},
@@ -126,6 +132,12 @@ def test_declarations_that_follow_from_settings() -> None:
     assert not TDCD(derivatives="continued").asks_each_step
     assert TDCD(order="sequential").takes_turns
     assert FedBCD(order="sequential").takes_turns
+
+
+def test_a_silo_expects_the_others_to_stand_still_unless_it_anticipates() -> None:
+    still = [kind() for kind in ALGORITHMS.values() if kind is not ABCD]
+    assert {(algorithm.anticipated(6), algorithm.window) for algorithm in still} == {(None, 1)}
+    assert (ABCD(anticipation="0.5 silos").anticipated(6), ABCD(anticipation="silos").anticipated(6)) == (3.0, 6.0)
 
 
 def test_intervals_go_together() -> None:

@@ -15,6 +15,7 @@ from crosshatch.algorithms.checks import check_batch_size, check_choice, check_l
 from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, Declared, Embeddings, Federation, Frozen, Memory
 from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
 _TIERS = ("auto", "V", "V H", "H V H")
@@ -41,6 +42,8 @@ class ABCD(Declared):
     tiers: Literal["auto", "V", "V H", "H V H"] = "auto"
 
     remembers = True
+    auto = ("step_size",)
+    proved_by = (theorem_names.ABCD,)
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""

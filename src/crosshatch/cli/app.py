@@ -148,9 +148,9 @@ def plan(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what the papers' theory expects of a config.
+    """Say what theory expects of a config.
 
-    CONFIG is a TOML file. After a short pre-training: constants, bounds and step-size limits of four theorems, P, Q and
+    CONFIG is a TOML file. After a short pre-training: constants, bounds and step-size limits of the theorems, P, Q and
     step size by the adaptive strategies, and a forecast of rounds, bytes and time.
 
     \b

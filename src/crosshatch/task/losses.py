@@ -26,6 +26,7 @@ class Squared:
     """
 
     name: ClassVar[str] = "squared"
+    curvature: ClassVar[float] = 1.0  # no second derivative in the scores is above
     target: ClassVar[str] = "regression"
 
     def scores(self, classes: int) -> int:  # noqa: ARG002 - the same question to every loss
@@ -61,6 +62,7 @@ class Logistic:
     """
 
     name: ClassVar[str] = "logistic"
+    curvature: ClassVar[float] = 0.25  # no second derivative in the scores is above
     target: ClassVar[str] = "binary"
 
     def scores(self, classes: int) -> int:  # noqa: ARG002
@@ -102,6 +104,7 @@ class CrossEntropy:
     """
 
     name: ClassVar[str] = "cross_entropy"
+    curvature: ClassVar[float] = 0.5  # no second derivative in the scores is above
     target: ClassVar[str] = "multiclass"
 
     def scores(self, classes: int) -> int:
