@@ -109,7 +109,9 @@ class Accounts:
         specs = contents.passed_on("share", sending, batch.rows, lambda j: batch.counts([j]), head=True)
         self.links.hubs_to_hubs(sending, getting, specs, "across", call)
         linked = self._with_links(getting)
-        usual, whole = (contents.answers_of(sending, linked, whole=one) for one in (False, True))
+        everybody = len(sending) == len(self.sizes)
+        usual = [contents.answers[i] for i in linked] if everybody else contents.answers_of(sending, linked)
+        whole = contents.answers_of(sending, linked, whole=True) if behind else usual
         self._to_clients(batch, linked, usual, whole, behind, call)
 
     def _ask(self, batch: Batch, senders: Sequence[int], call: Call, part: int | None = None) -> None:

@@ -115,7 +115,6 @@ class SimulatedFederation:
 
     def _begin(self, batch: Batch) -> Batch:
         """Work on a batch begins."""
-        self._sharing.seen.forget()
         self.accounts.links.begin(batch)
         return batch
 
@@ -204,8 +203,9 @@ class SimulatedFederation:
         call = self.call("share", batch.round)
         if len(self.silos) > 1:
             behind: Behind = {}
-            if any(map(self.task.holds_head, sending)):
-                others = [j for j in receivers if not self.task.holds_head(j)]
+            holder = self._sharing.head_holder
+            if holder in sending:
+                others = [j for j in receivers if j != holder]
                 behind = self._behind("head", others, batch, f" {head_channel(to)}")
             self.accounts.share(batch, sending, receivers, call, behind)
         return self._sharing.share(embeddings, batch, sending, receivers, to=to, use=call.use)

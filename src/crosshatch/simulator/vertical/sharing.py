@@ -20,7 +20,6 @@ from crosshatch.protocol.refusals import check_seen
 from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.embedding import Embeddings
-from crosshatch.simulator.vertical.seen import Rows, Seen
 from crosshatch.task.task import Task
 
 KnownBySilo = Mapping[int, Sequence[LossInputs]]
@@ -61,6 +60,21 @@ class Frozen:
         return self.known(list(starts))
 
 
+Rows = tuple[Tensor, ...]
+"""A silo's embeddings, part by part in the batch's order."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What arrived of an exchange: by sender its embeddings at everybody or silo `to`, and the head at `with_head`."""
+
+    batch: Batch
+    arrived: Mapping[int, Rows]
+    to: int | None
+    head: Tensor | None
+    with_head: Sequence[int]
+
+
 @dataclass(frozen=True)
 class Sharing:
     """The numbers behind `share` and `share_derivatives`; the messages are those of `accounting.Accounts`."""
@@ -69,7 +83,12 @@ class Sharing:
     task: Task
     arrivals: Arrivals
     widths: tuple[int, ...]
-    seen: Seen = field(default_factory=Seen)
+    _sent: list[Sent] = field(default_factory=list)  # of the samples of the last exchange, in order
+
+    @cached_property
+    def head_holder(self) -> int | None:
+        """The silo that trains the head."""
+        return self.task.head_holder
 
     @cached_property
     def _plain(self) -> bool:
@@ -90,7 +109,10 @@ class Sharing:
         """Everybody (or silo `to`) gets the others' part for its own samples, the labels it has itself."""
         silos, parts = range(len(self.widths)), range(len(batch.parts))
         arrived = self._arrive(embeddings, batch, senders, to=to, use=use)
-        self.seen.note({j: arrived[j] for j in senders}, to)
+        head, with_head = self._send_head(embeddings.head, batch, senders, receivers, to)
+        if self._sent and self._sent[0].batch is not batch:
+            self._sent.clear()  # who went on with what was sent before asks for the same samples
+        self._sent.append(Sent(batch, {j: arrived[j] for j in senders}, to, head, with_head))
         anew = len(senders) >= len(self.widths) - (to is not None)  # nobody goes on with what was sent before
         views = {} if anew else {i: self._view(i, embeddings) for i in receivers}
 
@@ -122,8 +144,6 @@ class Sharing:
             found = [batch.by_client(asking, s, [derivative(s)] * len(asking)) for s in parts]
             return {j: [LossInputs(derivative=of[i]) for of in found] for i, j in enumerate(asking)}
 
-        head = self._send_head(embeddings.head, batch.round, senders, receivers, to)
-
         def stood(asking: Sequence[int]) -> StoodBySilo:
             return self._stood(asking, embeddings, batch, rest, head)
 
@@ -131,7 +151,9 @@ class Sharing:
 
     def _view(self, silo: int, embeddings: Embeddings) -> dict[int, Rows]:
         """What a silo knows of all: its own embeddings, and of each other what it saw last."""
-        seen = self.seen.by(silo)
+        seen: dict[int, Rows] = {}
+        for sent in self._sent:
+            seen |= sent.arrived if sent.to in (None, silo) else {}
         check_seen(seen, (j for j in range(len(self.widths)) if j != silo))
         return seen | {silo: embeddings.values[silo]}
 
@@ -158,22 +180,24 @@ class Sharing:
         return own
 
     def _send_head(
-        self, head: Tensor | None, round: int, senders: Sequence[int], receivers: Sequence[int], to: int | None
-    ) -> Tensor | None:
-        """What others get of the head with its holder's embeddings, or got of it before; its holder has it."""
-        others = [i for i in receivers if not self.task.holds_head(i)]
-        if head is None or not others:
-            return head
-        if any(map(self.task.holds_head, senders)):
-            sent = self.arrivals.vector("head", head_channel(to), head, round=round, where=self.task.trained_head)
-            self.seen.note_head(sent, others)
-            return sent
-        heads = self.seen.heads(others)
-        if len(heads) > 1:
+        self, head: Tensor | None, batch: Batch, senders: Sequence[int], receivers: Sequence[int], to: int | None
+    ) -> tuple[Tensor | None, Sequence[int]]:
+        """What others get of the head with its holder's embeddings, or got of it before, and at whom it arrives now."""
+        if head is None:
+            return None, ()
+        others = [i for i in receivers if i != self.head_holder]
+        if not others:
+            return head, ()
+        if self.head_holder in senders:
+            where = self.task.trained_head
+            return self.arrivals.vector("head", head_channel(to), head, round=batch.round, where=where), others
+        before = [sent for sent in reversed(self._sent) if sent.batch is batch]
+        heads = [next(sent.head for sent in before if i in sent.with_head) for i in others]
+        if any(one is not heads[0] for one in heads):
             raise ConfigError(
                 "share: silos were sent different heads since the batch was drawn: name its holder in senders"
             )
-        return heads[0]
+        return heads[0], ()
 
     def derivatives(
         self,
