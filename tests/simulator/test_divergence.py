@@ -83,14 +83,14 @@ CROWD = "3 silos descend at the same time, each as if the others stood still: us
         # derivatives that are new at every step, or go on: as if labels were shared
         (TDCD(5, 0.3), 2, True, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
         (TDCD(5, 0.3), 3, True, CROWD),
-        (ABCD(5, 0.3), 2, True, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
-        (ABCD(5, 0.3), 3, True, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        (ABCD(5, 0.3, anticipation="silos"), 2, True, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        (ABCD(5, 0.3, anticipation="silos"), 3, True, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
         # three silos and more at the same time, unless in turn or anticipating all of them
         (FedBCD(5, 0.3), 3, False, f"{CROWD}algorithm.step_size (now 0.3) or algorithm.local_steps"),
         (TDCD(5, 0.3), 3, False, CROWD),
         (Tiered("V(5) H(5)", 0.3), 3, False, CROWD),
         (FedBCD(5, 0.3, order="sequential"), 3, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
-        (ABCD(5, 0.3), 3, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        (ABCD(5, 0.3, anticipation="silos"), 3, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
         (ABCD(5, 0.3, anticipation="0.5 silos"), 3, False, "1.5 times as far as it alone: set algorithm.anticipation"),
         # else the step size, as it is in this round
         (FedBCD(5, 0.3), 2, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
