@@ -9,8 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from crosshatch.algorithms.abcd import ABCD
+from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.data.dataset import Target
 from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.exchanges import Algorithm, RememberingAlgorithm
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM
@@ -36,6 +39,7 @@ class Case:
     pieces: tuple[int, ...] = (250, 500)
     heavy: bool = False  # a step takes tenths of a second: fewer repetitions
     on_request: bool = False  # only when asked for by name
+    method: Callable[[int], Algorithm | RememberingAlgorithm] = lambda q: TDCD(local_steps=q, batch_size=BATCH)
 
     def data(self) -> FederatedData:
         """Standard normal features, random labels, samples dealt to the clients of each silo anew."""
@@ -70,6 +74,7 @@ CASES = (
     Case("logistic", 2, 10, (357,), lambda: Linear((357,), 1)),
     Case("logistic-17", 17, 10, (42,), lambda: Linear((42,), 1)),
     Case("mlp", 2, 50, (357,), lambda: MLP((357,), 1, hidden=(64,))),
+    Case("abcd", 4, 1, (179,), lambda: MLP((179,), 1, hidden=(64,)), method=lambda q: ABCD(q, batch_size=BATCH)),
     Case("cnn", 2, 10, (1, 28, 14), lambda: CNN((1, 28, 14), 10), 10, pieces=(250,), heavy=True),
     Case("cnn-50", 2, 50, (1, 28, 14), lambda: CNN((1, 28, 14), 10), 10, pieces=(250,), heavy=True, on_request=True),
     Case("lstm", 4, 20, (48, 19), lambda: LSTM((48, 19), 1), samples=8_000, pieces=(250, 500), heavy=True),

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks.cases import BATCH, Case
+from benchmarks.cases import Case
 from benchmarks.central import Central
 from benchmarks.naive import Naive
-from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.simulator.simulator import Simulator
 
@@ -61,8 +60,7 @@ def run_case(case: Case, local_steps: int, threads: int, *, turns: int) -> Resul
     torch.set_num_threads(threads)
     keep_freed_memory()
     data = case.data()
-    algorithm = TDCD(local_steps=local_steps, batch_size=BATCH)
-    simulator = Simulator(data, case.task(), algorithm, seed=1, threads=threads)
+    simulator = Simulator(data, case.task(), case.method(local_steps), seed=1, threads=threads)
     # A central step costs the same however many there are: of the heavy ones two are enough.
     steps = min(local_steps, 2) if case.heavy else local_steps
     contestants: dict[str, tuple[Callable[[], None], int]] = {"ours": (simulator.run_round, local_steps)}

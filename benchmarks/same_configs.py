@@ -117,6 +117,11 @@ CONFIGS: Mapping[str, Tables] = {
         "algorithm": {"name": "tdcd", "local_steps": 3, "batch_size": 20, "batches": "fresh"},
         "run": {"strategy": "stacked"},
     },
+    "abcd": {
+        "federation": {"silos": THREE, "clients": 4, "labels": "mean"},
+        "model": MLP,
+        "algorithm": {"name": "abcd", "local_steps": 4, "batch_size": 60, "window": 3},
+    },
     "tdcd_held_each_step": {
         "federation": {"silos": THREE, "clients": 4, "labels": "mean"},
         "model": HEAD | {"head_holder": "mean"},

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from crosshatch.algorithms.abcd import ABCD
     from crosshatch.algorithms.central import Central
     from crosshatch.algorithms.dcpa import DCPA
     from crosshatch.algorithms.fedavg import FedAvg
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from crosshatch.topology import Topology
 
 __all__ = [
+    "ABCD",
     "DCPA",
     "HSGD",
     "JFL",
@@ -88,6 +90,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ABCD": "algorithms.abcd",
     "BandwidthNetwork": "network",
     "Central": "algorithms.central",
     "ConstantNetwork": "network",

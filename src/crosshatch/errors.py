@@ -1,6 +1,7 @@
 """The error tree: every mistake a user can make is one of these, said in one line.
 
-A message names the rule, the value, the place and the remedy. The command line prints it and exits with code 2.
+A message names the rule, the value, the place and the remedy. The command line prints it and exits with code 2, or
+with 1 where a run diverged.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ class ModelError(CrosshatchError):
 
 class TrainingError(CrosshatchError):
     """Training went wrong while running, for example a loss that is no longer finite."""
+
+
+class DivergenceError(TrainingError):
+    """A run diverged and ended there; its directory is complete, and its summary says so."""
 
 
 class RunError(CrosshatchError):

@@ -48,7 +48,13 @@ def test_other_words_are_refused() -> None:
         FedBCD(order="random")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"algorithm.derivatives = 'never': must be 'each_step' or 'each_round'"):
         TDCD(derivatives="never")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"algorithm.weights = 'loss': must be 'equal' or 'samples'"):
+    with pytest.raises(ConfigError, match=r"algorithm.derivatives = 'each_step': must be 'each_round' or 'continued'"):
+        FedBCD(derivatives="each_step")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"algorithm.order = 'random': must be 'parallel' or 'sequential'"):
+        TDCD(order="random")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"algorithm.weights = 'loss': must be 'equal' or 'samples' or 'at_work'"):
+        TDCD(weights="loss")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"algorithm.weights = 'loss': must be 'equal' or 'samples' or 'at_work'"):
         FedAvg(weights="loss")  # type: ignore[arg-type]
 
 

@@ -36,7 +36,7 @@ def keep_again(run: Path) -> None:
 
 def test_configs_cover_what_there_is() -> None:
     configs = [tables(name) for name in CONFIGS]
-    assert len(configs) == 30
+    assert len(configs) == 31
     assert all(decode_config(one).run.threads == 1 for one in configs)
     assert {one["algorithm"]["name"] for one in configs} == {*ALGORITHMS, *COMPRESSED}
     assert {exchange for one in configs for exchange in one["codecs"]} == set(CODED)

@@ -47,3 +47,24 @@ def test_networks_in_words() -> None:
         "group-server 1 s; 2 ms per local step; 1 party differs"
     )
     assert describe_network(ConstantNetwork(1, 0, slow={"lab": 2.0, "lab/1": 3.0})).endswith("; 2 parties differ")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "due"),
+    [
+        ({"name": "tdcd", "batch_size": 3}, True),
+        ({"name": "tdcd", "batch_size": 3, "weights": "samples"}, True),
+        ({"name": "tdcd", "batch_size": 3, "weights": "at_work"}, False),
+        ({"name": "tdcd"}, False),
+        ({"name": "tdcd", "batch_size": 3, "batches": "fresh"}, False),  # ten batches per round reach enough
+        ({"name": "abcd", "batch_size": 3}, True),
+        ({"name": "abcd", "batch_size": 3, "weights": "at_work"}, False),
+        ({"name": "tiered", "tiers": "V(2) H(2)", "fraction": 0.02}, True),
+        ({"name": "central", "batch_size": 3}, False),
+    ],
+)
+def test_a_note_where_nearly_all_clients_are_idle(algorithm: dict[str, Any], due: bool) -> None:
+    prepared = prepare(decode_config(tables(clients="each") | {"algorithm": algorithm}), folder=None)
+    notes = [line for line in opening(prepared, Path("runs/r")) if "clients of silo 'lab'" in line]
+    assert len(notes) == due
+    assert all(note.startswith("note: a round reaches about 3 of the 142 clients") for note in notes)

@@ -49,6 +49,9 @@ def test_the_input_is_good_before_it_is_made_bad(config: Path, command: Command)
 
 
 TIERED = ("algorithm.name=tiered", "algorithm.global_steps=", "algorithm.local_steps=")
+FLAT = (
+    "algorithm.name=tdcd", "federation.groups=1", "algorithm.global_steps=", "algorithm.fraction=",
+)  # fmt: skip
 CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "P no multiple of Q": (
         ("algorithm.global_steps=5",),
@@ -70,6 +73,14 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "fraction below 0, of pairs": (
         ("algorithm.name=jfl", "algorithm.global_steps=", "algorithm.fraction=-1"),
         ("algorithm.fraction = -1", "above 0"),
+    ),
+    "derivatives that go on behind a head": (
+        (*FLAT, "algorithm.derivatives=continued"),
+        ("silo 'hospital' holds the labels", "behind a trained head", "set model.fusion = 'sum'"),
+    ),
+    "turns with a head per client": (
+        (*FLAT, "algorithm.order=sequential"),
+        ("TDCD averages clients once per round", "algorithm.order = 'parallel'"),
     ),
     "top-k of nothing": (("codecs.share=topk",), ("codecs.share", "has neither", "topk(0.01), or topk(k=100)")),
     "k = 0": (("codecs.share=topk(k=0)",), ("codecs.share", "k >= 1", "at least one")),

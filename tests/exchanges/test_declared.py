@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crosshatch import DCPA, HSGD, JFL, MTCD, STCD, TDCD, Central, FedAvg, FedBCD, FedSGD, Graph, Tiered
+from crosshatch import ABCD, DCPA, HSGD, JFL, MTCD, STCD, TDCD, Central, FedAvg, FedBCD, FedSGD, Graph, Tiered
 from crosshatch.exchanges import Declared, declared, on_duals, on_silos, on_tokens
 from crosshatch.runs.config_names import ALGORITHMS
 from crosshatch.theory import theorem_names
@@ -74,22 +74,30 @@ def test_every_algorithm_of_a_config_inherits(name: str) -> None:
         theorem_names.ICASSP,
         theorem_names.TDCD,
         theorem_names.HSGD,
+        theorem_names.ABCD,
     }
 
 
-# What engines and commands knew of each class before there were declarations.
 EXPECTED: dict[type[Any], dict[str, Any]] = {
+    ABCD: {
+        "auto": ("step_size",),
+        "continues_derivatives": True,
+        "proved_by": ("ABCD, our theorem",),
+        "remembers": True,
+        "window": 2,
+    },
     Central: {"central": True},
     DCPA: {"graph": Graph(), "has_schedule": False, "finds_step": True},
-    FedAvg: {},
+    FedAvg: {"weights": "samples"},
     FedBCD: {"auto": ("local_steps", "step_size"), "proved_by": ("FedBCD, Theorem 2",)},
     FedSGD: {"auto": ("step_size",), "proved_by": ("FedBCD, Theorem 2",)},
     HSGD: {
         "auto": ("global_steps", "local_steps", "step_size"),
         "fraction": 1.0,
+        "weights": "at_work",
         "proved_by": ("HSGD, Theorem 1",),
     },
-    JFL: {"pairs": True, "within": "federation", "fraction": 1.0},
+    JFL: {"pairs": True, "within": "federation", "fraction": 1.0, "weights": "at_work"},
     MTCD: {"graph": Graph(), "finds_step": True},
     STCD: {"graph": Graph(), "finds_step": True},
     TDCD: {
@@ -117,6 +125,19 @@ def test_declarations_that_follow_from_settings() -> None:
     assert not TDCD(derivatives="each_round").asks_each_step
     assert FedBCD(order="sequential", proximal=0.1).unlike_theory == ("silos take turns", "steps are pulled back")
     assert FedBCD(proximal=0.1).unlike_theory == ("steps are pulled back",)
+    assert TDCD(order="sequential").unlike_theory == ("silos take turns",)
+    assert TDCD(weights="at_work").unlike_theory == ("clients do not all count alike",)
+    assert FedBCD(derivatives="continued").continues_derivatives
+    assert TDCD(derivatives="continued").continues_derivatives
+    assert not TDCD(derivatives="continued").asks_each_step
+    assert TDCD(order="sequential").takes_turns
+    assert FedBCD(order="sequential").takes_turns
+
+
+def test_a_silo_expects_the_others_to_stand_still_unless_it_anticipates() -> None:
+    still = [kind() for kind in ALGORITHMS.values() if kind is not ABCD]
+    assert {(algorithm.anticipated(6), algorithm.window) for algorithm in still} == {(None, 1)}
+    assert (ABCD(anticipation="0.5 silos").anticipated(6), ABCD(anticipation="silos").anticipated(6)) == (3.0, 6.0)
 
 
 def test_intervals_go_together() -> None:

@@ -69,6 +69,14 @@ def page(write_run: WriteRun, tmp_path: Path) -> Path:
     return tmp_path / "report.html"
 
 
+def test_the_word_stands_where_a_run_diverged(write_run: WriteRun, tmp_path: Path) -> None:
+    paths = [write_run("good"), write_run("bad", rows=curve(5, 1000, 6), diverged={"round": 6, "why": "it grew"})]
+    write_report(read_runs(paths), tmp_path / "report.html")
+    dom = dump(tmp_path / "report.html", tmp_path / "profile")
+    drawing = dom[dom.index('<div id="curves"') : dom.index('<script type="application/json"')]
+    assert ">diverged</text>" in drawing
+
+
 def test_curves_are_drawn_under_the_policy(page: Path, tmp_path: Path) -> None:
     dom = dump(page, tmp_path / "profile")
     drawing = dom[dom.index('<div id="curves"') : dom.index('<script type="application/json"')]

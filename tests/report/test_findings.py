@@ -13,18 +13,30 @@ from crosshatch.report.compare import find_arrival
 from crosshatch.report.findings import AXES, chosen_targets, curve_title, headline, level_all_reach, target_finding
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import Run
-from crosshatch.report.summary_file import FederationShape, SiloShape, Summary
+from crosshatch.report.summary_file import Diverged, FederationShape, SiloShape, Summary
 
 ROUND, BYTES, SECONDS = AXES
 
 
 def run_of(
-    name: str, auc: list[float], cost: int = 1000, algorithm: str = "", targets: tuple[str, ...] = (), clients: int = 2
+    name: str,
+    auc: list[float],
+    cost: int = 1000,
+    algorithm: str = "",
+    targets: tuple[str, ...] = (),
+    clients: int = 2,
+    diverged: int | None = None,
 ) -> Run:
     """A run in memory: round i costs `cost` bytes and two seconds more; two silos share the clients."""
     rows = tuple({"round": i, "bytes": cost * i, "sim_seconds": 2 * i, "auc": v} for i, v in enumerate(auc))
     federation = FederationShape((SiloShape("a", clients // 2), SiloShape("b", clients - clients // 2)))
-    facts = Summary(name=name, algorithm=algorithm, targets=dict.fromkeys(targets), federation=federation)
+    facts = Summary(
+        name=name,
+        algorithm=algorithm,
+        targets=dict.fromkeys(targets),
+        federation=federation,
+        diverged=None if diverged is None else Diverged(diverged, "the loss grew"),
+    )
     return Run(name, Path(name), {}, "", rows, {"name": name}, facts)
 
 
@@ -100,3 +112,39 @@ def test_targets_given_come_first_then_those_of_the_runs() -> None:
     assert [target.label for target in chosen_targets([run], [AUC75])] == ["auc>=0.75", "auc>=0.6"]
     assert chosen_targets([FAST]) == ()
     assert [target.label for target in chosen_targets([FAST, SLOW])] == ["auc>=0.76"]
+
+
+# The cheapest by far, and the closest: yet it is called neither.
+LOST = run_of("lost", [0.5, 0.99, 0.1], cost=1, diverged=2)
+
+
+def test_a_run_that_diverged_is_never_the_best() -> None:
+    assert target_finding([SLOW, FAST, LOST], AUC75, BYTES) == (
+        "TDCD reaches AUC 0.75 with 2 kB, 9x less than FedSGD; lost diverged"
+    )
+    assert target_finding([FAST, FAST, LOST], AUC75, ROUND) == "2 runs reach AUC 0.75 in 2 rounds; lost diverged"
+    assert target_finding([FAST, LOST, LOST], AUC75, BYTES) == "TDCD reaches AUC 0.75 with 2 kB; 2 runs diverged"
+    low = parse_target("auc=0.995")
+    assert target_finding([FAST, SLOW, LOST], low, BYTES) == (
+        "No run reaches AUC 0.995; TDCD comes closest with 0.8; lost diverged"
+    )
+
+
+def test_only_runs_that_diverged() -> None:
+    assert target_finding([LOST], AUC75, BYTES) == "lost diverged at round 2"
+    assert target_finding([LOST, LOST], AUC75, BYTES) == "All runs diverged"
+    assert curve_title([LOST], "auc", ROUND, ()) == (
+        "lost diverged at round 2: AUC of lost falls from 0.5 to 0.1 in 2 rounds"
+    )
+    assert curve_title([LOST, LOST], "auc", ROUND, ()) == headline([LOST, LOST], ()) == "All runs diverged"
+
+
+def test_a_run_that_diverged_sets_no_level() -> None:
+    early = run_of("early", [0.5, 0.51], diverged=1)
+    level = level_all_reach([FAST, SLOW, early], "auc")
+    assert level is not None
+    assert level.value == 0.76
+    assert level_all_reach([FAST, early], "auc") is None
+    assert curve_title([FAST, early], "auc", ROUND, ()) == (
+        "AUC of TDCD rises from 0.5 to 0.8 in 2 rounds; early diverged"
+    )

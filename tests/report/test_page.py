@@ -270,3 +270,35 @@ def test_written_in_one_step(write_run: WriteRun, tmp_path: Path, monkeypatch: p
 def test_same_runs_same_page(write_run: WriteRun) -> None:
     paths = several(write_run)
     assert report(paths) == report(paths)
+
+
+WHY = "round 6: training diverged, the training loss is 1e+04 & more: lower it"
+
+
+def test_runs_that_diverged_are_marked_in_words(write_run: WriteRun) -> None:
+    rows = curve(5, 1000, 6)
+    paths = [write_run("good"), write_run("bad", rows=rows, diverged={"round": 6, "why": WHY})]
+    html = report(paths, "auc=0.75")
+    page = Page(html)
+    assert f"Diverged: bad, {WHY}." in page.text
+    assert "Not finished" not in page.text
+    assert "good reaches AUC 0.75 with 800 kB; bad diverged" in page.text
+    assert html.count("bad<small>diverged at round 6</small>") == 2  # what was reached, and the cost of targets
+    assert "good<small>" not in html
+    assert "bad (diverged)</button>" in html  # the legend
+    assert [run["name"] for run in page.data["runs"]] == ["good", "bad (diverged)"]
+    assert page.data["runs"][0]["diverged"] is None
+    last = rows[-1]
+    assert page.data["runs"][1]["diverged"] == {
+        "x": {key: last[key] for key in ("round", "bytes", "sim_seconds")},
+        "y": {key: last[key] for key in ("train_loss", "auc", "loss")},
+    }
+
+
+def test_the_word_stands_at_the_last_evaluation_where_none_came_after(write_run: WriteRun) -> None:
+    rows = curve(5, 1000, 6)
+    page = Page(report([write_run("bad", rows=rows, diverged={"round": 7, "why": WHY})]))
+    assert page.data["runs"][0]["diverged"]["x"]["round"] == 6
+    page = Page(report([write_run("warned", rows=rows, diverged={"round": 3, "why": WHY})]))
+    assert page.data["runs"][0]["diverged"]["x"]["round"] == 4
+    assert page.data["runs"][0]["diverged"]["y"]["auc"] == rows[2]["auc"]

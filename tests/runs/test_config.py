@@ -106,7 +106,7 @@ rounds = 1
         ('evaluate.targets=["auc"]', "target 'auc' is not METRIC=NUMBER"),
         ("evaluat.every=1", "unknown section [evaluat]: did you mean [evaluate]?"),
         ("algorithm.name=tdc", "algorithm.name = 'tdc' is unknown: did you mean 'tdcd'?"),
-        ("algorithm.name=", "algorithm.name is missing: choose one of central"),
+        ("algorithm.name=", "algorithm.name is missing: choose one of abcd"),
         ("algorithm.local_steps=0", "algorithm.local_steps = 0: Q must be at least 1"),
         ("algorithm.local_step=2", "unknown key algorithm.local_step: did you mean 'local_steps'?"),
         ("algorithm.step_size=-1", "algorithm.step_size: a step size must be positive"),

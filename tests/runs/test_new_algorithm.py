@@ -134,4 +134,4 @@ def test_where_its_clients_are_averaged_says_what_may_have_a_codec() -> None:
 
 def test_the_table_is_the_one_that_commands_use() -> None:
     assert config_names is sys.modules["crosshatch.runs.config_names"]
-    assert config_names.planned_names() == ("fedsgd", "fedbcd", "tdcd", "hsgd", "tiered", "two_speed")
+    assert config_names.planned_names() == ("fedsgd", "fedbcd", "abcd", "tdcd", "hsgd", "tiered", "two_speed")

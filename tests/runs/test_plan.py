@@ -226,3 +226,11 @@ def test_mistakes_are_one_line(command: Command, options: tuple[str, ...], words
     assert errors.startswith("error: ")
     assert words in errors
     assert errors.count("\n") == 1
+
+
+def test_a_warning_where_nearly_all_clients_are_idle(make_config: MakeConfig) -> None:
+    algorithm: dict[str, Any] = {"name": "tdcd", "batch_size": 3, "local_steps": 2}
+    found = make_plan(make_config(algorithm=algorithm, federation={"clients": "each"}))
+    assert any("set algorithm.weights = 'at_work'" in warning for warning in found.warnings)
+    mended = make_plan(make_config(algorithm=algorithm | {"weights": "at_work"}, federation={"clients": "each"}))
+    assert not any("at_work" in warning for warning in mended.warnings)

@@ -51,6 +51,9 @@ class StopAt:
     def evaluated(self, row: Mapping[str, Any]) -> None:
         pass
 
+    def warned(self, text: str) -> None:
+        pass
+
 
 def test_the_files_of_a_run(make_config: MakeConfig, out: Path) -> None:
     outcome = train(make_config(), out=out)
@@ -180,6 +183,7 @@ def test_stopped_and_resumed_is_the_same(
         {"name": "tdcd", "batches": "fresh"},
         {"name": "tiered", "tiers": "V(4) H(2)"},
         {"name": "central", "local_steps": 2},
+        {"name": "abcd", "local_steps": 4, "window": 3},
     ],
 )
 def test_other_algorithms_resume_too(tmp_path: Path, algorithm: dict[str, Any]) -> None:
@@ -325,7 +329,7 @@ def test_divergence_at_once_leaves_nothing(make_config: MakeConfig, out: Path, t
 def test_divergence_later_keeps_what_was_measured(make_config: MakeConfig, out: Path) -> None:
     config = make_config(
         data={"name": "diabetes"}, federation={"silos": 2}, algorithm={"step_size": 8.0},
-        evaluate={"targets": [], "every": 1}, run={"rounds": 500},
+        evaluate={"targets": [], "every": 1}, run={"rounds": 500, "on_divergence": "warn"},
     )  # fmt: skip
     with pytest.raises(TrainingError, match=r"lower algorithm.step_size .*; the rounds before are kept in"):
         train(config, out=out)

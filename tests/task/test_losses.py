@@ -116,3 +116,40 @@ def test_a_loss_for_other_labels_is_refused() -> None:
     require_target(Logistic(), "binary")
     with pytest.raises(ModelError, match="use 'cross_entropy'"):
         require_target(Logistic(), "multiclass")
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@given(front=leading, n=st.integers(1, 6), classes=st.integers(2, 5), seed=st.integers(0, 999))
+def test_a_derivative_goes_on_without_the_label(loss: Loss, front: list[int], n: int, classes: int, seed: int) -> None:
+    scores, y = draw(loss, [*front, n], classes, seed)
+    moved = torch.randn(scores.shape, generator=torch.Generator().manual_seed(seed + 1), dtype=torch.float64)
+    found = loss.continued(loss.derivative(scores, y), moved)
+    torch.testing.assert_close(found, loss.derivative(scores + moved, y), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_a_derivative_stays_where_nothing_moves_however_inexact(loss: Loss) -> None:
+    width = loss.scores(4)
+    inexact = 3 * torch.randn(50, width, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    inexact[:5] = 0
+    assert torch.equal(loss.continued(inexact, torch.zeros_like(inexact)), inexact)
+    moved = torch.full_like(inexact, 2.0)
+    assert torch.isfinite(loss.continued(inexact, moved)).all()
+
+
+@pytest.mark.parametrize("scores", [40.0, 800.0, -800.0])
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_samples_without_doubt_stay_finite(scores: float, label: int, dtype: torch.dtype) -> None:
+    at, y = torch.tensor([[scores]], dtype=dtype), torch.tensor([float(label)], dtype=dtype)
+    derivative = Logistic().derivative(at, y)
+    for moved in (-1.0, 0.0, 1.0):
+        found = Logistic().continued(derivative, torch.full_like(at, moved))
+        assert torch.isfinite(found).all()
+        assert (
+            float((found - Logistic().derivative(at + moved, torch.tensor([float(label)], dtype=dtype))).abs()) < 1e-5
+        )
+    both = torch.cat([at, -at], dim=1)
+    chosen = torch.tensor([label])
+    found = CrossEntropy().continued(CrossEntropy().derivative(both, chosen), torch.tensor([[1.0, -1.0]], dtype=dtype))
+    assert torch.isfinite(found).all()

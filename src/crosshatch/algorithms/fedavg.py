@@ -11,7 +11,7 @@ from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
@@ -20,8 +20,8 @@ from crosshatch.topology import Tier, Topology
 class FedAvg(Declared):
     """Federated averaging inside one silo: `H(Q)`.
 
-    `weights`: "samples" weighs clients by the samples they hold (FedAvg), "equal" does not (local SGD). `batches`: one
-    set of samples per round, or a fresh one each step.
+    `weights`: "samples" weighs clients by the samples they hold (FedAvg), "equal" does not (local SGD), "at_work" only
+    counts those with samples in the round. `batches`: one set of samples per round, or a fresh one each step.
 
     >>> str(FedAvg(local_steps=10).topology)
     'H(10)'
@@ -31,7 +31,7 @@ class FedAvg(Declared):
     step_size: Schedule | float = 0.1
     batch_size: int | None = None
     batches: Literal["reused", "fresh"] = "fresh"
-    weights: Literal["equal", "samples"] = "samples"
+    weights: ClientWeights = "samples"
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
@@ -39,7 +39,7 @@ class FedAvg(Declared):
         check_batch_size(self.batch_size)
         check_step_size(self.step_size)
         check_choice("batches", self.batches, ("reused", "fresh"))
-        check_choice("weights", self.weights, ("equal", "samples"))
+        check_choice("weights", self.weights, ("equal", "samples", "at_work"))
 
     @property
     def fresh_batches(self) -> bool:

@@ -21,7 +21,9 @@ from crosshatch.topology import Tier, Topology
 class FedBCD(Declared):
     """Federated block coordinate descent: `V(Q)`, one client per silo.
 
-    With labels held by one silo the others take all their Q steps with the derivative it computed at the round's start.
+    `derivatives` matters where one silo holds the labels: with "each_round" the others take all their Q steps with the
+    derivative it computed at the round's start; with "continued" they follow that derivative as their own scores move,
+    which is the mathematics of shared labels without a further message.
 
     >>> str(FedBCD(local_steps=5).topology)
     'V(5)'
@@ -32,6 +34,7 @@ class FedBCD(Declared):
     batch_size: int | None = None
     order: Literal["parallel", "sequential"] = "parallel"
     proximal: float = 0.0
+    derivatives: Literal["each_round", "continued"] = "each_round"
 
     auto = ("local_steps", "step_size")
     proved_by = (theorem_names.FEDBCD,)
@@ -42,13 +45,24 @@ class FedBCD(Declared):
         check_batch_size(self.batch_size)
         check_step_size(self.step_size)
         check_choice("order", self.order, ("parallel", "sequential"))
+        check_choice("derivatives", self.derivatives, ("each_round", "continued"))
         if not 0 <= self.proximal < float("inf"):
             raise ConfigError(f"algorithm.proximal = {self.proximal}: mu must be a finite number of at least 0")
 
     @property
+    def takes_turns(self) -> bool:
+        """Algorithm 3."""
+        return self.order == "sequential"
+
+    @property
+    def continues_derivatives(self) -> bool:
+        """Not in the paper, where they stay for a round."""
+        return self.derivatives == "continued"
+
+    @property
     def unlike_theory(self) -> tuple[str, ...]:
         """Theorem 2 is about Algorithm 2 without a proximal term."""
-        turns = ("silos take turns",) if self.order == "sequential" else ()
+        turns = ("silos take turns",) if self.takes_turns else ()
         return (*turns, "steps are pulled back") if self.proximal > 0 else turns
 
     @property
@@ -60,12 +74,13 @@ class FedBCD(Declared):
         """One outer iteration of Algorithm 2, or one iteration of Algorithm 3."""
         batch = fed.draw_batch(self.batch_size, round=r)  # "Randomly sample a mini-batch S"
         embeddings = fed.embed(blocks, batch)
-        if self.order == "sequential":
+        if self.takes_turns:
             return self._take_turns(fed, blocks, batch, embeddings, rate(self.step_size, r))
         frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
         return fed.descend(
-            blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r), proximal=self.proximal
-        )
+            blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r), proximal=self.proximal,
+            continued=self.continues_derivatives and fed.labels_held,
+        )  # fmt: skip
 
     def _take_turns(
         self,
@@ -83,8 +98,9 @@ class FedBCD(Declared):
             else:
                 frozen = fed.share(embeddings, batch, to=silo)
             blocks = fed.descend(
-                blocks, batch, frozen, steps=self.local_steps, step_size=step_size, proximal=self.proximal, only=silo
-            )
+                blocks, batch, frozen, steps=self.local_steps, step_size=step_size, proximal=self.proximal, only=silo,
+                continued=self.continues_derivatives and fed.labels_held,
+            )  # fmt: skip
             embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
             changed = (silo,)
         return blocks

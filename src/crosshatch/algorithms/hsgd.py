@@ -34,6 +34,7 @@ class HSGD(Declared):
     step_size: Schedule | float = 0.01
     fraction: float = 1.0
 
+    weights = "at_work"
     auto = ("global_steps", "local_steps", "step_size")
     proved_by = (theorem_names.HSGD,)
 
@@ -69,7 +70,7 @@ class HSGD(Declared):
         blocks = fed.descend(  # lines 22-26
             blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r)
         )
-        blocks = fed.average(blocks, batch, weights="at_work")  # line 12 of the next interval, equation (1)
+        blocks = fed.average(blocks, batch, weights=self.weights)  # line 12 of the next interval, equation (1)
         if (r + 1) % (self.global_steps // self.local_steps) == 0:
             blocks = fed.average_groups(blocks, round=r)  # lines 4-9, equation (2)
         return blocks

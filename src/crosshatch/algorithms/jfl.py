@@ -29,6 +29,7 @@ class JFL(Declared):
     fraction: float = 1.0
 
     pairs = True  # every device has a partner at its hospital: the hospital's silo is divided as the devices are
+    weights = "at_work"
     within: ClassVar[Within] = "federation"  # all pairs are averaged at the server, none at an edge node
 
     def __post_init__(self) -> None:
@@ -49,4 +50,4 @@ class JFL(Declared):
         embeddings = fed.embed(blocks, batch)
         frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
         blocks = fed.descend(blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r))
-        return fed.average(blocks, batch, weights="at_work", within=self.within)
+        return fed.average(blocks, batch, weights=self.weights, within=self.within)

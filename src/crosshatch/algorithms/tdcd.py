@@ -9,11 +9,12 @@ mini-batches up front. Line 32 of the journal averages after the Q-th step (its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
@@ -25,7 +26,10 @@ class TDCD(Declared):
 
     `batches`: "reused" (journal) or "fresh" (ICASSP). `derivatives` matters where one silo holds the labels: with
     "each_step" the others ask for the derivative at every local step, the mathematics of shared labels at the price of
-    more messages (Remark 2); with "each_round" they keep the one of the round's start, as FedBCD does.
+    more messages (Remark 2); with "each_round" they keep the one of the round's start, as FedBCD does; with "continued"
+    they follow that one as their own scores move, the mathematics of shared labels again without a further message.
+    `order` "sequential" is not in the papers: silo after silo, as in FedBCD's Algorithm 3, each with the newest
+    embeddings of all others. `weights` says how a silo averages its clients ("equal" in the papers).
 
     >>> str(TDCD(local_steps=10, batch_size=64).topology)
     'V(10) H(10)'
@@ -35,7 +39,9 @@ class TDCD(Declared):
     step_size: Schedule | float = 0.1
     batch_size: int | None = None
     batches: Literal["reused", "fresh"] = "reused"
-    derivatives: Literal["each_step", "each_round"] = "each_step"
+    derivatives: Literal["each_step", "each_round", "continued"] = "each_step"
+    order: Literal["parallel", "sequential"] = "parallel"
+    weights: ClientWeights = "equal"
 
     auto = ("local_steps", "step_size")
     proved_by = (theorem_names.ICASSP, theorem_names.TDCD)
@@ -46,7 +52,9 @@ class TDCD(Declared):
         check_batch_size(self.batch_size)
         check_step_size(self.step_size)
         check_choice("batches", self.batches, ("reused", "fresh"))
-        check_choice("derivatives", self.derivatives, ("each_step", "each_round"))
+        check_choice("derivatives", self.derivatives, ("each_step", "each_round", "continued"))
+        check_choice("order", self.order, ("parallel", "sequential"))
+        check_choice("weights", self.weights, ("equal", "samples", "at_work"))
 
     @property
     def fresh_batches(self) -> bool:
@@ -57,6 +65,22 @@ class TDCD(Declared):
     def asks_each_step(self) -> bool:
         """Remark 2."""
         return self.derivatives == "each_step"
+
+    @property
+    def continues_derivatives(self) -> bool:
+        """Not in the papers."""
+        return self.derivatives == "continued"
+
+    @property
+    def takes_turns(self) -> bool:
+        """Not in the papers."""
+        return self.order == "sequential"
+
+    @property
+    def unlike_theory(self) -> tuple[str, ...]:
+        """The theorems are about silos in parallel whose clients are averaged alike."""
+        turns = ("silos take turns",) if self.takes_turns else ()
+        return turns if self.weights == "equal" else (*turns, "clients do not all count alike")
 
     @property
     def topology(self) -> Topology:
@@ -71,15 +95,36 @@ class TDCD(Declared):
         )  # line 9: same ids everywhere, from the shared seed
         blocks = fed.broadcast(blocks, batch)  # lines 11-12
         embeddings = fed.embed(blocks, batch)  # line 13
-        if fed.labels_held and self.asks_each_step:
-            blocks = self._ask_each_step(fed, blocks, batch, embeddings, rate(self.step_size, r))
+        step_size, changed = rate(self.step_size, r), tuple(fed.silos)
+        if not self.takes_turns:
+            blocks = self._descend(fed, blocks, batch, embeddings, step_size, changed, None)
+        for silo in fed.silos if self.takes_turns else ():
+            blocks = self._descend(fed, blocks, batch, embeddings, step_size, changed, silo)
+            embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
+            changed = (silo,)  # what the label's holder has not seen of this batch
+        return fed.average(blocks, batch, weights=self.weights)  # line 32
+
+    def _descend(
+        self,
+        fed: Federation[Blocks, Batch, Embeddings, Frozen],
+        blocks: Blocks,
+        batch: Batch,
+        embeddings: Embeddings,
+        step_size: float,
+        changed: Sequence[int],
+        silo: int | None,
+    ) -> Blocks:
+        """An exchange and the local steps after it, of all silos or of the one whose turn it is."""
+        if not fed.labels_held:
+            frozen = fed.share(embeddings, batch, to=silo)  # lines 13-22
+        elif self.asks_each_step:
+            return self._ask_each_step(fed, blocks, batch, embeddings, step_size, changed, silo)
         else:
-            # lines 13-22
-            frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
-            blocks = fed.descend(  # lines 25-29
-                blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r)
-            )
-        return fed.average(blocks, batch)  # line 32
+            frozen = fed.share_derivatives(embeddings, batch, senders=changed, to=silo)
+        return fed.descend(  # lines 25-29
+            blocks, batch, frozen, steps=self.local_steps, step_size=step_size, only=silo,
+            continued=self.continues_derivatives and fed.labels_held,
+        )  # fmt: skip
 
     def _ask_each_step(
         self,
@@ -88,12 +133,15 @@ class TDCD(Declared):
         batch: Batch,
         embeddings: Embeddings,
         step_size: float,
+        changed: Sequence[int],
+        silo: int | None,
     ) -> Blocks:
         """Remark 2: every local step begins with the derivatives at the client's own new embeddings."""
         start = embeddings
         for q in range(self.local_steps):
             if q:
-                embeddings = fed.embed(blocks, batch)
-            frozen = fed.share_derivatives(embeddings, batch, around=start, step=q)
-            blocks = fed.descend(blocks, batch, frozen, steps=1, step_size=step_size, first=q)
+                embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
+                changed = tuple(fed.silos) if silo is None else (silo,)
+            frozen = fed.share_derivatives(embeddings, batch, around=start, step=q, senders=changed, to=silo)
+            blocks = fed.descend(blocks, batch, frozen, steps=1, step_size=step_size, first=q, only=silo)
         return blocks

@@ -1,6 +1,7 @@
 """The commands, their options and their help; and how errors leave the program.
 
-A mistake of the user's is one line on stderr and exit code 2. A bug keeps its traceback. Ctrl-C is exit code 130.
+A mistake of the user's is one line on stderr and exit code 2, a run that diverged one and exit code 1. A bug keeps its
+traceback. Ctrl-C is exit code 130.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated, Any, final
 import typer
 import typer.core
 
-from crosshatch.errors import CrosshatchError
+from crosshatch.errors import CrosshatchError, DivergenceError
 
 # No rich in help texts: importing it would take longer than all the rest of `crosshatch --help`.
 app = typer.Typer(
@@ -24,7 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-USAGE_ERROR, INTERRUPTED = 2, 130
+DIVERGED, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 
 # Arguments are hidden from the list of options, where typer shows Python's name of their type; each command's text
 # says what they are.
@@ -65,6 +66,8 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = command.main(arguments or ["--help"], prog_name="crosshatch", standalone_mode=False)
+    except DivergenceError as error:
+        _exit(str(error), DIVERGED)
     except CrosshatchError as error:
         _exit(str(error), USAGE_ERROR)
     except (typer.Abort, KeyboardInterrupt):
@@ -114,7 +117,7 @@ def train(
     ] = None,
     data: DataFolder = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
 ) -> None:
     """Train once, as a config says.
 
@@ -145,9 +148,9 @@ def plan(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what the papers' theory expects of a config.
+    """Say what theory expects of a config.
 
-    CONFIG is a TOML file. After a short pre-training: constants, bounds and step-size limits of four theorems, P, Q and
+    CONFIG is a TOML file. After a short pre-training: constants, bounds and step-size limits of the theorems, P, Q and
     step size by the adaptive strategies, and a forecast of rounds, bytes and time.
 
     \b

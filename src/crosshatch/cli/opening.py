@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 def opening(prepared: Prepared, path: Path) -> list[str]:
-    """What is run and where it goes, the network model, and the notes of the data."""
+    """What is run and where it goes, the network model, and the notes on data and clients."""
     data, algorithm = prepared.simulator.data, prepared.simulator.algorithm
     first = f"{prepared.config.name}: {type(algorithm).__name__} {algorithm.topology} on {parties(data)}, into {path}"
-    return [first, describe_network(prepared.config.network), *(f"note: {note}" for note in data.notes)]
+    notes = (f"note: {note}" for note in (*data.notes, *prepared.client_notes))
+    return [first, describe_network(prepared.config.network), *notes]
 
 
 def parties(data: FederatedData) -> str:

@@ -56,6 +56,10 @@ class Lines:
         width = len(str(self._rounds))
         self._print(f"round {row['round']:>{width}}/{self._rounds}  {figures(row)}{left}")
 
+    def warned(self, text: str) -> None:
+        """A line of its own."""
+        _warn(text)
+
     def _print(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
 
@@ -102,9 +106,13 @@ class Bar:
         assert self._task is not None
         self._progress.update(self._task, figures=figures(row, short=self._narrow))
 
+    def warned(self, text: str) -> None:
+        """Above the bar, where it stays."""
+        self._progress.console.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
+
 
 class Silence:
-    """Nothing at all."""
+    """Nothing at all, but warnings."""
 
     def __enter__(self) -> Self:
         return self
@@ -120,6 +128,14 @@ class Silence:
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
         """Nothing."""
+
+    def warned(self, text: str) -> None:
+        """Divergence is never silent."""
+        _warn(text)
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr, flush=True)
 
 
 def choose_watcher(*, quiet: bool) -> Lines | Bar | Silence:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from crosshatch.cli.progress import choose_watcher
 from crosshatch.data.reading.sources import require_sources
+from crosshatch.errors import DivergenceError
 from crosshatch.report import read_runs, write_report
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config
@@ -33,20 +34,23 @@ def run_train(
     out = Path("runs") / config.name if out is None else out
     if resume and not quiet and not (out / "config.toml").is_file():
         print(f"no earlier run in {out}: this one starts at round 0")
-    with choose_watcher(quiet=quiet) as watcher:
-        outcome = train(config, out=out, folder=data, resume=resume, watcher=watcher)
+    page = out / "report.html"
+    try:
+        with choose_watcher(quiet=quiet) as watcher:
+            outcome = train(config, out=out, folder=data, resume=resume, watcher=watcher)
+    except DivergenceError:
+        write_report(read_runs([out]), page)
+        raise
     if not outcome.finished:
         command = ["crosshatch", "train", str(out / "config.toml"), "--out", str(out), "--resume"]
         command += [] if data is None else ["--data", str(data)]
         print(f"stopped after round {outcome.round}; go on with: {shlex.join(command)}", file=sys.stderr)
         return INTERRUPTED
-    page = out / "report.html"
     if not outcome.was_finished or not page.exists():
         write_report(read_runs([out]), page)
     if not quiet:
         print(_ending(outcome))
-        if outcome.losses is not None:
-            _warn_if_worse(*outcome.losses)
+        _warn_if_worse(outcome)
     return 0
 
 
@@ -56,13 +60,18 @@ def _ending(outcome: Outcome) -> str:
     summary = outcome.summary
     final = ", ".join(f"{name} {human_number(value)}" for name, value in summary["final"].items())
     cost = f"{human_bytes(summary['bytes'])} sent, {human_seconds(summary['sim_seconds'])} simulated"
-    return f"finished after round {outcome.round}: {final}; {cost}; {outcome.path}"
+    diverged = f"; it diverged at round {summary['diverged']['round']}" if "diverged" in summary else ""
+    return f"finished after round {outcome.round}: {final}; {cost}; {outcome.path}{diverged}"
 
 
-def _warn_if_worse(first: float, last: float) -> None:
+def _warn_if_worse(outcome: Outcome) -> None:
+    """Of a loss that grew, but not by the rule that calls it divergence and was said already."""
+    if outcome.losses is None or "diverged" in outcome.summary:
+        return
+    first, last = outcome.losses
     if last > FAR * abs(first):
         print(
             f"warning: the training loss ended at {human_number(last)} and began at {human_number(first)}: "
-            "training diverged, lower algorithm.step_size or algorithm.local_steps",
+            f"{outcome.advice}",
             file=sys.stderr,
         )

@@ -1,6 +1,6 @@
 """What an algorithm may ask of other parties, and what it declares of itself."""
 
-from crosshatch.exchanges.declared import Declared, declared, on_duals, on_silos, on_tokens
+from crosshatch.exchanges.declared import Declared, declared, on_duals, on_federation, on_silos, on_tokens
 from crosshatch.exchanges.duals import DualAlgorithm, DualFederation, Duals
 from crosshatch.exchanges.tokens import TokenAlgorithm, TokenFederation, Tokens
 from crosshatch.exchanges.vertical import (
@@ -10,6 +10,8 @@ from crosshatch.exchanges.vertical import (
     Embeddings,
     Federation,
     Frozen,
+    Memory,
+    RememberingAlgorithm,
     Within,
 )
 from crosshatch.protocol.names import ClientWeights
@@ -26,12 +28,15 @@ __all__ = [
     "Embeddings",
     "Federation",
     "Frozen",
+    "Memory",
+    "RememberingAlgorithm",
     "TokenAlgorithm",
     "TokenFederation",
     "Tokens",
     "Within",
     "declared",
     "on_duals",
+    "on_federation",
     "on_silos",
     "on_tokens",
 ]

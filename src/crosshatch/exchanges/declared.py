@@ -7,16 +7,23 @@ attribute of an algorithm is looked up by name.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
+
+import numpy as np
 
 from crosshatch.exchanges.duals import DualAlgorithm
 from crosshatch.exchanges.tokens import TokenAlgorithm
 from crosshatch.exchanges.vertical import Algorithm, Within
 from crosshatch.graphs import Graph
+from crosshatch.protocol.names import ClientWeights
 from crosshatch.schedules import Schedule
 
+if TYPE_CHECKING:  # needs torch, which takes seconds to import
+    from crosshatch.data.federated import FederatedData
+
+AnyOf = TypeVar("AnyOf")
 # What an algorithm that does not inherit may declare: it never promised that its other attributes mean the same.
-_BY_NAME = ("central", "pairs", "batch_size", "fraction")
+_BY_NAME = ("central", "pairs", "batch_size", "fraction", "remembers", "continues_derivatives", "takes_turns")
 
 
 class Declared:
@@ -39,11 +46,20 @@ class Declared:
     within: ClassVar[Within] = "silo"
     """Where clients are averaged: at their silo's hub, or those of the whole federation together at the server."""
 
+    remembers: ClassVar[bool] = False
+    """Whether `run_round` takes and returns a memory besides the blocks; see `RememberingAlgorithm`."""
+
     batch_size: int | None = None
     """How many samples are drawn from all clients per round; None: all, or those of a `fraction` of the clients."""
 
+    window: int = 1
+    """The batches of so many rounds are kept for local steps; 1: the round's own."""
+
     fraction: float | None = None
     """The share of the clients that a round takes all samples of; None: samples are drawn, not clients."""
+
+    weights: ClientWeights = "equal"
+    """How clients count in their silo's average."""
 
     graph: Graph | None = None
     """Who may send to whom; None: a federation of silos, without a graph."""
@@ -75,6 +91,24 @@ class Declared:
     def unlike_theory(self) -> tuple[str, ...]:
         """What these settings have that no theorem speaks of, each in a few words."""
         return ()
+
+    @property
+    def continues_derivatives(self) -> bool:
+        """Where one silo holds the labels: whether the others let the derivatives it sent go on as they move."""
+        return False
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether silos take their local steps one after the other within a round."""
+        return False
+
+    def anticipated(self, silos: int) -> float | None:  # noqa: ARG002 - few methods anticipate
+        """How many times as far as itself a silo assumes all `silos` together to move; None: the others stand still."""
+        return None
+
+    def on(self, *, clients: int, groups: int) -> Self:  # noqa: ARG002 - most methods run on one kind of federation
+        """The same on the tiers of a federation with so many clients in its largest silo, and so many groups."""
+        return self
 
     @classmethod
     def measured(cls) -> tuple[str, ...]:
@@ -112,6 +146,14 @@ def declared(algorithm: object) -> Declared:
     found = Declared()
     vars(found).update({name: getattr(algorithm, name) for name in _BY_NAME if hasattr(algorithm, name)})
     return found
+
+
+def on_federation(algorithm: AnyOf, data: FederatedData) -> AnyOf:
+    """The algorithm on the tiers of this federation, where it runs on several kinds."""
+    if not isinstance(algorithm, Declared):
+        return algorithm
+    groups = 1 if data.groups is None else len(np.unique(data.groups))
+    return algorithm.on(clients=max(silo.clients for silo in data.silos), groups=groups)
 
 
 def on_silos(algorithm: object) -> TypeGuard[Algorithm]:

@@ -13,7 +13,7 @@ hands them on:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from crosshatch.protocol.names import ClientWeights
 from crosshatch.schedules import Schedule
@@ -24,6 +24,11 @@ Blocks = TypeVar("Blocks")
 Batch = TypeVar("Batch")
 Embeddings = TypeVar("Embeddings")
 Frozen = TypeVar("Frozen")
+
+
+Memory = tuple[Any, ...]
+"""What an algorithm carries from round to round: tuples, nested or not, of batches, of what is frozen, of tensors and
+of numbers. Engines keep it in checkpoints."""
 
 
 class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
@@ -89,10 +94,14 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         """Outputs of the blocks for the batch; with `only`, that silo's anew and the rest from `known`: no message."""
         ...
 
-    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
+    def share(
+        self, embeddings: Embeddings, batch: Batch, *, senders: Sequence[int] | None = None, to: int | None = None
+    ) -> Frozen:
         """From client to hub to other hubs to clients: everybody (or silo `to`) gets the others' part for its samples.
 
-        With a trained head its holder sends the head along.
+        With a trained head its holder sends the head along. `senders` are the silos whose embeddings are sent (default:
+        all): those that the receivers do not know yet, or that are not absent. Nothing travels of the others; receivers
+        go on with what they saw of them (and of the head) since the batch was drawn, and there must be something.
         """
         ...
 
@@ -125,11 +134,19 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         first: int = 0,
         proximal: float = 0.0,
         only: int | None = None,
+        anticipation: float = 1.0,
+        continued: bool = False,
+        earlier: Sequence[tuple[Batch, Frozen]] = (),
     ) -> Blocks:
         """`steps` local gradient steps at every client (of silo `only`): no message.
 
-        A batch of several parts is used part by part, beginning with number `first`; `proximal` is the weight of a
+        A batch of several parts is used part by part, beginning with number `first`, and after it what was exchanged
+        `earlier`, newest first, as far as clients at work now have samples of it. `proximal` is the weight of a
         proximal term towards the block the client starts from.
+
+        With an `anticipation` above 1 each silo assumes that the others move along: the loss's derivative is taken that
+        many times as far from the scores of the exchange as the silo alone has moved them. Derivatives that the label's
+        holder sent stay as they are, or go on with the silo's own scores (`continued`, for a sum).
         """
         ...
 
@@ -154,4 +171,29 @@ class Algorithm(Protocol):
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """The hubs' blocks after round r, a pure function of those before, the round number and the seed."""
+        ...
+
+
+class RememberingAlgorithm(Protocol):
+    """A method that carries something besides the blocks from round to round; it declares `remembers`."""
+
+    @property
+    def local_steps(self) -> int:
+        """Q: local steps per round."""
+        ...
+
+    @property
+    def step_size(self) -> Schedule | float:
+        """eta: the step size of a round."""
+        ...
+
+    @property
+    def topology(self) -> Topology:
+        """The tiers it runs on, with their intervals."""
+        ...
+
+    def run_round(
+        self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int, memory: Memory
+    ) -> tuple[Blocks, Memory]:
+        """The same as a pure function of the memory too, which is `()` before the first round."""
         ...

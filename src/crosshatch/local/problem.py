@@ -19,22 +19,26 @@ from crosshatch.task.task import Task
 class LossInputs:
     """What the loss of a silo's samples needs besides its own embeddings (n rows, in the silo's own order).
 
-    Either the labels with the others' embeddings, or the derivative that the label's holder sent.
+    Either the labels with the others' embeddings, or the derivative that the label's holder sent. `start` is where the
+    silo stood at the exchange, for steps that look ahead or let derivatives go on.
     """
 
     y: Tensor | None = None  # (n,)
     rest: Tensor | None = None  # sum: (n, c), the others' sum; head: (n, all e), own columns to be overwritten
     derivative: Tensor | None = None  # (n, e), labels held elsewhere
+    start: Tensor | None = None  # (n, c) sum: the silo's own embeddings then; head: the scores then
+
+    def _each(self, of: Callable[[Tensor], Tensor]) -> LossInputs:
+        tensors = (self.y, self.rest, self.derivative, self.start)
+        return LossInputs(*(None if tensor is None else of(tensor) for tensor in tensors))
 
     def rows(self, where: slice) -> LossInputs:
         """The same for some of the rows."""
-        return LossInputs(*(None if t is None else t[where] for t in (self.y, self.rest, self.derivative)))
+        return self._each(lambda tensor: tensor[where])
 
     def select(self, index: Tensor) -> LossInputs:
         """The same for the rows with these numbers."""
-        return LossInputs(
-            *(None if t is None else t.index_select(0, index) for t in (self.y, self.rest, self.derivative))
-        )
+        return self._each(lambda tensor: tensor.index_select(0, index))
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,18 @@ class Part:
         order = torch.as_tensor(np.argsort(self.owners, kind="stable"), device=self.x.device)
         return Part(self.x.index_select(0, order), self.loss_inputs.select(order), self.counts)
 
+    def at_clients(self, then: npt.NDArray[np.int64], now: npt.NDArray[np.int64]) -> Part:
+        """What of a part whose clients at work were those numbered `then` is held by those numbered `now`."""
+        part = self.ordered()
+        if np.array_equal(then, now):
+            return part
+        place = np.minimum(np.searchsorted(then, now), len(then) - 1)
+        counts = np.where(then[place] == now, part.counts[place], 0)
+        first = part.offsets[place]
+        rows = np.concatenate([np.arange(low, low + n) for low, n in zip(first, counts, strict=True)])
+        index = torch.as_tensor(rows, device=self.x.device)
+        return Part(part.x.index_select(0, index), part.loss_inputs.select(index), counts)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -78,6 +94,9 @@ class Problem:
     Step q uses part `(first + q) % len(parts)`; a client without rows in it stays where it is. The gradient is that of
     the mean loss over the client's rows, plus the regulariser's on the block (a head has none), plus `proximal` times
     the difference from its start.
+
+    The loss's derivative is taken as if the others moved along: at `anticipation` times as far from where the exchange
+    found the scores as this silo alone has moved them. A derivative that was sent stays, or goes on (`continued`).
     """
 
     task: Task
@@ -90,6 +109,8 @@ class Problem:
     step_size: float
     first: int = 0
     proximal: float = 0.0
+    anticipation: float = 1.0
+    continued: bool = False
     kept_pass: KeptPass | None = None  # the forward pass of the first part at a common start, kept for the first step
     seed: tuple[int, ...] = (0,)  # the run's seed and the round, for blocks which draw random numbers
     numbers: npt.NDArray[np.int64] | None = None  # of the clients at work in their silo; None: one after the other
@@ -113,14 +134,33 @@ class Problem:
         """This silo's embeddings and the others' part together: the scores of a sum, or what the head takes."""
         return self.task.fusion.join(own, rest, self.columns)
 
+    def ahead(self, moved: Tensor, start: Tensor | None) -> Tensor:
+        """Where the others would have taken what this silo alone has moved from its start, had they moved along."""
+        if self.anticipation == 1:
+            return moved
+        assert start is not None
+        return torch.lerp(start, moved, self.anticipation)
+
+    def sent_derivative(self, own: Tensor, derivative: Tensor, start: Tensor | None) -> Tensor:
+        """The derivative that the label's holder sent, or where it has got to since."""
+        if not self.continued:
+            return derivative.clone()
+        assert start is not None
+        return self.task.loss.continued(derivative, self.ahead(own, start) - start)
+
     def derivative(self, embedding: Tensor, inputs: LossInputs) -> Tensor:
         """Each row's derivative of its loss at the block's outputs (..., n, e), for a sum or where it was sent."""
         if inputs.derivative is not None:
-            return inputs.derivative.clone()
+            return self.sent_derivative(embedding, inputs.derivative, inputs.start)
         assert inputs.rest is not None
         assert inputs.y is not None
         assert self.task.head is None
-        return self.task.loss.derivative(self.join(embedding, inputs.rest), inputs.y)
+        return self.task.loss.derivative(self.join(self.ahead(embedding, inputs.start), inputs.rest), inputs.y)
+
+    def scores(self, embedding: Tensor, inputs: LossInputs, head: Callable[[Tensor], Tensor] | None) -> Tensor:
+        """The scores of the rows, differentiable in the embedding and the head."""
+        assert inputs.rest is not None
+        return self.task.fusion.scores(self.join(embedding, inputs.rest), head)
 
     def loss(
         self,
@@ -133,10 +173,8 @@ class Problem:
         if inputs.derivative is not None:
             values = (embedding * inputs.derivative).sum(-1)
         else:
-            assert inputs.rest is not None
             assert inputs.y is not None
-            scores = self.task.fusion.scores(self.join(embedding, inputs.rest), head)
-            values = self.task.loss.value(scores, inputs.y)
+            values = self.task.loss.value(self.scores(embedding, inputs, head), inputs.y)
         return values.mean() if weights is None else values @ weights
 
 
@@ -160,12 +198,12 @@ def parts_by_client(problems: Sequence[Problem]) -> list[list[Part]]:
 def first_chain_passes(problems: Sequence[Problem]) -> list[ChainPass]:
     """The kept passes of all problems' first steps, one behind another; none if even one of them is missing.
 
-    Only chains on one part have them here, with the samples in the clients' order.
+    Only chains have them here, with the samples of the first part in the clients' order.
     """
     found: list[tuple[ChainPass, int]] = []
     for problem in problems:
         kept = problem.kept_pass
-        in_order = problem.starts_from_kept_pass and len(problem.parts) == 1 and problem.parts[0].owners is None
+        in_order = problem.starts_from_kept_pass and problem.parts[0].owners is None
         if kept is None or kept.chain_pass is None or not in_order:
             return []
         found.append((kept.chain_pass, kept.place))

@@ -125,6 +125,20 @@ class MessageContents:
         head = () if self.head is None else self.plain_block(self.head[0])
         return [PlainRows(usual.dtype, usual.width, head if usual.along else ()) for usual in self.answers]
 
+    def answers_of(self, senders: Sequence[int], receivers: Sequence[int], *, whole: bool = False) -> list[PlainRows]:
+        """By receiver what its clients get where these silos sent: their sum with all that was known, or those alone.
+
+        `whole`: as `whole_answers`.
+        """
+        found = [(self.whole_answers if whole else self.answers)[i] for i in receivers]
+        if self.head is None or len(senders) == len(self.widths):
+            return found
+        along = self.head[1] in senders
+        return [
+            PlainRows(self.dtype, sum(self.widths[j] for j in senders if j != i), one.along if along else ())
+            for i, one in zip(receivers, found, strict=True)
+        ]
+
     def embeddings_for(self, holder: int, senders: Sequence[int], *, each: bool) -> PlainRows:
         """What the label holder's clients get of the others' embeddings: their sum, or those of each."""
         return PlainRows(self.dtype, sum(self.widths[j] for j in senders) if each else self.widths[holder])

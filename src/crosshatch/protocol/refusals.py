@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Iterable, Mapping
 from math import prod
 
 import numpy as np
@@ -25,6 +26,43 @@ def check_head(data: FederatedData, task: Task) -> None:
             )
 
 
+def check_derivatives(data: FederatedData, task: Task, name: str, *, continued: bool) -> None:
+    """Where derivatives are to go on (`continued`), the others can tell from what the label's holder sends them how."""
+    if data.label_silo is None or not continued:
+        return
+    asked = f"algorithm {name} lets derivatives go on where silo '{data.label_silo}' holds the labels"
+    if task.head is not None:
+        raise ModelError(
+            f"{asked}, but behind a trained head only its holder could follow them: "
+            "set model.fusion = 'sum' or federation.labels = 'shared', or choose other derivatives or another algorithm"
+        )
+    if not hasattr(task.loss, "continued"):
+        raise ModelError(
+            f"{asked}, but loss '{task.loss.name}' does not say how: give it a method continued(derivative, moved) "
+            "that returns the derivative at scores moved so far since, or set federation.labels = 'shared'"
+        )
+
+
+def check_turns(task: Task, name: str, topology: Topology, *, turns: bool) -> None:
+    """Where silos take turns, what each of them needs of the others is there when its turn comes."""
+    if turns and task.head is not None and topology.below:
+        raise ModelError(
+            f"algorithm {name} averages clients once per round, so that while silos take turns the head's holder has "
+            "one head per client and no newest one to send: set algorithm.order = 'parallel' or model.fusion = 'sum', "
+            "or use FedBCD with one client per silo"
+        )
+
+
+def check_seen(seen: Collection[int], others: Iterable[int]) -> None:
+    """Before a silo goes on with what it saw of the others, each of them has sent something."""
+    for silo in others:
+        if silo not in seen:
+            raise ConfigError(
+                f"share: silo number {silo} has sent nothing of this batch yet, so that nobody can go on with what "
+                "it sent before: name it in senders"
+            )
+
+
 def check_codecs(data: FederatedData, codecs: Mapping[str, AnyCodec]) -> None:
     """No codec that would need a memory where there is none."""
     codec = codecs.get("broadcast")
@@ -32,6 +70,20 @@ def check_codecs(data: FederatedData, codecs: Mapping[str, AnyCodec]) -> None:
         raise ConfigError(
             f"codecs.broadcast = '{codec}': error feedback would need a memory in every branch (federation.branches): "
             f"use '{codec.codec}', or leave the branches out"
+        )
+
+
+def check_window(data: FederatedData, window: int, batch_size: int | None) -> None:
+    """The samples of the last rounds must fit into half of this machine's memory."""
+    rows = len(data.y_train) if batch_size is None else min(batch_size, len(data.y_train))
+    if window == 1 or rows == len(data.y_train):
+        return  # all samples are in memory as it is
+    size = window * rows * sum(silo.train[0].nbytes for silo in data.silos)
+    room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    if size > room:
+        raise ConfigError(
+            f"algorithm.window = {window}: the samples of so many rounds take {size / 1e9:.3g} GB, half of this "
+            f"machine's memory is {room / 1e9:.3g} GB: use at most {max(1, room * window // size)}"
         )
 
 

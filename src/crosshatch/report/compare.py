@@ -54,6 +54,7 @@ class Outcome:
     final: dict[str, float]
     best: dict[str, Best]
     arrivals: dict[str, Arrival | None]
+    diverged: int | None = None  # the round at which it was noticed
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
         final={metric: last[metric] for metric in run.metric_names if metric in last},
         best={metric: found for metric, found in best.items() if found is not None},
         arrivals={target.label: find_arrival(run, target) for target in targets},
+        diverged=None if facts.diverged is None else facts.diverged.round,
     )
 
 
@@ -175,6 +177,13 @@ def _target_table(result: Comparison, target: Target) -> Table:
     return table
 
 
+def remark(outcome: Outcome) -> str:
+    """What to know of a run before its numbers are compared; empty where it ended well."""
+    if outcome.diverged is not None:
+        return f"diverged at round {human_count(outcome.diverged)}"
+    return "" if outcome.finished else "unfinished"
+
+
 def _name(outcome: Outcome) -> Text:
     # Text, so that square brackets in a name are not taken for markup
-    return Text(outcome.name if outcome.finished else f"{outcome.name} (unfinished)")
+    return Text(f"{outcome.name} ({remark(outcome)})" if remark(outcome) else outcome.name)

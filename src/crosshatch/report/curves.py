@@ -51,7 +51,8 @@ def thin(rows: Sequence[dict[str, float]], most: int = MOST_POINTS) -> list[dict
 def _curve(run: Run, axes: Sequence[Axis]) -> dict[str, Any]:
     rows = thin(run.metrics)
     return {
-        "name": run.name,
+        "name": run.label,
+        "diverged": _diverged(run, axes),
         "x": {axis.key: [row[axis.key] for row in rows] for axis in axes},
         "y": {metric: [_finite(row.get(metric, math.nan)) for row in rows] for metric in run.metric_names},
         "hover": [
@@ -59,6 +60,18 @@ def _curve(run: Run, axes: Sequence[Axis]) -> dict[str, Any]:
             for row in rows
         ],
         "values": {metric: [human_number(row.get(metric, math.nan)) for row in rows] for metric in run.metric_names},
+    }
+
+
+def _diverged(run: Run, axes: Sequence[Axis]) -> dict[str, Any] | None:
+    """Where to write the word: at the evaluation that noticed it, or the last before its numbers were no longer any."""
+    if run.facts.diverged is None:
+        return None
+    at = run.facts.diverged.round
+    row = next((row for row in run.metrics if row["round"] >= at), run.metrics[-1])
+    return {
+        "x": {axis.key: row[axis.key] for axis in axes},
+        "y": {metric: _finite(row.get(metric, math.nan)) for metric in run.metric_names},
     }
 
 

@@ -78,7 +78,11 @@ def chosen_targets(runs: Sequence[Run], given: Sequence[Target] = ()) -> tuple[T
 
 
 def level_all_reach(runs: Sequence[Run], metric: str) -> Target | None:
-    """The best value of the worst run, rounded to three digits towards the easier side; None for a single run."""
+    """The best value of the worst run, rounded to three digits towards the easier side; None for a single run.
+
+    Runs that diverged reach nothing: they are left out.
+    """
+    runs = [run for run in runs if not run.diverged]
     bests = [best.value for run in runs if (best := find_best(run, metric))]
     if len(bests) < max(2, len(runs)):
         return None
@@ -108,16 +112,29 @@ def curve_title(runs: Sequence[Run], metric: str, axis: Axis, targets: Sequence[
     target = next((target for target in targets if target.metric == metric), None) or level_all_reach(having, metric)
     if target is not None:
         return target_finding(having, target, axis)
-    if len(having) == 1:
-        return _course(having[0], metric, axis)
-    return f"{metric_title(metric)} against {axis.label}"
+    well, lost = [run for run in having if not run.diverged], [run for run in having if run.diverged]
+    if len(well) == 1:
+        return _naming(lost, _course(well[0], metric, axis))
+    if having and not well:
+        alone = f": {_course(lost[0], metric, axis)}" if len(lost) == 1 else ""
+        return _all_diverged(lost) + alone
+    return _naming(lost, f"{metric_title(metric)} against {axis.label}")
 
 
 def target_finding(runs: Sequence[Run], target: Target, axis: Axis) -> str:
     """Which run reaches the target at least cost, and how that compares with the dearest one.
 
-    Runs are compared with those that have as many clients: twenty clients send more than two, whatever they run.
+    Runs are compared with those that have as many clients: twenty clients send more than two, whatever they run. Those
+    that diverged are named, and compared with nobody.
     """
+    lost = [run for run in runs if run.diverged]
+    runs = [run for run in runs if not run.diverged]
+    if not runs:
+        return _all_diverged(lost)
+    return _naming(lost, _target_finding(runs, target, axis, all_of_them=not lost))
+
+
+def _target_finding(runs: Sequence[Run], target: Target, axis: Axis, *, all_of_them: bool) -> str:
     goal = f"{metric_title(target.metric)} {target.value:.4g}"
     rivals = [run for run in runs if not is_yardstick(run)] or list(runs)
     arrivals = [(run, find_arrival(run, target)) for run in rivals]
@@ -127,7 +144,7 @@ def target_finding(runs: Sequence[Run], target: Target, axis: Axis) -> str:
             rivals, target
         )
     missing = [run.name for run, arrival in arrivals if arrival is None]
-    sentence = _by_size(costs, goal, axis, some=bool(missing))
+    sentence = _by_size(costs, goal, axis, some=bool(missing) or not all_of_them)
     if not missing:
         return sentence
     return f"{sentence}; {missing[0]} does not" if len(missing) == 1 else f"{sentence}; {len(missing)} runs do not"
@@ -169,6 +186,21 @@ def _closest(runs: Sequence[Run], target: Target) -> str:
     value, name = max(found) if target.higher else min(found)
     who = "its best is" if len(runs) == 1 else f"{name} comes closest with"
     return f"; {who} {human_number(value)}"
+
+
+def _all_diverged(runs: Sequence[Run]) -> str:
+    if len(runs) > 1:
+        return "All runs diverged"
+    facts = runs[0].facts.diverged
+    assert facts is not None
+    return f"{runs[0].name} diverged at round {human_count(facts.round)}"
+
+
+def _naming(lost: Sequence[Run], sentence: str) -> str:
+    """A sentence about the others, and who diverged."""
+    if not lost:
+        return sentence
+    return f"{sentence}; {lost[0].name if len(lost) == 1 else f'{len(lost)} runs'} diverged"
 
 
 def _course(run: Run, metric: str, axis: Axis) -> str:

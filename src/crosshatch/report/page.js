@@ -45,6 +45,15 @@
     };
   }
 
+  // a word where a run diverged, beside the point that its curve has there
+  function words(axis, name, falls) {
+    return data.runs.filter((run, i) => run.diverged && shown(i) && Number.isFinite(run.diverged.y[name]) && run.diverged.x[axis] > 0)
+      .map((run) => ({
+        x: log.checked ? Math.log10(run.diverged.x[axis]) : run.diverged.x[axis], y: falls ? Math.log10(run.diverged.y[name]) : run.diverged.y[name],
+        text: "diverged", showarrow: true, arrowhead: 0, arrowcolor: run.color, ax: -36, ay: 18, font: { size: 12 },
+      }));
+  }
+
   function draw() {
     const axis = axisKey();
     const name = metric.value;
@@ -70,6 +79,7 @@
         xref: "paper", x: 1, xanchor: "right", y: falls ? Math.log10(goal.value) : goal.value, yanchor: goal.higher ? "top" : "bottom", text: goal.label, showarrow: false, font: { size: 12 },
       })),
     };
+    layout.annotations.push(...words(axis, name, falls));
     const config = {
       responsive: true, displaylogo: false, showLink: false, showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "",
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],

@@ -126,6 +126,9 @@ def _header(runs: Sequence[Run], result: Comparison) -> str:
         tiles = f'<div class="tiles">{tiles}</div>'
     unfinished = [run.name for run in runs if not run.finished]
     note = f'<p class="note">Not finished: {escape(", ".join(unfinished))}.</p>' if unfinished else ""
+    for run in runs:
+        if run.facts.diverged is not None:
+            note += f'<p class="note">Diverged: {escape(run.name)}, {escape(run.facts.diverged.why)}.</p>'
     return (
         f'<header><p class="eyebrow">Crosshatch report: {escape(names)}</p>'
         f"<h1>{escape(headline(runs, result.targets))}</h1>{note}{tiles}</header>"
@@ -140,7 +143,7 @@ def _curve_section(runs: Sequence[Run], metrics: Sequence[str], swatches: Sequen
         for axis in axes_of(runs)
     )
     legend = "".join(
-        f'<button type="button" aria-pressed="true">{swatch}{escape(run.name)}</button>'
+        f'<button type="button" aria-pressed="true">{swatch}{escape(run.label)}</button>'
         for run, swatch in zip(runs, swatches, strict=True)
     )
     return (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from crosshatch.report.compare import Comparison, Outcome
+from crosshatch.report.compare import Comparison, Outcome, remark
 from crosshatch.report.measures import Target, metric_title
 from crosshatch.report.runs import Run
 from crosshatch.report.units import human_bytes, human_count, human_flops, human_number, human_seconds
@@ -107,7 +107,8 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "
 
 
 def _run_name(outcome: Outcome, swatch: str) -> str:
-    return f"{swatch}{escape(outcome.name)}{'' if outcome.finished else '<small>unfinished</small>'}"
+    note = remark(outcome)
+    return f"{swatch}{escape(outcome.name)}{f'<small>{note}</small>' if note else ''}"
 
 
 def _metric_cell(outcome: Outcome, metric: str) -> str:

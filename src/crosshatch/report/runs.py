@@ -40,6 +40,15 @@ class Run:
         return bool(self.summary)
 
     @property
+    def diverged(self) -> bool:
+        return self.facts.diverged is not None
+
+    @property
+    def label(self) -> str:
+        """The name, and a word about it where the run diverged: for legends and tables."""
+        return f"{self.name} (diverged)" if self.diverged else self.name
+
+    @property
     def algorithm(self) -> str:
         """Its name from the summary, else from the config, else empty."""
         return self.facts.algorithm or _text_at(self.config, "algorithm", "name")

@@ -51,6 +51,13 @@ class SiloCost(msgspec.Struct, frozen=True):
     run_flops: int = 0
 
 
+class Diverged(msgspec.Struct, frozen=True):
+    """Where a run diverged: the round at which it was noticed, and what was noticed."""
+
+    round: int = 0
+    why: str = ""
+
+
 class Summary(msgspec.Struct, frozen=True):
     """Every field has a default, so that a run of an older or newer version can still be shown."""
 
@@ -58,6 +65,7 @@ class Summary(msgspec.Struct, frozen=True):
     algorithm: str = ""
     rounds: int | None = None
     iterations: int | None = None
+    diverged: Diverged | None = None
     bytes: float | None = None
     messages: float | None = None
     sim_seconds: float | None = None

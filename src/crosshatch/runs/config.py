@@ -150,6 +150,13 @@ def config_text(config: Config) -> str:
     return msgspec.toml.encode(encode_config(config)).decode()
 
 
+def changed_settings(before: Config, now: Config) -> list[str]:
+    """What differs between two configs, a setting each: its value, and what it was."""
+    old, new = _flat(encode_config(before)), _flat(encode_config(now))
+    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    return [f"{key} = {new.get(key, 'left out')} (was {old.get(key, 'left out')})" for key in changed]
+
+
 def with_absolute_paths(config: Config, folder: Path) -> Config:
     """The config with every relative path started from `folder`."""
 
@@ -193,3 +200,10 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value
+
+
+def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tables.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat

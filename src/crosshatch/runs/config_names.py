@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
 from crosshatch import schedules
+from crosshatch.algorithms.abcd import ABCD
 from crosshatch.algorithms.central import Central
 from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.fedavg import FedAvg
@@ -26,10 +27,11 @@ from crosshatch.runs.tables.decode import decode, show
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
     from crosshatch.codecs import AnyCodec
 
-AnyAlgorithm = FedSGD | FedBCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central | STCD | MTCD | DCPA
+AnyAlgorithm = FedSGD | FedBCD | ABCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central | STCD | MTCD | DCPA
 AnyNetwork = ConstantNetwork | BandwidthNetwork
 
 ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
+    "abcd": ABCD,
     "central": Central,
     "dcpa": DCPA,
     "fedavg": FedAvg,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import final
 
 from crosshatch.errors import ConfigError, TrainingError
+from crosshatch.exchanges import on_federation
 from crosshatch.runs.choosing.auto import (
     both,
     covers,
@@ -28,6 +29,7 @@ from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.runs.prepare import prepare
 from crosshatch.schedules import Constant
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.theory import theorem_names
 from crosshatch.theory.bounds import Bound
 from crosshatch.theory.constants import Constants
 from crosshatch.theory.forecast import Forecast, RoundCost, forecast
@@ -119,11 +121,11 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
     require_planned(config.algorithm)  # before any data is read
     prepared = prepare(config, folder=folder)
     config, simulator = prepared.config, prepared.simulator
-    algorithm = config.algorithm
+    algorithm = on_federation(config.algorithm, simulator.data)
     constants, gradient = estimate_start(algorithm, simulator.data, simulator.task, seed=config.run.seed)
     level = SHARE * gradient if level is None else level
     step_size = first_step_size(algorithm)
-    found = theorems(config, algorithm, simulator.data, constants)
+    found = theorems(config, algorithm, simulator.data, simulator.task, constants)
     judgements = tuple(_judge(theorem, step_size) for theorem in found)
     over, under = intervals(algorithm)
     cost, diverged = _cost_of_rounds(simulator, over // under)
@@ -137,11 +139,11 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
         constants=constants,
         gradient_squared=gradient,
         judgements=judgements,
-        advice=_advise(config, algorithm, constants, gradient),
+        advice=_advise(config, algorithm, constants, gradient, found),
         cost=cost,
         level=level,
         outlooks=tuple(_look_ahead(judgement, cost, step_size, level) for judgement in judgements),
-        warnings=(*_warn(judgements, algorithm, step_size), *diverged),
+        warnings=(*_warn(judgements, algorithm, step_size), *diverged, *prepared.client_notes),
     )
 
 
@@ -187,8 +189,14 @@ def _cost_of_rounds(simulator: Simulator, rounds: int) -> tuple[RoundCost, list[
     return RoundCost(simulator.meter.bytes / rounds, simulator.seconds / rounds, steps), warnings
 
 
-def _advise(config: Config, algorithm: AnyAlgorithm, constants: Constants, gradient: float) -> tuple[Advice, ...]:
+def _advise(
+    config: Config, algorithm: AnyAlgorithm, constants: Constants, gradient: float, found: tuple[Theorem, ...]
+) -> tuple[Advice, ...]:
     over, under = intervals(algorithm)
+    for theorem in found:
+        if theorem.name == theorem_names.ABCD:  # HSGD's strategies know nothing of anticipation
+            says = "no promise: from the nearest setting" if theorem.differs else "the objective does not rise, any Q"
+            return (Advice("ABCD", over, under, theorem.limit.stated, says),)
     eta, rounds = first_step_size(algorithm), config.run.rounds
     iterations = rounds * under
     lines = [Advice("1", under, under, eta, "P = Q, the config's Q")]

@@ -16,6 +16,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import declared
 from crosshatch.network import BandwidthNetwork
+from crosshatch.protocol.idle_clients import Drawn, idle_note
 from crosshatch.runs.choosing.auto import PRECISIONS, choose
 from crosshatch.runs.choosing.trials import measure
 from crosshatch.runs.config import Config
@@ -33,6 +34,17 @@ class Prepared:
 
     config: Config
     simulator: Simulator
+
+    @property
+    def client_notes(self) -> tuple[str, ...]:
+        """What a user should know of the clients before the first round: where nearly all of them are idle."""
+        algorithm = self.config.algorithm
+        if algorithm.central or not self.simulator.algorithm.topology.below:
+            return ()
+        parts = algorithm.local_steps if algorithm.fresh_batches else 1
+        drawn = Drawn(algorithm.batch_size, parts, algorithm.fraction)
+        note = idle_note(self.simulator.data, drawn, algorithm.weights)
+        return () if note is None else (note,)
 
 
 def prepare(config: Config, *, folder: Path | None, step_seconds: float | None = None) -> Prepared:

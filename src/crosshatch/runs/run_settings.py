@@ -47,6 +47,8 @@ class RunSettings:
     `name`: by default that of the run directory where one is given, else that of the config file. `threads`: by default
     the number of cores. `strategy`: how local steps are computed. `checkpoint_every` so many rounds; by default at each
     evaluation. `stop_at_targets`: end at the first evaluation by which all targets of [evaluate] were reached.
+    `on_divergence`: end at the first evaluation at which the training loss is more than ten times the larger of that
+    before the first round and that of scores of zero, or go on with a warning.
     """
 
     rounds: int
@@ -58,6 +60,7 @@ class RunSettings:
     strategy: Literal["auto", "loop", "stacked", "gram"] = "auto"
     checkpoint_every: int | None = None
     stop_at_targets: bool = False
+    on_divergence: Literal["stop", "warn"] = "stop"
 
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""

@@ -19,11 +19,18 @@ from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import algorithm_name
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.simulator.cost import silo_costs
+from crosshatch.simulator.divergence import Divergence
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
 
 
-def summarise(config: Config, simulator: Simulator, rows: Rows, strategy: Mapping[str, str]) -> dict[str, Any]:
+def summarise(
+    config: Config,
+    simulator: Simulator,
+    rows: Rows,
+    strategy: Mapping[str, str],
+    diverged: Divergence | None = None,
+) -> dict[str, Any]:
     """The content of summary.json, from the evaluations and the simulator after the last round."""
     last = rows[-1]
     names = [name for name in last if name not in COST_KEYS]
@@ -32,6 +39,7 @@ def summarise(config: Config, simulator: Simulator, rows: Rows, strategy: Mappin
         "algorithm": algorithm_name(config.algorithm),
         "rounds": simulator.round,
         "iterations": simulator.iteration,
+        **({} if diverged is None else {"diverged": asdict(diverged)}),
         "final": {name: last[name] for name in names},
         "best": {name: _best(rows, name) for name in names},
         "bytes": simulator.meter.bytes,

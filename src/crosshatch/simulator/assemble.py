@@ -19,7 +19,15 @@ from crosshatch.protocol.batches import BatchSource, SeededBatches
 from crosshatch.protocol.members import members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.message_contents import MessageContents
 from crosshatch.protocol.named_parties import check_parties
-from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
+from crosshatch.protocol.refusals import (
+    check_clients,
+    check_codecs,
+    check_derivatives,
+    check_head,
+    check_topology,
+    check_turns,
+    check_window,
+)
 from crosshatch.simulator.accounting.accounts import Accounts
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.vertical.arrivals import Arrivals
@@ -67,8 +75,12 @@ def assemble(
     check_head(data, task)
     check_parties(data, engine.network)
     if not central:
-        check_topology(data, type(algorithm).__name__, algorithm.topology)
+        name, known = type(algorithm).__name__, declared(algorithm)
+        check_topology(data, name, algorithm.topology)
+        check_derivatives(data, task, name, continued=known.continues_derivatives)
+        check_turns(task, name, algorithm.topology, turns=known.takes_turns)
         check_codecs(data, engine.codecs)
+        check_window(data, known.window, known.batch_size)
         require_groups_of_whole_clients(data)
     names = np.zeros(0, np.int64) if data.groups is None or central else np.unique(data.groups)
     sources = _sources(batches, len(names))
@@ -137,6 +149,7 @@ def _one(
         threads=engine.threads,
         keep_passes=algorithm.local_steps == 1 or central,
         one_client=central,
+        window=declared(algorithm).window,
         branches=Branches(data.branches, clients) if data.branches and not central else None,
     )
 

@@ -14,19 +14,29 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, TrainingError, require_whole
-from crosshatch.exchanges import Algorithm, DualAlgorithm, TokenAlgorithm, on_duals, on_silos, on_tokens
+from crosshatch.exchanges import (
+    Algorithm,
+    DualAlgorithm,
+    RememberingAlgorithm,
+    TokenAlgorithm,
+    on_duals,
+    on_federation,
+    on_silos,
+    on_tokens,
+)
 from crosshatch.local.forward import forward
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import ConstantNetwork, Network
 from crosshatch.protocol.batches import BatchSource
-from crosshatch.schedules import Adaptive, rate
+from crosshatch.schedules import Adaptive
 from crosshatch.seeds import require_seed
 from crosshatch.simulator.adapt import adapt, with_value
 from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.simulator.assemble import Engine, assemble, move
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
 from crosshatch.simulator.culprit import find_culprit
+from crosshatch.simulator.divergence import advise
 from crosshatch.simulator.find_best import find_best
 from crosshatch.simulator.graph.graph_state import DualState, TokenState
 from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
@@ -61,7 +71,7 @@ class Simulator:
         self,
         data: FederatedData,
         task: Task,
-        algorithm: Algorithm | TokenAlgorithm | DualAlgorithm,
+        algorithm: Algorithm | RememberingAlgorithm | TokenAlgorithm | DualAlgorithm,
         *,
         seed: int = 0,
         network: Network | None = None,
@@ -86,7 +96,7 @@ class Simulator:
             raise ConfigError(f"precision = {precision}: numbers are sent as float32 or float64: give one of these")
         self.data = move(data, device, precision)
         self.task = task.to(device, precision)
-        self.algorithm = algorithm
+        self.algorithm = algorithm = on_federation(algorithm, data)
         self.meter = Meter()
         engine = Engine(
             network or ConstantNetwork(),
@@ -177,15 +187,11 @@ class Simulator:
             return f"before the first round {what} not finite: {culprit or default}"
         if culprit is not None:
             return f"round {self.round}: {what} not finite: {culprit}"
-        step = self.algorithm.step_size
-        now = step if isinstance(step, str) else f"{rate(step, self.round - 1):g}"
-        l2 = self.task.regulariser.l2
-        # beyond 2 over l2 its gradient alone throws the weights further out at every step
-        too_strong = not isinstance(step, str) and l2 * rate(step, self.round - 1) > 2
-        return (
-            f"round {self.round}: {what} no longer finite, training diverged: lower algorithm.step_size "
-            f"(now {now}) or {f'model.l2 (now {l2:g})' if too_strong else 'algorithm.local_steps'}"
-        )
+        return f"round {self.round}: {what} no longer finite, training diverged: {self.advise(self.round)}"
+
+    def advise(self, round: int) -> str:
+        """What to change where training diverged in this round (from 1 on)."""
+        return advise(self.algorithm, self.data, self.task, round=round)
 
     def scores(self, xs: Sequence[Tensor]) -> Tensor:
         """Scores (n, c) of samples given as one tensor per silo, under the hubs' blocks."""
@@ -200,13 +206,21 @@ class Simulator:
     def objective(self, samples: int | None = None) -> float:
         """Mean loss on the (first `samples`) training samples plus the regulariser; on a graph, the sum instead."""
         scores = self.scores([silo.train[:samples] for silo in self.data.silos])
-        losses = self.task.loss.value(scores, self.data.y_train[:samples])
         penalty = sum(float(self.task.penalty(j, weights)) for j, weights in enumerate(self.weights))
-        mean = float(losses.mean(dtype=torch.float64))
-        value = (len(self.data.y_train) * mean if self.state.summed else mean) + penalty
+        value = self._loss(scores, samples) + penalty
         if not np.isfinite(value):
             raise TrainingError(self._diverged("the training loss is"))
         return value
+
+    def zero_objective(self, samples: int | None = None) -> float:
+        """The same of scores that are all zero, as weights of zero usually give: nothing learned, and no penalty."""
+        y = self.data.y_train[:samples]
+        like = self.weights[0]
+        return self._loss(like.new_zeros(len(y), self.task.loss.scores(self.data.classes)), samples)
+
+    def _loss(self, scores: Tensor, samples: int | None) -> float:
+        mean = float(self.task.loss.value(scores, self.data.y_train[:samples]).mean(dtype=torch.float64))
+        return len(self.data.y_train) * mean if self.state.summed else mean
 
     @cached_property
     def best(self) -> Optimum:

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from crosshatch.exchanges import Algorithm
+from crosshatch.exchanges import Algorithm, Memory, declared
 from crosshatch.simulator.allocator import aligned
+from crosshatch.simulator.memory import pack, settled, unpack
 from crosshatch.simulator.vertical.averaging import averaged
 from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -81,6 +82,8 @@ class VerticalState:
         self.groups = federation.groups if isinstance(federation, GroupedFederation) else (federation,)
         self._first = tuple(task.initial())
         self.blocks = (Blocks(self._first),) * len(self.groups)
+        self.memory: Memory = ()  # the algorithm's own
+        self._remembers = declared(algorithm).remembers
 
     @property
     def seconds(self) -> float:
@@ -104,11 +107,15 @@ class VerticalState:
         """The algorithm's round, in all groups."""
         for group in self.groups:
             group.uses.clear()
-        if isinstance(self.federation, GroupedFederation):
-            blocks: GroupBlocks = self.algorithm.run_round(self.federation, self.blocks, r)
-            blocks = averaged(blocks)
+        grouped = isinstance(self.federation, GroupedFederation)
+        before = self.blocks if grouped else self.blocks[0]
+        text: Any = self.algorithm
+        if self._remembers:
+            after, memory = text.run_round(self.federation, before, r, self.memory)
+            self.memory = settled(memory)
         else:
-            blocks = (self.algorithm.run_round(self.federation, self.blocks[0], r),)
+            after = text.run_round(self.federation, before, r)
+        blocks: GroupBlocks = averaged(after) if grouped else (after,)
         # Between rounds there is what the hubs hold: steps that were never averaged are lost with their clients.
         self.blocks = tuple(one if one.steps is None else Blocks(one.base) for one in blocks)
         if any(trained is not None for trained in self.task.trained):
@@ -155,7 +162,7 @@ class VerticalState:
                 tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
             tensors[f"hubs.{g}"] = torch.as_tensor(group.accounts.links.clocks.hubs.copy())
             tensors |= {f"codec.{g}.{name}": memory for name, memory in group.arrivals.snapshot().items()}
-        return tensors
+        return tensors | pack(self.memory)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Blocks and clocks of all groups."""
@@ -172,3 +179,4 @@ class VerticalState:
             mine = f"codec.{g}."
             group.arrivals.restore({k.removeprefix(mine): t for k, t in tensors.items() if k.startswith(mine)})
         self.blocks = tuple(restored)
+        self.memory = unpack(tensors, self.task.initial()[0].device)

@@ -26,6 +26,7 @@ class Squared:
     """
 
     name: ClassVar[str] = "squared"
+    curvature: ClassVar[float] = 1.0  # no second derivative in the scores is above
     target: ClassVar[str] = "regression"
 
     def scores(self, classes: int) -> int:  # noqa: ARG002 - the same question to every loss
@@ -39,6 +40,10 @@ class Squared:
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
         """`score - y`, (..., n, 1)."""
         return scores - y.unsqueeze(-1)
+
+    def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
+        """The derivative at scores that have moved so far since this one was taken: it moves with them."""
+        return derivative + moved
 
     def predict(self, scores: Tensor) -> Tensor:
         """The predicted values, (..., n)."""
@@ -57,6 +62,7 @@ class Logistic:
     """
 
     name: ClassVar[str] = "logistic"
+    curvature: ClassVar[float] = 0.25  # no second derivative in the scores is above
     target: ClassVar[str] = "binary"
 
     def scores(self, classes: int) -> int:  # noqa: ARG002
@@ -70,6 +76,18 @@ class Logistic:
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
         """`sigmoid(score) - y`, (..., n, 1)."""
         return torch.sigmoid(scores) - y.unsqueeze(-1)
+
+    def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
+        """The derivative at scores that have moved so far since this one was taken.
+
+        Its sign is the label: with the margin m it is -sigmoid(-m) for label 1 and sigmoid(-m) for label 0. A zero, of
+        a sample without any doubt left or one that a codec dropped, does not tell, and stays. What is added is the
+        change alone, so that a derivative that a codec made inexact stays what it was where nothing moves.
+        """
+        sign = torch.where(derivative < 0, -1.0, 1.0).to(derivative)
+        doubt = derivative.abs().clamp(max=1 - torch.finfo(derivative.dtype).eps)  # sigmoid(-m)
+        margin = torch.log1p(-doubt) - torch.log(doubt)
+        return derivative + sign * (torch.sigmoid(sign * moved - margin) - torch.sigmoid(-margin))
 
     def predict(self, scores: Tensor) -> Tensor:
         """The probabilities of the positive class, (..., n)."""
@@ -86,6 +104,7 @@ class CrossEntropy:
     """
 
     name: ClassVar[str] = "cross_entropy"
+    curvature: ClassVar[float] = 0.5  # no second derivative in the scores is above
     target: ClassVar[str] = "multiclass"
 
     def scores(self, classes: int) -> int:
@@ -102,6 +121,20 @@ class CrossEntropy:
         """`softmax(scores) - onehot(y)`, (..., n, c)."""
         chosen = y.unsqueeze(-1)
         return torch.softmax(scores, dim=-1).scatter_add(-1, chosen, torch.full_like(chosen, -1, dtype=scores.dtype))
+
+    def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
+        """The derivative at scores that have moved so far since this one was taken.
+
+        Its only negative number is the label's; with 1 added there it is the probabilities, whose logarithms are the
+        scores up to a constant. A sample without a negative number does not tell, and stays; see `Logistic`.
+        """
+        label = derivative.argmin(-1, keepdim=True)
+        lowest = torch.finfo(derivative.dtype).tiny
+        chances = derivative.scatter_add(-1, label, torch.ones_like(label, dtype=derivative.dtype))
+        scores = chances.clamp(min=lowest).log()
+        change = torch.softmax(scores + moved, dim=-1) - torch.softmax(scores, dim=-1)
+        tells = derivative.gather(-1, label) < 0
+        return torch.where(tells, derivative + change, derivative)
 
     def predict(self, scores: Tensor) -> Tensor:
         """The class probabilities, (..., n, c)."""

@@ -165,6 +165,14 @@ def refused_cases() -> tuple[FederationCase, ...]:
             plain, name="labels and head apart", data=make_data((1, 3), held=1), task=make_task(2, holder=0),
             algorithm=HSGD(2, 2, 0.1),
         ),
+        replace(
+            plain, name="derivatives that go on behind a head", data=make_data((1, 1), held=1),
+            task=make_task(2, holder=1), algorithm=FedBCD(2, 0.1, derivatives="continued"),
+        ),
+        replace(
+            plain, name="turns with a head per client", data=several, task=make_task(2, holder=0),
+            algorithm=TDCD(2, 0.1, order="sequential"),
+        ),
         replace(plain, name="a block that does not fit", task=narrow),
         replace(plain, name="labels of another kind", task=replace(make_task(2), loss=Squared()), data=_spoilt(alone)),
         replace(plain, name="an exchange that is not there", codecs={"shares": parse_codec("half")}),

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from crosshatch.algorithms.abcd import ABCD
 from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.fedavg import FedAvg
 from crosshatch.algorithms.fedbcd import FedBCD
@@ -20,7 +21,7 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import AnyCodec, parse_codec
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.exchanges import Algorithm, DualAlgorithm, TokenAlgorithm
+from crosshatch.exchanges import Algorithm, DualAlgorithm, RememberingAlgorithm, TokenAlgorithm
 from crosshatch.graphs import Graph
 from crosshatch.protocol.batches import Ids
 from crosshatch.schedules import InverseSqrt
@@ -29,7 +30,7 @@ from crosshatch.task.losses import Logistic, Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
-AnyAlgorithm = Algorithm | TokenAlgorithm | DualAlgorithm
+AnyAlgorithm = Algorithm | RememberingAlgorithm | TokenAlgorithm | DualAlgorithm
 _COLUMNS = 3
 
 
@@ -118,7 +119,7 @@ def _partly_trained(number: int) -> nn.Module:
 def _case(
     name: str,
     data: FederatedData,
-    algorithm: Algorithm | TokenAlgorithm | DualAlgorithm,
+    algorithm: AnyAlgorithm,
     *,
     holder: int | None = None,
     **codecs: str,
@@ -142,6 +143,20 @@ def vertical_cases() -> tuple[FederationCase, ...]:
         _case("FedBCD in turn, a head", alone, FedBCD(2, eta, 8, order="sequential"), holder=1),
         _case("FedBCD, labels held", make_data((1, 1, 1), held=1), FedBCD(3, eta, 8)),
         _case("FedBCD in turn, labels held", make_data((1, 1, 1), held=0), FedBCD(3, eta, 8, order="sequential")),
+        _case("FedBCD, labels held, continued", make_data((1, 1, 1), held=1),
+              FedBCD(3, eta, 8, derivatives="continued")),
+        _case("FedBCD in turn, labels held, continued", make_data((1, 1, 1), held=0),
+              FedBCD(3, eta, 8, order="sequential", proximal=0.5, derivatives="continued")),
+        _case("ABCD", alone, ABCD(3, eta, 8, "silos", window=1)),
+        _case("ABCD, a window and a share of the silos", alone, ABCD(5, eta, 8, "0.5 silos", window=3)),
+        _case("ABCD, a head", alone, ABCD(3, eta, 8, 2.5, window=2), holder=1),
+        _case("ABCD, labels held", make_data((1, 1, 1), held=1), ABCD(3, eta, 8, "silos", window=2)),
+        _case("ABCD, clients", three, ABCD(4, eta, 6, "silos", window=3, weights="at_work")),
+        _case("ABCD, clients and a head", three, ABCD(4, eta, 6, "silos", window=3), holder=2),
+        _case("ABCD, clients, labels held", held_three, ABCD(4, eta, 6, "silos", window=3, weights="samples")),
+        _case("ABCD, clients, coded", held_three, ABCD(3, eta, 6, "silos", window=2), share="ef(topk(0.5))",
+              derivatives="randomk(0.5)", average="half"),
+        _case("ABCD in groups", hospitals, ABCD(2, eta, 4, "silos", window=2, global_steps=4)),
         _case("FedAvg", make_data((5,)), FedAvg(3, eta, 6)),
         _case("TDCD", two, TDCD(3, eta, 6)),
         _case("TDCD, all samples", two, TDCD(2, eta)),
@@ -152,6 +167,17 @@ def vertical_cases() -> tuple[FederationCase, ...]:
         _case("TDCD, labels held, each step, three silos, fresh", held_three, TDCD(2, eta, 5, batches="fresh")),
         _case("TDCD, labels held, each step, a head", held_three, TDCD(2, eta, 6), holder=1),
         _case("TDCD, labels held, each round", held, TDCD(3, eta, 6, derivatives="each_round")),
+        _case("TDCD, labels held, continued", held_three, TDCD(3, eta, 6, derivatives="continued", weights="samples")),
+        _case("TDCD, labels held, continued, fresh", held, TDCD(3, eta, 5, batches="fresh", derivatives="continued")),
+        _case("TDCD in turn", three, TDCD(3, eta, 6, order="sequential", weights="at_work")),
+        _case("TDCD in turn, fresh batches", three, TDCD(2, eta, 5, batches="fresh", order="sequential")),
+        _case("TDCD in turn, labels held, each step", held_three, TDCD(2, eta, 6, order="sequential")),
+        _case("TDCD in turn, labels held, each round", held, TDCD(3, eta, 6, "reused", "each_round", "sequential")),
+        _case("TDCD in turn, labels held, continued", held_three, TDCD(3, eta, 6, "reused", "continued", "sequential")),
+        _case("TDCD in turn, coded", three, TDCD(2, eta, 6, order="sequential"), share="ef(topk(0.5))",
+              broadcast="half", average="ef(topk(0.5), accumulate)"),
+        _case("TDCD in turn, labels held and coded", held_three, TDCD(2, eta, 6, order="sequential"),
+              share="randomk(0.5)", derivatives="ef(topk(0.5))"),
         replace(_case("TDCD, partly trained", two, TDCD(2, eta, 6)), task=make_task(2, block=_partly_trained)),
         replace(_case("TDCD, random blocks", two, TDCD(2, eta, 6)), task=make_task(2, block=lambda _: _Dropped())),
         _case("TDCD, error feedback on share", two, TDCD(3, eta, 6), share="ef(topk(0.5))"),

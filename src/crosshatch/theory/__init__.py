@@ -1,1 +1,1 @@
-"""What the papers' convergence theorems say about a setting: bounds, step-size limits, intervals, forecasts."""
+"""What convergence theorems say about a setting: bounds, step-size limits, intervals, forecasts."""

@@ -84,7 +84,7 @@ def fedbcd_bound(constants: Constants, *, step_size: float, iterations: int, loc
     Lemma 2 compares mini-batch derivatives at different weights, so L_k must hold for every mini-batch's derivative,
     not for the full loss alone, as assumption A1 has it.
     """
-    limit = _admit(theorem_names.FEDBCD, fedbcd_limit(constants, local_steps=local_steps), step_size)
+    limit = admit(theorem_names.FEDBCD, fedbcd_limit(constants, local_steps=local_steps), step_size)
     noise = max(constants.batch_noise)
     parties = constants.silos
     drift = 2 * step_size**2 * (parties + 3) * local_steps**2 * _sum_of_squares(constants.block_lipschitz) * noise
@@ -107,7 +107,7 @@ def icassp_limit(constants: Constants, *, local_steps: int) -> StepLimit:
 
 def icassp_bound(constants: Constants, *, step_size: float, iterations: int, local_steps: int, clients: int) -> Bound:
     """Equation (10), for fresh mini-batches at every step; `clients` is K (the smallest where silos differ)."""
-    limit = _admit(theorem_names.ICASSP, icassp_limit(constants, local_steps=local_steps), step_size)
+    limit = admit(theorem_names.ICASSP, icassp_limit(constants, local_steps=local_steps), step_size)
     noise, silos = max(constants.client_noise), constants.silos
     start = 2 * constants.gap / (step_size * iterations)
     linear = step_size * constants.lipschitz * silos * noise / clients
@@ -123,7 +123,7 @@ def tdcd_limit(constants: Constants, *, local_steps: int) -> StepLimit:
 
 def tdcd_bound(constants: Constants, *, step_size: float, iterations: int, local_steps: int) -> Bound:
     """Equation (15), for a mini-batch reused Q times; T = Q R. The expected last loss is read as the lower bound."""
-    limit = _admit(theorem_names.TDCD, tdcd_limit(constants, local_steps=local_steps), step_size)
+    limit = admit(theorem_names.TDCD, tdcd_limit(constants, local_steps=local_steps), step_size)
     noise = sum(constants.client_noise)
     reach = step_size * local_steps
     start = 4 * constants.gap / (step_size * iterations)
@@ -148,7 +148,7 @@ def hsgd_bound(
     For P > Q the proof follows the drift over Q steps only. With P in Q's place the drift term is at most another
     noise term below the limit, as `96 P^2 rho^2 eta^2 <= 12 P rho eta` there.
     """
-    limit = _admit(theorem_names.HSGD, hsgd_limit(constants, global_steps=global_steps), step_size)
+    limit = admit(theorem_names.HSGD, hsgd_limit(constants, global_steps=global_steps), step_size)
     reach = step_size * constants.rho
     start = 4 * constants.gap / (step_size * iterations)
     noise = 12 * global_steps * reach * constants.delta_squared
@@ -156,7 +156,8 @@ def hsgd_bound(
     return Bound(theorem_names.HSGD, start, noise, drift, step_size, iterations, limit)
 
 
-def _admit(theorem: str, limit: StepLimit, step_size: float) -> StepLimit:
+def admit(theorem: str, limit: StepLimit, step_size: float) -> StepLimit:
+    """The limit; a step size above it is refused."""
     if not 0 < step_size <= limit.stated:
         raise ConfigError(
             f"algorithm.step_size = {step_size:g}: outside (0, {limit.stated:g}], the limit of {theorem}: "

@@ -207,15 +207,20 @@ class Bucket:
 
     def _at_embedding(self, own: Tensor, rows: Rows, eta: float, decay: float) -> Tensor:
         """Gradient at the block's outputs (K, m, e); a head held here takes its step on the way."""
+        problem, task, columns = self.problem, self.problem.task, self.problem.columns
         if rows.derivative is not None:
-            return rows.derivative * rows.scale
+            if not problem.continued:
+                return rows.derivative * rows.scale
+            return problem.sent_derivative(own, rows.derivative, rows.start).mul_(rows.scale)
         assert rows.y is not None
         assert rows.rest is not None
-        task, columns = self.problem.task, self.problem.columns
-        joined = task.fusion.join(own, rows.rest, columns)
+        looks_ahead = problem.anticipation != 1
         if self.head is None:
-            return task.loss.derivative(joined, rows.y).mul_(rows.scale)
-        gradient = task.loss.derivative(self.head.outputs_for(joined), rows.y).mul_(rows.scale)
+            own = problem.ahead(own, rows.start) if looks_ahead else own
+            return task.loss.derivative(task.fusion.join(own, rows.rest, columns), rows.y).mul_(rows.scale)
+        scores = self.head.outputs_for(task.fusion.join(own, rows.rest, columns))
+        scores = problem.ahead(scores, rows.start) if looks_ahead else scores
+        gradient = task.loss.derivative(scores, rows.y).mul_(rows.scale)
         gradient = self.head.step(gradient, eta, decay) if self.trains_head else self.head.back(gradient)
         return gradient[..., slice(*columns)].contiguous()
 

@@ -26,6 +26,7 @@ class Rows:
     y: Tensor | None
     rest: Tensor | None
     derivative: Tensor | None
+    start: Tensor | None
     scale: Tensor
     alive: Tensor | None  # (K, 1, 1) False: no rows in this part; None: all have some
     outputs: list[Tensor]  # of every layer of a chain in the first step, if they are known
@@ -60,11 +61,13 @@ class Stack:
         kept = first_chain_passes(problems)
         layers = zip(*((one.x, *one.outputs) for one in kept), strict=True)
         first = [_cat([tensor.flatten(0, 1) for tensor in layer]) for layer in layers]
-        self.x = first[:1] or [_cat([mine[s].x.flatten(1) for mine in parts]) for s in every]
+        known = len(first[:1])  # the first part's samples lie in the kept pass
+        self.x = first[:1] + [_cat([mine[s].x.flatten(1) for mine in parts]) for s in every[known:]]
         self.outputs = first[1:]  # of every layer in the first step (n, o), where the exchange's pass was kept
         self.y = [_cat_known([mine[s].loss_inputs.y for mine in parts]) for s in every]
         self.rest = [_cat_known([mine[s].loss_inputs.rest for mine in parts]) for s in every]
         self.derivative = [_cat_known([mine[s].loss_inputs.derivative for mine in parts]) for s in every]
+        self.start = [_cat_known([mine[s].loss_inputs.start for mine in parts]) for s in every]
 
     def by_problem(self, jobs: Jobs) -> list[ProblemJobs]:
         """Sorted jobs, problem by problem."""
@@ -100,9 +103,9 @@ class Stack:
         assert x is not None
         scale = torch.as_tensor(real / np.maximum(mine, 1)[:, None]).to(x).unsqueeze(-1)
         alive = None if mine.all() else torch.as_tensor(mine > 0).view(-1, 1, 1)
-        known = (pick(self.y[part]), pick(self.rest[part]), pick(self.derivative[part]))
-        outputs = [out for out in map(pick, self.outputs) if out is not None]
-        return Rows(x, *known, scale, alive, outputs)
+        y, rest, derivative, start = (pick(of[part]) for of in (self.y, self.rest, self.derivative, self.start))
+        outputs = [out for out in map(pick, self.outputs if part == 0 else ()) if out is not None]
+        return Rows(x, y, rest, derivative, start, scale, alive, outputs)
 
 
 def numbers_at_start(members: Sequence[ProblemJobs], where: slice) -> Tensor:

@@ -2,7 +2,8 @@
 
 Strategy 1: where one of P and Q is given, the other equals it. Strategy 2: where neither is, both are Q*; at a step
 size which the theorem behind Q* does not allow, trials decide instead (`trials.py`). Strategy 3: the step size, which
-training then finds anew as it goes. Without groups P is Q: TDCD and FedBCD are the case of one.
+training then finds anew as it goes. Without groups P is Q: TDCD and FedBCD are the case of one. ABCD's step size is the
+one of its own theorem.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import torch
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
+from crosshatch.runs.choosing.anticipated import Anticipated, safe_step_size
 from crosshatch.runs.choosing.trials import Simulate, best_of
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm, algorithm_name, planned_names, settings_of
-from crosshatch.schedules import Adaptive, rate
+from crosshatch.schedules import Adaptive, Constant, rate
 from crosshatch.simulator.adapt import without_dropout
 from crosshatch.simulator.assemble import move
 from crosshatch.task.task import Task
+from crosshatch.theory import theorem_names
 from crosshatch.theory.constants import Constants
 from crosshatch.theory.estimate import Sampling, estimate, gradient_squared
 from crosshatch.theory.strategies import Rule, best_step_size
@@ -39,7 +42,12 @@ def choose(config: Config, data: FederatedData, task: Task, simulate: Simulate) 
         return config
     algorithm = config.algorithm
     require_planned(algorithm)
-    constants, gradient = estimate_start(algorithm, *_as_trained(config, data, task), seed=config.run.seed)
+    data, task = _as_trained(config, data, task)
+    if theorem_names.ABCD in algorithm.proved_by:
+        anticipated = Anticipated(algorithm, data, task, uses_all(algorithm, data))
+        step_size = Constant(_round(safe_step_size(anticipated, compressed=bool(config.codecs))))
+        return replace(config, algorithm=algorithm.with_step_size(step_size), auto=())
+    constants, gradient = estimate_start(algorithm, data, task, seed=config.run.seed)
     return replace(config, algorithm=_choose(config, algorithm, constants, gradient, simulate), auto=())
 
 
@@ -71,6 +79,12 @@ def require_planned(algorithm: AnyAlgorithm) -> None:
 def sampling(algorithm: AnyAlgorithm) -> Sampling:
     """How a round of the algorithm draws its samples."""
     return Sampling(algorithm.batch_size, algorithm.fraction)
+
+
+def uses_all(algorithm: AnyAlgorithm, data: FederatedData) -> bool:
+    """Whether every round uses all samples, so that fresh and reused batches are the same."""
+    drawn = sampling(algorithm)
+    return drawn.batch_size in (None, len(data.y_train)) and drawn.fraction in (None, 1.0)
 
 
 def first_step_size(algorithm: AnyAlgorithm) -> float:

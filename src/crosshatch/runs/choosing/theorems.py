@@ -1,4 +1,4 @@
-"""The four theorems for a config: their bounds as functions of the step size, and what sets the config apart."""
+"""The theorems for a config: their bounds as functions of the step size, and what sets the config apart."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import final
 import numpy as np
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.runs.choosing.auto import intervals, sampling
+from crosshatch.runs.choosing.anticipated import Anticipated
+from crosshatch.runs.choosing.auto import intervals, uses_all
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
+from crosshatch.task.task import Task
 from crosshatch.theory import theorem_names
 from crosshatch.theory.bounds import (
     Bound,
@@ -42,8 +44,10 @@ class Theorem:
     differs: tuple[str, ...]
 
 
-def theorems(config: Config, algorithm: AnyAlgorithm, data: FederatedData, constants: Constants) -> tuple[Theorem, ...]:
-    """FedBCD's, ICASSP's, TDCD's and HSGD's, for the iterations of the whole run."""
+def theorems(
+    config: Config, algorithm: AnyAlgorithm, data: FederatedData, task: Task, constants: Constants
+) -> tuple[Theorem, ...]:
+    """FedBCD's, ICASSP's, TDCD's and HSGD's, for the iterations of the whole run; before them ours, for its method."""
     over, steps = intervals(algorithm)
     iterations = config.run.rounds * steps
     setting = _Setting(config, algorithm, data)
@@ -61,8 +65,8 @@ def theorems(config: Config, algorithm: AnyAlgorithm, data: FederatedData, const
     def hsgd(eta: float) -> Bound:
         return hsgd_bound(constants, step_size=eta, iterations=iterations, global_steps=over, local_steps=steps)
 
-    every = tuple(setting.unlike_all())
-    return (
+    every = (*setting.unlike_all(), *setting.ahead())
+    papers = (
         Theorem(theorem_names.FEDBCD, fedbcd_limit(constants, local_steps=steps), fedbcd,
                 (*every, *setting.unlike_fedbcd())),
         Theorem(theorem_names.ICASSP, icassp_limit(constants, local_steps=steps), icassp,
@@ -72,6 +76,16 @@ def theorems(config: Config, algorithm: AnyAlgorithm, data: FederatedData, const
         Theorem(theorem_names.HSGD, hsgd_limit(constants, global_steps=over), hsgd,
                 (*every, *setting.unlike_hsgd())),
     )  # fmt: skip
+    if theorem_names.ABCD not in algorithm.proved_by:
+        return papers
+    ours = Anticipated(algorithm, data, task, uses_all(algorithm, data))
+    anticipation = ours.anticipation(constants)
+
+    def abcd(eta: float) -> Bound:
+        return anticipation.bound(constants.gap, step_size=eta, iterations=iterations, local_steps=steps)
+
+    differs = (*setting.unlike_all(), *ours.unlike_theorem())
+    return (Theorem(theorem_names.ABCD, anticipation.limit, abcd, differs), *papers)
 
 
 @final
@@ -89,9 +103,7 @@ class _Setting:
 
     @property
     def _whole(self) -> bool:
-        """Every round uses all samples, so that fresh and reused batches are the same."""
-        drawn = sampling(self.algorithm)
-        return drawn.batch_size in (None, len(self.data.y_train)) and drawn.fraction in (None, 1.0)
+        return uses_all(self.algorithm, self.data)
 
     def unlike_all(self) -> Iterator[str]:
         """What no theorem here speaks of."""
@@ -100,6 +112,13 @@ class _Setting:
         if self.config.model.l1 > 0:
             yield "the L1 term has no gradient"
         yield from self.algorithm.unlike_theory
+
+    def ahead(self) -> Iterator[str]:
+        """What the papers' theorems do not speak of."""
+        if self._several_steps and (self.algorithm.anticipated(len(self.data.silos)) or 1) != 1:
+            yield "silos anticipate each other"
+        if self._several_steps and self.algorithm.window > 1:
+            yield "local steps also use what was exchanged in earlier rounds"
 
     def unlike_fedbcd(self) -> Iterator[str]:
         if any(silo.clients > 1 for silo in self.data.silos):
@@ -140,7 +159,8 @@ class _Setting:
             yield "clients are averaged more often than embeddings move"
 
     def _derivatives(self) -> Iterator[str]:
-        if self.data.label_silo is not None and self._several_steps and not self.algorithm.asks_each_step:
+        anew = self.algorithm.asks_each_step or self.algorithm.continues_derivatives
+        if self.data.label_silo is not None and self._several_steps and not anew:
             yield "derivatives are kept for a round"
 
     def _reused(self) -> Iterator[str]:

@@ -98,15 +98,20 @@ class Accounts:
         self.links.hubs_to_clients(batch, silos, usual, call, np.where(late, 0, rows), link)
         self.links.hubs_to_clients(batch, silos, whole, call, np.where(late, rows, 0), link)
 
-    def share(self, batch: Batch, receivers: Sequence[int], call: Call, behind: Behind) -> None:
+    def share(self, batch: Batch, senders: Sequence[int], receivers: Sequence[int], call: Call, behind: Behind) -> None:
         """Clients to hub, hub to the receiving hubs, hub to clients (TDCD lines 13-22)."""
-        contents, silos = self.contents, range(len(self.sizes))
-        senders = [j for j in silos if len(receivers) > 1 or j not in receivers]
-        self._ask(batch, senders, call)
-        specs = contents.passed_on("share", senders, batch.rows, lambda j: batch.counts([j]), head=True)
-        self.links.hubs_to_hubs(senders, receivers, specs, "across", call)
-        linked = self._with_links(receivers)
-        usual, whole = ([answers[j] for j in linked] for answers in (contents.answers, contents.whole_answers))
+        contents = self.contents
+        sending = [j for j in senders if len(receivers) > 1 or j not in receivers]
+        getting = receivers if len(sending) > 1 else [i for i in receivers if i not in sending]
+        if not sending:
+            return
+        self._ask(batch, sending, call)
+        specs = contents.passed_on("share", sending, batch.rows, lambda j: batch.counts([j]), head=True)
+        self.links.hubs_to_hubs(sending, getting, specs, "across", call)
+        linked = self._with_links(getting)
+        everybody = len(sending) == len(self.sizes)
+        usual = [contents.answers[i] for i in linked] if everybody else contents.answers_of(sending, linked)
+        whole = contents.answers_of(sending, linked, whole=True) if behind else usual
         self._to_clients(batch, linked, usual, whole, behind, call)
 
     def _ask(self, batch: Batch, senders: Sequence[int], call: Call, part: int | None = None) -> None:

@@ -172,15 +172,20 @@ class Links:
                 self.log((sender, receiver, call.round, call.exchange, call.use, specs))
         return float(self.network.transfer("branch-hub", direction, np.array([size]), name, None)[0])
 
-    def work(self, batch: Batch, silos: tuple[int, ...], first: int, steps: int) -> None:
-        """So many local steps at each of the clients, from number `first` on; one without samples for a step rests."""
-        at_work, parts = self._find(batch, silos), len(batch.parts)
-        if parts == 1 and not (self.one_machine or self.one_party or self._special):
+    def work(
+        self, batch: Batch, silos: tuple[int, ...], first: int, steps: int, rows: Sequence[Ids] | None = None
+    ) -> None:
+        """So many local steps at each of the clients, from number `first` on.
+
+        `rows` are the samples of each part at every client: one without samples for a step rests. None: nobody rests.
+        """
+        at_work = self._find(batch, silos)
+        if rows is None and not (self.one_machine or self.one_party or self._special):
             self.clocks.clients[at_work.where] += steps * self._usual_step
             return
         each: Ids = np.full(len(at_work.rows), steps)
-        if parts > 1:
-            each = np.sum([batch.counts(silos, (first + q) % parts) > 0 for q in range(steps)], axis=0)
+        if rows is not None:
+            each = np.sum([rows[(first + q) % len(rows)] > 0 for q in range(steps)], axis=0)
         for j, where in zip(silos, at_work.places(), strict=True) if self.one_machine or self.one_party else ():
             if self.one_machine or j in self.one_party:
                 # A hospital of pairs trains one model for each of its devices, one after the other.

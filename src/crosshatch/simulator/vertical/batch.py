@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -196,7 +197,8 @@ class Draws:
     by_number: bool  # a client's rows in the order of the samples' numbers
     device: torch.device
     _whole: Batch | None = None
-    _current: Batch | None = None
+    window: int = 1  # the batches of so many rounds are used
+    _last: deque[Batch] = field(default_factory=deque)  # what was gathered for these is kept
 
     @property
     def _samples(self) -> int:
@@ -212,10 +214,12 @@ class Draws:
         return self._begin(self._drawn(size, round=round, parts=parts, first=first))
 
     def _begin(self, batch: Batch) -> Batch:
-        """Let go of what was gathered for the batch before, unless it serves the whole run."""
-        if self._current is not None and not self._current.whole:
-            self._current.forget()
-        self._current = batch
+        """Let go of what was gathered for a batch that is no longer used, unless it serves the whole run."""
+        if len(self._last) == self.window:
+            gone = self._last.popleft()
+            if not gone.whole:
+                gone.forget()
+        self._last.append(batch)
         return batch
 
     def _drawn(self, size: int | None, *, round: int, parts: int, first: int) -> Batch:

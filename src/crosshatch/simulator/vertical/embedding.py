@@ -46,6 +46,7 @@ class Embedder:
     seed: int
     threads: int
     keep_passes: bool  # the next local work is a single step
+    one_party: frozenset[int] = frozenset()  # silos whose hub is their client, and has its block at once
 
     def embed(
         self, blocks: Blocks, starts: Sequence[Tensor], batch: Batch, *, only: int | None, known: Embeddings | None
@@ -65,9 +66,15 @@ class Embedder:
             for j, outputs in zip(alike, self._silos([weights[j] for j in alike], batch, alike, chain), strict=True):
                 values[j], passes[j] = outputs
         seen = {} if known is None or only is None else {j: rows for j, rows in known.seen.items() if j != only}
-        head = clients_head = self.task.head_in(blocks.base)
-        if blocks.received or blocks.branches:
-            clients_head = self.task.head_in([start if start.dim() == 1 else start[0] for start in starts])
+        head: Tensor | None = None
+        clients_head: Tensor | None = None
+        if self.task.head is not None:
+            if self.task.head_holder in self.one_party and self.task.head_holder in moved:
+                head = clients_head = self.task.head_in([one if one.dim() == 1 else one[0] for one in weights])
+            else:
+                head = clients_head = self.task.head_in(blocks.base)
+                if blocks.received or blocks.branches:
+                    clients_head = self.task.head_in([start if start.dim() == 1 else start[0] for start in starts])
         return Embeddings(tuple(values), tuple(passes), head, clients_head, seen)
 
     @cached_property

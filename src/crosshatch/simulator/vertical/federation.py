@@ -12,7 +12,6 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
-from crosshatch.local.problem import Part, Problem
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.client_weights import client_weights
@@ -25,6 +24,7 @@ from crosshatch.simulator.vertical.averaging import averaged
 from crosshatch.simulator.vertical.batch import Batch, Draws
 from crosshatch.simulator.vertical.blocks import Average, Blocks, LocalSteps, Solver
 from crosshatch.simulator.vertical.branches import Branches
+from crosshatch.simulator.vertical.descending import Asked, Descending, Exchanged, rows_by_part
 from crosshatch.simulator.vertical.embedding import Embedder, Embeddings
 from crosshatch.simulator.vertical.sharing import Frozen, Sharing
 from crosshatch.task.task import Task
@@ -45,6 +45,7 @@ class SimulatedFederation:
     strategy: Strategy = "auto"
     threads: int = 1
     keep_passes: bool = False  # the next local work is a single step: keep the exchange's forward pass for it
+    window: int = 1  # local steps use the batches of so many rounds
     one_client: bool = False  # every silo's samples form one client
     branches: Branches | None = None  # between hubs and clients, where there are any
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
@@ -70,9 +71,8 @@ class SimulatedFederation:
         return self.accounts.contents.widths
 
     @cached_property
-    def _columns(self) -> list[tuple[int, int]]:
-        """Where each silo's embeddings stand in what is joined."""
-        return [self.task.fusion.columns(self.widths, j) for j in self.silos]
+    def _descending(self) -> Descending:
+        return Descending(self.data, self.task, self.widths, self.arrivals.seed)
 
     @cached_property
     def _sharing(self) -> Sharing:
@@ -81,7 +81,9 @@ class SimulatedFederation:
     @cached_property
     def embedder(self) -> Embedder:
         """Who computes the outputs."""
-        return Embedder(self.data, self.task, self.arrivals.seed, self.threads, self.keep_passes)
+        links = self.accounts.links
+        one_party = frozenset[int]() if links.hubs_together else links.one_party
+        return Embedder(self.data, self.task, self.arrivals.seed, self.threads, self.keep_passes, one_party)
 
     def _clients(self, silo: int) -> int:
         return 1 if self.one_client else self.data.silos[silo].clients
@@ -95,6 +97,7 @@ class SimulatedFederation:
             ordered=not self.keep_passes or bool(self.arrivals.altered),
             by_number=self.embedder.random,
             device=self.data.y_train.device,
+            window=self.window,
         )
 
     def call(self, exchange: str, round: int) -> Call:
@@ -191,17 +194,21 @@ class SimulatedFederation:
         """Outputs of the blocks, at the clients' own weights where they have moved."""
         return self.embedder.embed(blocks, self._starts(blocks, batch), batch, only=only, known=known)
 
-    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
+    def share(
+        self, embeddings: Embeddings, batch: Batch, *, senders: Sequence[int] | None = None, to: int | None = None
+    ) -> Frozen:
         """Every receiver gets the others' part for its own samples."""
         receivers = list(self.silos) if to is None else [to]
+        sending = [j for j in (self.silos if senders is None else sorted(set(senders))) if j != to]
         call = self.call("share", batch.round)
         if len(self.silos) > 1:
             behind: Behind = {}
-            if embeddings.head is not None:
-                others = [j for j in receivers if not self.task.holds_head(j)]
+            holder = self._sharing.head_holder
+            if holder in sending:
+                others = [j for j in receivers if j != holder]
                 behind = self._behind("head", others, batch, f" {head_channel(to)}")
-            self.accounts.share(batch, receivers, call, behind)
-        return self._sharing.share(embeddings, batch, to=to, use=call.use)
+            self.accounts.share(batch, sending, receivers, call, behind)
+        return self._sharing.share(embeddings, batch, sending, receivers, to=to, use=call.use)
 
     def share_derivatives(
         self,
@@ -236,32 +243,23 @@ class SimulatedFederation:
         first: int = 0,
         proximal: float = 0.0,
         only: int | None = None,
+        anticipation: float = 1.0,
+        continued: bool = False,
+        earlier: Sequence[Exchanged] = (),
     ) -> Blocks:
         """Ask for the local steps; `averaged` computes them, or whoever needs the clients' blocks."""
         silos = tuple(self.silos) if only is None else (only,)
-        self.accounts.links.work(batch, silos, first, steps)
-        earlier = {} if blocks.steps is None else blocks.steps.client_blocks()
+        moved = {} if blocks.steps is None else blocks.steps.client_blocks()
         starts = self._starts(blocks, batch)
-        every = range(len(batch.parts))
-        used = every if steps > 1 else [first % len(every)]
-        start = {j: earlier.get(j, starts[j]) for j in silos}
-        known = frozen.known_to(start, once=steps == 1 and used[0] == 0)
-        x = [batch.features(silos, s, [self.data.silos[j].train for j in silos]) for s in used]
-        problems = {}
-        for i, j in enumerate(silos):
-            parts = tuple(
-                Part(features[i], known[j][s], held.counts, held.owners)
-                for features, s, held in ((x[n], s, batch.held[j][s]) for n, s in enumerate(used))
-            )
-            problems[j] = Problem(
-                task=self.task, silo=j, parts=parts, start=start[j],
-                head=None if frozen.head is None or self.task.holds_head(j) else frozen.head, columns=self._columns[j],
-                steps=steps, step_size=step_size, first=first, proximal=proximal,
-                kept_pass=frozen.passes[j] if used[0] == 0 else None,
-                seed=(self.arrivals.seed, batch.round), numbers=batch.clients[j],
-            )  # fmt: skip
+        problems = self._descending.problems(
+            {j: moved.get(j, starts[j]) for j in silos}, [(batch, frozen), *earlier],
+            Asked(steps, step_size, first, proximal, anticipation, continued),
+        )  # fmt: skip
+        in_one_part = len(batch.parts) == 1 and not earlier
+        self.accounts.links.work(batch, silos, first, steps, None if in_one_part else rows_by_part(problems))
+        for j, problem in problems.items():
             if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is
-                kind = choose(problems[j]) if self.strategy == "auto" else self.strategy
+                kind = choose(problem) if self.strategy == "auto" else self.strategy
                 self.chosen.setdefault(self.task.names[j], set()).add(kind)
         asked = LocalSteps(problems, self._solver) if blocks.steps is None else blocks.steps.and_then(problems)
         if not self.nobody_to_average_with:

@@ -192,10 +192,15 @@ class GroupedFederation:
         return tuple(run_all(work, threads=self.groups[0].threads))
 
     def share(
-        self, embeddings: tuple[Embeddings, ...], batch: tuple[Batch, ...], *, to: int | None = None
+        self,
+        embeddings: tuple[Embeddings, ...],
+        batch: tuple[Batch, ...],
+        *,
+        senders: Sequence[int] | None = None,
+        to: int | None = None,
     ) -> tuple[Frozen, ...]:
         """The exchange inside every group."""
-        return self._each(lambda group, g: group.share(embeddings[g], batch[g], to=to))
+        return self._each(lambda group, g: group.share(embeddings[g], batch[g], senders=senders, to=to))
 
     def share_derivatives(
         self,
@@ -225,14 +230,19 @@ class GroupedFederation:
         first: int = 0,
         proximal: float = 0.0,
         only: int | None = None,
+        anticipation: float = 1.0,
+        continued: bool = False,
+        earlier: Sequence[tuple[tuple[Batch, ...], tuple[Frozen, ...]]] = (),
     ) -> GroupBlocks:
         """Local steps in every group."""
         now = averaged(blocks)
         return self._each(
             lambda group, g: group.descend(
-                now[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, proximal=proximal, only=only
+                now[g], batch[g], frozen[g], steps=steps, step_size=step_size, first=first, proximal=proximal,
+                only=only, anticipation=anticipation, continued=continued,
+                earlier=[(samples[g], known[g]) for samples, known in earlier],
             )
-        )
+        )  # fmt: skip
 
 
 def _equal(blocks: Sequence[Blocks]) -> bool:

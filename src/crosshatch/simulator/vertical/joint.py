@@ -89,5 +89,5 @@ def _merge(problems: Sequence[Problem]) -> Problem:
 
 
 def _cat(inputs: Sequence[LossInputs]) -> LossInputs:
-    columns = zip(*((one.y, one.rest, one.derivative) for one in inputs), strict=True)
+    columns = zip(*((one.y, one.rest, one.derivative, one.start) for one in inputs), strict=True)
     return LossInputs(*(None if column[0] is None else torch.cat(column) for column in columns))

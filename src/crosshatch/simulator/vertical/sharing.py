@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
+import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError
 from crosshatch.local.passes import KeptPass
 from crosshatch.local.problem import LossInputs
 from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.message_contents import About
 from crosshatch.protocol.names import derivative_channels, head_channel, share_channel
+from crosshatch.protocol.refusals import check_seen
 from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.embedding import Embeddings
@@ -21,6 +24,8 @@ from crosshatch.task.task import Task
 
 KnownBySilo = Mapping[int, Sequence[LossInputs]]
 """Part by part."""
+StoodBySilo = Mapping[int, Sequence[Tensor]]
+"""Part by part, (n, c) in the order of the silo's clients."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +33,24 @@ class Frozen:
     """What each silo's clients know of the others, part by part; worked out by silo when it is asked for.
 
     `known` serves any number of steps from anywhere. `at_start`, where it is given, is less work: the derivative at the
-    embeddings of the exchange, for a single step from the blocks these came from.
+    embeddings of the exchange, for a single step from the blocks these came from. `stood` tells where silos stood at
+    the exchange: their own embeddings for a sum, the scores for a head.
     """
 
     known: Callable[[Sequence[int]], KnownBySilo]
+    stood: Callable[[Sequence[int]], StoodBySilo]
     head: Tensor | None
     passes: tuple[KeptPass | None, ...]
     at_start: Callable[[Sequence[int]], KnownBySilo] | None = None
+    worked_out: bool = False  # for all silos, and nothing else is kept of the exchange
+
+    @classmethod
+    def of(cls, known: KnownBySilo, stood: StoodBySilo, head: Tensor | None) -> Frozen:
+        """From what was worked out before."""
+        return cls(
+            lambda asking: {j: known[j] for j in asking}, lambda asking: {j: stood[j] for j in asking}, head,
+            (None,) * len(known), worked_out=True,
+        )  # fmt: skip
 
     def known_to(self, starts: Mapping[int, Tensor], *, once: bool) -> KnownBySilo:
         """What silos need to know that start from these weights, for one step on the first part (`once`) or any."""
@@ -42,6 +58,21 @@ class Frozen:
         if once and self.at_start is not None and all(one is not None and one.start is start for one, start in kept):
             return self.at_start(list(starts))
         return self.known(list(starts))
+
+
+Rows = tuple[Tensor, ...]
+"""A silo's embeddings, part by part in the batch's order."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What arrived of an exchange: by sender its embeddings at everybody or silo `to`, and the head at `with_head`."""
+
+    batch: Batch
+    arrived: Mapping[int, Rows]
+    to: int | None
+    head: Tensor | None
+    with_head: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -52,6 +83,12 @@ class Sharing:
     task: Task
     arrivals: Arrivals
     widths: tuple[int, ...]
+    _sent: list[Sent] = field(default_factory=list)  # of the samples of the last exchange, in order
+
+    @cached_property
+    def head_holder(self) -> int | None:
+        """The silo that trains the head."""
+        return self.task.head_holder
 
     @cached_property
     def _plain(self) -> bool:
@@ -59,18 +96,35 @@ class Sharing:
         summed = self.task.head is None and "share" not in self.arrivals.altered
         return summed and all(as_chain(block) is not None for block in self.task.blocks)
 
-    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None, use: int) -> Frozen:
+    def share(
+        self,
+        embeddings: Embeddings,
+        batch: Batch,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        *,
+        to: int | None,
+        use: int,
+    ) -> Frozen:
         """Everybody (or silo `to`) gets the others' part for its own samples, the labels it has itself."""
         silos, parts = range(len(self.widths)), range(len(batch.parts))
-        arrived = self._arrive(embeddings, batch, [j for j in silos if j != to], to=to, use=use)
+        arrived = self._arrive(embeddings, batch, senders, to=to, use=use)
+        head, with_head = self._send_head(embeddings.head, batch, senders, receivers, to)
+        if self._sent and self._sent[0].batch is not batch:
+            self._sent.clear()  # who went on with what was sent before asks for the same samples
+        self._sent.append(Sent(batch, {j: arrived[j] for j in senders}, to, head, with_head))
+        anew = len(senders) >= len(self.widths) - (to is not None)  # nobody goes on with what was sent before
+        views = {} if anew else {i: self._view(i, embeddings) for i in receivers}
 
         @cache
         def labels(part: int) -> Tensor:
             return self._labels(batch, part)
 
         @cache
-        def rest(part: int) -> list[Tensor]:
-            return self.task.fusion.others([values[part] for values in arrived], silos)
+        def rest(part: int) -> Mapping[int, Tensor]:
+            if anew:
+                return dict(enumerate(self.task.fusion.others([values[part] for values in arrived], silos)))
+            return {i: self.task.fusion.others([view[j][part] for j in silos], [i])[0] for i, view in views.items()}
 
         @cache
         def derivative(part: int) -> Tensor:
@@ -90,14 +144,60 @@ class Sharing:
             found = [batch.by_client(asking, s, [derivative(s)] * len(asking)) for s in parts]
             return {j: [LossInputs(derivative=of[i]) for of in found] for i, j in enumerate(asking)}
 
-        head = self._send_head(embeddings.head, batch.round, to)
-        return Frozen(known, head, embeddings.passes, at_start if self._plain else None)
+        def stood(asking: Sequence[int]) -> StoodBySilo:
+            return self._stood(asking, embeddings, batch, rest, head)
 
-    def _send_head(self, head: Tensor | None, round: int, to: int | None) -> Tensor | None:
-        """What others get of the head; its holder has it."""
-        if head is None or len(self.widths) == 1 or (to is not None and self.task.holds_head(to)):
-            return head
-        return self.arrivals.vector("head", head_channel(to), head, round=round, where=self.task.trained_head)
+        return Frozen(known, stood, head, embeddings.passes, at_start if self._plain and anew else None)
+
+    def _view(self, silo: int, embeddings: Embeddings) -> dict[int, Rows]:
+        """What a silo knows of all: its own embeddings, and of each other what it saw last."""
+        seen: dict[int, Rows] = {}
+        for sent in self._sent:
+            seen |= sent.arrived if sent.to in (None, silo) else {}
+        check_seen(seen, (j for j in range(len(self.widths)) if j != silo))
+        return seen | {silo: embeddings.values[silo]}
+
+    def _stood(
+        self,
+        asking: Sequence[int],
+        embeddings: Embeddings,
+        batch: Batch,
+        rest: Callable[[int], Mapping[int, Tensor]],
+        head: Tensor | None,
+    ) -> StoodBySilo:
+        """Where these silos stood at an exchange that told them `rest` of the others, and this head."""
+        own: dict[int, list[Tensor]] = {j: [] for j in asking}
+        for s in range(len(batch.parts)):
+            for j in asking:
+                where = embeddings.values[j][s]
+                if head is not None:
+                    joined = self.task.fusion.join(where, rest(s)[j], self.task.fusion.columns(self.widths, j))
+                    mine = embeddings.clients_head if self.task.holds_head(j) else head
+                    assert mine is not None
+                    with torch.no_grad():
+                        where = self.task.apply_head(mine, joined)
+                own[j] += batch.by_client([j], s, [where])
+        return own
+
+    def _send_head(
+        self, head: Tensor | None, batch: Batch, senders: Sequence[int], receivers: Sequence[int], to: int | None
+    ) -> tuple[Tensor | None, Sequence[int]]:
+        """What others get of the head with its holder's embeddings, or got of it before, and at whom it arrives now."""
+        if head is None:
+            return None, ()
+        others = [i for i in receivers if i != self.head_holder]
+        if not others:
+            return head, ()
+        if self.head_holder in senders:
+            where = self.task.trained_head
+            return self.arrivals.vector("head", head_channel(to), head, round=batch.round, where=where), others
+        before = [sent for sent in reversed(self._sent) if sent.batch is batch]
+        heads = [next(sent.head for sent in before if i in sent.with_head) for i in others]
+        if any(one is not heads[0] for one in heads):
+            raise ConfigError(
+                "share: silos were sent different heads since the batch was drawn: name its holder in senders"
+            )
+        return heads[0], ()
 
     def derivatives(
         self,
@@ -134,7 +234,13 @@ class Sharing:
         each = about.each or len(receivers) == 1
         for name, silos in derivative_channels(asking, each=each).items():
             self._send_back(silos, name, known, batch, holder, answered, use)
-        return Frozen(lambda asking: {j: known[j] for j in asking}, around.head, embeddings.passes)
+
+        def stood(asking: Sequence[int]) -> StoodBySilo:
+            if around.head is not None:  # nobody but its holder can look ahead through a head
+                return {j: [] for j in asking}
+            return self._stood(asking, embeddings, batch, lambda _: {}, None)
+
+        return Frozen(lambda asking: {j: known[j] for j in asking}, stood, around.head, embeddings.passes)
 
     def _send_back(
         self,

@@ -16,15 +16,16 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.message_contents import Call
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.desk import Desk
-from crosshatch.testing.parties.model import Known, Model
+from crosshatch.testing.parties.model import Known, Look, Model
 
 
 @dataclass
 class Client:
     """One party. `ids` (ascending) are its samples' numbers, x (n, ...) their features, y (n,) their labels or None.
 
-    Where its silo holds the labels, `others` is what it was last told of the other silos' embeddings at the round's
-    start: by silo for a head, their sum (under None) otherwise; rows of all parts of the batch.
+    `others` is what it was last told of the other silos' embeddings (at the round's start, where its silo holds the
+    labels): by silo for a head, their sum (under None) otherwise; rows of all parts of the batch. `head` is the one it
+    was last sent for this batch.
     """
 
     agreed: Agreed
@@ -36,6 +37,7 @@ class Client:
     model: Model
     desk: Desk = field(default_factory=Desk)
     others: dict[int | None, Tensor] = field(default_factory=dict)
+    head: Tensor | None = None
 
     def _mine(self, ids: Ids) -> Tensor:
         """Where those of the ids that it holds stand among its own, in the order given."""
@@ -45,6 +47,10 @@ class Client:
         """Of its samples in the batch."""
         assert self.y is not None, "labels are held by another silo"
         return self.y[self._mine(batch.ids(part))]
+
+    def rest(self) -> Tensor:
+        """What it was told of all others: their sum, or side by side."""
+        return torch.cat([self.others[j] for j in sorted(self.others, key=lambda j: j or 0)], dim=1)
 
     def counts(self, batch: Batch) -> list[int]:
         """How many samples of each part it has."""
@@ -97,24 +103,28 @@ class Client:
     def descend(
         self,
         block: Tensor,
-        batch: Batch,
-        known: Sequence[Known],
+        exchanged: Sequence[tuple[Batch, Sequence[Known]]],
         head: Tensor | None,
         *,
         steps: int,
         step_size: float,
         first: int,
         proximal: float,
+        look: Look,
     ) -> Tensor:
-        """Gradient steps on its own samples; it stays where it is in a step whose part it has nothing of."""
-        now = block
+        """Gradient steps on its own samples; it stays where it is in a step whose part it has nothing of.
+
+        It goes through what was exchanged in turn, newest first, part by part.
+        """
+        now, newest = block, exchanged[0][0]
+        every = [(ids, known[s]) for batch, known in exchanged for s, ids in enumerate(batch.parts) if s < len(known)]
         for step in range(first, first + steps):
-            part = step % len(batch.parts)
-            mine = self._mine(batch.parts[part])
+            ids, known = every[step % len(every)]
+            mine = self._mine(ids)
             if len(mine):
-                with self._masks(batch, step):
+                with self._masks(newest, step):
                     now = self.model.step(
-                        now, self.x[mine], known[part], head, size=step_size, proximal=proximal, start=block
+                        now, self.x[mine], known, head, size=step_size, proximal=proximal, start=block, look=look
                     )
         return now
 

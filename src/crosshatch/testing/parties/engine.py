@@ -10,7 +10,16 @@ from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
-from crosshatch.exchanges import Algorithm, DualAlgorithm, TokenAlgorithm, on_duals, on_silos, on_tokens
+from crosshatch.exchanges import (
+    Algorithm,
+    DualAlgorithm,
+    RememberingAlgorithm,
+    TokenAlgorithm,
+    on_duals,
+    on_federation,
+    on_silos,
+    on_tokens,
+)
 from crosshatch.meter import Meter
 from crosshatch.seeds import require_seed
 from crosshatch.task.losses import require_labels
@@ -41,7 +50,7 @@ class PartyByParty:
         self,
         data: FederatedData,
         task: Task,
-        algorithm: Algorithm | TokenAlgorithm | DualAlgorithm,
+        algorithm: Algorithm | RememberingAlgorithm | TokenAlgorithm | DualAlgorithm,
         *,
         seed: int = 0,
         codecs: Mapping[str, AnyCodec] | None = None,
@@ -52,6 +61,7 @@ class PartyByParty:
         require_labels(task.loss, data.y_train, data.classes, "training samples")
         require_labels(task.loss, data.y_test, data.classes, "test samples")
         data, task = _cast(data, precision), task.to("cpu", precision)
+        algorithm = on_federation(algorithm, data)
         self.post, self.round = Post(), 0
         coded = codecs or {}
         self.parties: VerticalParties | TokenParties | DualParties

@@ -21,7 +21,8 @@ from crosshatch.testing.parties.model import Model
 class Hub:
     """One party. `told` is the block its clients hold since the last broadcast.
 
-    At the label's holder `seen` is what other silos sent of their embeddings at the round's start, by silo.
+    `seen` is what other silos sent last of their embeddings of the batch, by silo; at the label's holder, at the
+    round's start.
     """
 
     agreed: Agreed
@@ -107,10 +108,14 @@ class Hub:
         behind = self.desk.behind(f"head:{name}", codec, clients)
         return {k: whole if k in behind else content for k in clients}
 
-    def put_together(self, arrived: Mapping[int, Tensor], batch: Batch) -> Tensor:
-        """The other silos' embeddings for its clients: their sum, or side by side; without others, nothing or zeros."""
-        every = [arrived[j] for j in sorted(arrived)]
+    def put_together(self, arrived: Mapping[int, Tensor], batch: Batch) -> dict[int | None, Tensor]:
+        """What it tells its clients of the other silos: the sum of all (under None), or each one's that is new.
+
+        Without others that is zeros, or nothing, wide as it is.
+        """
         if self.agreed.head_holder is not None:
-            return torch.cat([torch.empty(len(batch.ids()), 0, dtype=self.agreed.dtype), *every], dim=1)
+            nothing = torch.empty(len(batch.ids()), 0, dtype=self.agreed.dtype)
+            return {j: arrived[j] for j in sorted(arrived)} or {self.silo: nothing}
+        every = [self.seen[j] for j in sorted(self.seen)]
         zeros = torch.zeros(len(batch.ids()), self.agreed.widths[self.silo], dtype=self.agreed.dtype)
-        return zeros if not every else torch.stack(every).sum(0)
+        return {None: zeros if not every else torch.stack(every).sum(0)}

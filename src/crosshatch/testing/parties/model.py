@@ -23,6 +23,16 @@ class Known:
     y: Tensor | None = None  # (n,)
     rest: Tensor | None = None  # (n, c) the others' sum, or (n, their e) all of theirs side by side for a head
     derivative: Tensor | None = None  # (n, e) of the loss, where another silo holds the labels
+    own: Tensor | None = None  # (n, e) the client's own embeddings at that exchange
+    head: Tensor | None = None  # the head at that exchange, where there is one
+
+
+@dataclass(frozen=True)
+class Look:
+    """How far a step looks ahead of what its client alone has moved, and whether derivatives go on; see `descend`."""
+
+    anticipation: float = 1.0
+    continued: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,19 +122,33 @@ class Model:
         scores: Tensor = functional_call(self.head, self._head_layout.views(head), (embeddings,))
         return scores
 
-    def mean_loss(self, weights: Tensor, x: Tensor, known: Known, head: Tensor | None) -> Tensor:
-        """Over the rows x (n, ...); `head` is the one received, the holder has its own."""
+    def mean_loss(self, weights: Tensor, x: Tensor, known: Known, head: Tensor | None, look: Look) -> Tensor:
+        """Over the rows x (n, ...), or what has its gradient; `head` is the one received, the holder has its own."""
         own = self.embed(weights, x)
         if known.derivative is not None:
-            return (own * known.derivative).sum(-1).mean()
-        assert known.rest is not None
+            derivative = known.derivative
+            if look.continued:
+                assert known.own is not None
+                moved = look.anticipation * (own.detach() - known.own)
+                derivative = self.loss.continued(derivative, moved)
+            return (own * derivative).sum(-1).mean()
         assert known.y is not None
-        if self.head is None:
-            return self.loss.value(own + known.rest, known.y).mean()
         used = self.head_of(weights) if self.holds_head else head
-        assert used is not None, "a client works with a head nobody sent it"
+        scores = self._scores(own, known, used)
+        if look.anticipation == 1:
+            return self.loss.value(scores, known.y).mean()
+        assert known.own is not None
+        stood = self._scores(known.own, known, known.head)
+        derivative = self.loss.derivative(stood + look.anticipation * (scores - stood).detach(), known.y)
+        return (scores * derivative.detach()).sum(-1).mean()
+
+    def _scores(self, own: Tensor, known: Known, head: Tensor | None) -> Tensor:
+        assert known.rest is not None
+        if self.head is None:
+            return own + known.rest
+        assert head is not None, "a client works with a head nobody sent it"
         beside = torch.cat([known.rest[:, : self.low], own, known.rest[:, self.low :]], dim=1)
-        return self.loss.value(self.apply_head(used, beside), known.y).mean()
+        return self.apply_head(head, beside)
 
     def step(
         self,
@@ -136,10 +160,11 @@ class Model:
         size: float,
         proximal: float,
         start: Tensor,
+        look: Look,
     ) -> Tensor:
         """One gradient step, with a pull towards the start and the regulariser on the block."""
         leaf = weights.clone().requires_grad_()
-        (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head), leaf)
+        (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head, look), leaf)
         block = torch.arange(len(weights)) < self._block_size
         gradient = gradient + torch.where(block, self.regulariser.gradient(weights), torch.zeros_like(weights))
         after = weights - size * (gradient + proximal * (weights - start))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -53,3 +53,15 @@ def know(client: Client, batch: Batch, rest: Tensor) -> tuple[Known, ...]:
     """What a client with labels knows of each part, from rows of all parts."""
     pieces = torch.split(rest, client.counts(batch))
     return tuple(Known(client.labels(batch, s), piece) for s, piece in enumerate(pieces))
+
+
+def with_own(frozen: Frozen, embeddings: Embeddings) -> Frozen:
+    """Every client also remembers its own embeddings of that moment, and the head it had."""
+    known = {
+        who: tuple(
+            replace(one, own=own, head=embeddings.heads.get(who, frozen.heads.get(who)))
+            for one, own in zip(parts, embeddings.values[who], strict=True)
+        )
+        for who, parts in frozen.known.items()
+    }
+    return replace(frozen, known=known)

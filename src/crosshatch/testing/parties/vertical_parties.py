@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -10,12 +11,19 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Algorithm, declared
+from crosshatch.exchanges import Algorithm, Memory, declared
 from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.protocol.batches import SeededBatches
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.names import CODED
-from crosshatch.protocol.refusals import check_clients, check_codecs, check_head, check_topology
+from crosshatch.protocol.refusals import (
+    check_clients,
+    check_codecs,
+    check_derivatives,
+    check_head,
+    check_topology,
+    check_turns,
+)
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 from crosshatch.testing.parties.agreed import Agreed
@@ -43,6 +51,7 @@ class VerticalParties:
         members = members_of(data, seed=seed)
         groups = tuple(self._federation(member, task, widths, codecs) for member in members)
         self.federation = Groups(groups, tiers_of(len(groups), data.group_shape), self.post)
+        self.memory: Memory = ()
         self.blocks = tuple(Blocks(tuple(hub.model.first for hub in group.parties.hubs)) for group in groups)
 
     @property
@@ -53,10 +62,14 @@ class VerticalParties:
     def run_round(self, r: int) -> None:
         """The algorithm's text, once, for all parties."""
         self.federation.begin_round()
-        if len(self.federation.groups) > 1:
-            self.blocks = self.algorithm.run_round(self.federation, self.blocks, r)
+        grouped = len(self.federation.groups) > 1
+        fed, before = (self.federation, self.blocks) if grouped else (self.federation.groups[0], self.blocks[0])
+        text: Any = self.algorithm
+        if declared(text).remembers:
+            after, self.memory = text.run_round(fed, before, r, self.memory)
         else:
-            self.blocks = (self.algorithm.run_round(self.federation.groups[0], self.blocks[0], r),)
+            after = text.run_round(fed, before, r)
+        self.blocks = after if grouped else (after,)
 
     def _check(self, data: FederatedData, task: Task, codecs: Mapping[str, AnyCodec]) -> None:
         """What no party would begin with."""
@@ -64,7 +77,10 @@ class VerticalParties:
         if declared(self.algorithm).central:
             raise ConfigError(f"algorithm {name} does not run party by party: use one with clients and hubs")
         check_head(data, task)
+        known = declared(self.algorithm)
         check_topology(data, name, self.algorithm.topology)
+        check_derivatives(data, task, name, continued=known.continues_derivatives)
+        check_turns(task, name, self.algorithm.topology, turns=known.takes_turns)
         check_codecs(data, codecs)
         require_groups_of_whole_clients(data)
         for exchange in codecs:

@@ -106,7 +106,7 @@ class HeldLabels:
             for j in silos:
                 known |= self._pass_on(name, j, given[name])
         for client in fed.at_work(batch, [holder]) if holder in receivers else ():
-            known[holder, client.number] = know(client, batch, self._others(client))
+            known[holder, client.number] = know(client, batch, client.rest())
         return Frozen(known)
 
     @property
@@ -146,12 +146,6 @@ class HeldLabels:
             torch.cat(own) if part is None else own[part], others, self.around.heads.get(me),
             client.labels(self.batch, part), silo, heard.get(silo),
         )  # fmt: skip
-
-    def _others(self, client: Client) -> Tensor:
-        """What a client of the holder knows of the others at the round's start: their sum, or side by side."""
-        if self.fed.agreed.head_holder is None:
-            return client.others[None]
-        return torch.cat([client.others[j] for j in self.fed.agreed.others(client.silo)], dim=1)
 
 
 def _sum(values: Sequence[Tensor], like: Tensor) -> Tensor:

@@ -61,8 +61,9 @@ class Parties:
         }
 
     def forget(self) -> None:
-        """There is a new batch: the label's holder forgets what it remembers of the last one."""
+        """There is a new batch: everybody forgets what it was told of the last one."""
         for hub in self.hubs:
             hub.seen.clear()
             for client in self.clients[hub.silo]:
                 client.others.clear()
+                client.head = None

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import torch
 from torch import Tensor
 
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import head_channel, share_channel
+from crosshatch.protocol.refusals import check_seen
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.held import HeldLabels
 from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.exchanges.party_branches import Branches
+from crosshatch.testing.parties.model import Known, Look
 from crosshatch.testing.parties.post import Uses
-from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen, Who, know
+from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen, Who, know, with_own
 
 
 @dataclass
@@ -131,14 +134,16 @@ class PartyFederation:
         head = None if holder is None else self.parties.hubs[holder].model.sent_head(blocks.hubs[holder])
         return Embeddings(values, head, heads)
 
-    def share(self, embeddings: Embeddings, batch: Batch, *, to: int | None = None) -> Frozen:
+    def share(
+        self, embeddings: Embeddings, batch: Batch, *, senders: Sequence[int] | None = None, to: int | None = None
+    ) -> Frozen:
         """From client to hub to other hubs to their clients."""
         call, agreed = self.uses.call("share", batch.round), self.agreed
         receivers = list(self.silos) if to is None else [to]
         arrived: dict[int, dict[int, Tensor]] = {i: {} for i in receivers}  # at each receiving hub, by sender
         heads: dict[int, Tensor] = {}
         for j in self.silos if len(self.silos) > 1 else ():
-            if j == to:
+            if j == to or (senders is not None and j not in senders):
                 continue
             name, width = share_channel(j, to), agreed.widths[j]
             contents = [
@@ -156,27 +161,36 @@ class PartyFederation:
                     if head:
                         heads[i] = head[0]
         answers = [self._answer(i, arrived[i], heads.get(i), batch, head_channel(to), call) for i in receivers]
-        return Frozen(
+        frozen = Frozen(
             {who: known for one in answers for who, known in one.known.items()},
             {who: head for one in answers for who, head in one.heads.items()},
         )
+        return with_own(frozen, embeddings)
 
     def _answer(
         self, silo: int, arrived: Mapping[int, Tensor], head: Tensor | None, batch: Batch, name: str, call: Call
     ) -> Frozen:
-        """A hub sends its clients the rows of their samples from the other silos, and the head."""
-        rest = self.parties.hubs[silo].put_together(arrived, batch)
+        """A hub sends its clients what is new of the other silos for their samples, and the head."""
+        hub, others = self.parties.hubs[silo], self.agreed.others(silo)
+        hub.seen |= arrived
+        check_seen(hub.seen, others)
+        columns = hub.put_together(arrived, batch)
         clients = self.agreed.at_work(silo, batch)
-        heads = {} if head is None else self.parties.hubs[silo].pass_head(head, name, clients, call)
+        heads = {} if head is None else hub.pass_head(head, name, clients, call)
         known, got = {}, {}
         for k in clients:
             client, along = self.parties.clients[silo][k], [heads[k]] if k in heads else []
-            rows = rest[self.agreed.rows(silo, k, batch)]
-            link = self.parties.link(silo, "down") if arrived else None
-            mine, *head_here = self.parties.post.carry(link, call, rows, *along)
-            known[silo, k] = know(client, batch, mine)
-            if head_here:
-                got[silo, k] = client.take_head(head_here[0], name, call)
+            if arrived or not others:
+                rows = torch.cat(list(columns.values()), dim=1)[self.agreed.rows(silo, k, batch)]
+                link = self.parties.link(silo, "down") if arrived else None
+                mine, *head_here = self.parties.post.carry(link, call, rows, *along)
+                pieces = torch.split(mine, [one.shape[1] for one in columns.values()], dim=1)
+                client.others |= dict(zip(columns, pieces, strict=True))
+                if head_here:
+                    client.head = client.take_head(head_here[0], name, call)
+            known[silo, k] = know(client, batch, client.rest())
+            if client.head is not None:
+                got[silo, k] = client.head
         return Frozen(known, got)
 
     def share_derivatives(
@@ -194,7 +208,7 @@ class PartyFederation:
         up, down = (self.uses.call(exchange, batch.round) for exchange in ("share", "derivatives"))
         exchange = HeldLabels(self.parties, batch, embeddings if around is None else around, about, up, down)
         heard = exchange.ask(embeddings, self.silos if senders is None else senders)
-        return exchange.answer(list(self.silos) if to is None else [to], heard)
+        return with_own(exchange.answer(list(self.silos) if to is None else [to], heard), embeddings)
 
     def descend(
         self,
@@ -207,6 +221,9 @@ class PartyFederation:
         first: int = 0,
         proximal: float = 0.0,
         only: int | None = None,
+        anticipation: float = 1.0,
+        continued: bool = False,
+        earlier: Sequence[tuple[Batch, Frozen]] = (),
     ) -> Blocks:
         """Each client, on its own samples; where hub and client are one party, the hub has the new block at once."""
         silos = list(self.silos) if only is None else [only]
@@ -214,13 +231,19 @@ class PartyFederation:
         for client in self.parties.at_work(batch, silos):
             me = (client.silo, client.number)
             moved[me] = client.descend(
-                self.block_at(blocks, client), batch, frozen.known[me], frozen.heads.get(me),
-                steps=steps, step_size=step_size, first=first, proximal=proximal,
+                self.block_at(blocks, client),
+                [(then, known.known.get(me, self._nothing(then))) for then, known in [(batch, frozen), *earlier]],
+                frozen.heads.get(me), steps=steps, step_size=step_size, first=first, proximal=proximal,
+                look=Look(anticipation, continued),
             )  # fmt: skip
             if client.silo in self.agreed.one_party and not self.agreed.together:
                 hubs[client.silo] = moved[me]
         after = replace(blocks, hubs=tuple(hubs), clients=moved, moved=blocks.moved | set(silos))
         return replace(after, clients={}, starts={}, moved=frozenset()) if self._settled else after
+
+    def _nothing(self, batch: Batch) -> tuple[Known, ...]:
+        """What a client knows that has no samples of a batch."""
+        return (Known(),) * len(batch.parts)
 
     @property
     def _settled(self) -> bool:

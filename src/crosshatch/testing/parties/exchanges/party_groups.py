@@ -138,10 +138,15 @@ class Groups:
         )
 
     def share(
-        self, embeddings: tuple[Embeddings, ...], batch: tuple[Batch, ...], *, to: int | None = None
+        self,
+        embeddings: tuple[Embeddings, ...],
+        batch: tuple[Batch, ...],
+        *,
+        senders: Sequence[int] | None = None,
+        to: int | None = None,
     ) -> tuple[Frozen, ...]:
         """Inside every group."""
-        return self._each(lambda group, g: group.share(embeddings[g], batch[g], to=to))
+        return self._each(lambda group, g: group.share(embeddings[g], batch[g], senders=senders, to=to))
 
     def share_derivatives(
         self,
@@ -171,6 +176,9 @@ class Groups:
         first: int = 0,
         proximal: float = 0.0,
         only: int | None = None,
+        anticipation: float = 1.0,
+        continued: bool = False,
+        earlier: Sequence[tuple[tuple[Batch, ...], tuple[Frozen, ...]]] = (),
     ) -> tuple[Blocks, ...]:
         """In every group."""
         return self._each(
@@ -183,6 +191,9 @@ class Groups:
                 first=first,
                 proximal=proximal,
                 only=only,
+                anticipation=anticipation,
+                continued=continued,
+                earlier=[(samples[g], known[g]) for samples, known in earlier],
             )
         )
 

@@ -1,0 +1,132 @@
+"""ABCD, anticipating block coordinate descent: silos descend in parallel, each assuming that the others move along.
+
+A method of our own; `docs/algorithms/abcd.md` has the derivation and the theorem.
+theta_k: block   z0: scores at the exchange   u_k: what the silo's own block has added to them since   K: silos
+Q: local_steps   eta: step_size   s: anticipation   W: window   P: global_steps
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Literal, Self
+
+from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
+from crosshatch.errors import ConfigError, require_whole
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, Declared, Embeddings, Federation, Frozen, Memory
+from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.theory import theorem_names
+from crosshatch.topology import Tier, Topology
+
+_TIERS = ("auto", "V", "V H", "H V H")
+
+
+@dataclass(frozen=True)
+class ABCD(Declared):
+    """Anticipating block coordinate descent on `V(Q)`, `V(Q) H(Q)` or `H(P) V(Q) H(Q)`, whichever the federation has.
+
+    `anticipation` is s: a number from 1 on, "silos" for K, or a share of K such as "0.5 silos" (never below 1). The
+    local steps go through the batches of the last `window` rounds in turn, newest first.
+
+    >>> ABCD(local_steps=5).on(clients=1, groups=1).topology, ABCD(anticipation="0.5 silos").factor(6)
+    (Topology(tiers=(Tier(kind='V', interval=5),)), 3.0)
+    """
+
+    local_steps: int = 10
+    step_size: Schedule | float = 0.1
+    batch_size: int | None = None
+    anticipation: float | str = "0.5 silos"
+    window: int = 2
+    weights: ClientWeights = "equal"
+    global_steps: int | None = None
+    tiers: Literal["auto", "V", "V H", "H V H"] = "auto"
+
+    remembers = True
+    auto = ("step_size",)
+    proved_by = (theorem_names.ABCD,)
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        check_local_steps(self.local_steps)
+        check_step_size(self.step_size)
+        check_batch_size(self.batch_size)
+        check_choice("weights", self.weights, ("equal", "samples", "at_work"))
+        check_choice("tiers", self.tiers, _TIERS)
+        self.factor(2)
+        require_whole("algorithm.window", self.window)
+        if self.window < 1:
+            raise ConfigError(f"algorithm.window = {self.window}: W must be at least 1, which is the round's own batch")
+        if self.global_steps is not None:
+            require_whole("algorithm.global_steps", self.global_steps)
+            if self.global_steps < 1 or self.global_steps % self.local_steps:
+                near = max(1, round(self.global_steps / self.local_steps)) * self.local_steps
+                raise ConfigError(
+                    f"algorithm.global_steps = {self.global_steps}: P must be a multiple of Q "
+                    f"(algorithm.local_steps = {self.local_steps}), for example {near}"
+                )
+
+    def factor(self, silos: int) -> float:
+        """s for so many silos."""
+        value = self.anticipation
+        share = value.strip().removesuffix("silos").strip() if isinstance(value, str) else None
+        try:
+            found = float(value) if share is None else float(share or 1) * silos
+        except ValueError:
+            found = float("nan")
+        named = share is None or str(value).strip().endswith("silos")
+        if isinstance(value, bool) or not named or not isfinite(found) or found <= 0 or (share is None and found < 1):
+            raise ConfigError(
+                f"algorithm.anticipation = {value!r}: s must be a number of at least 1, 'silos', or a share of the "
+                "silos such as '0.5 silos'"
+            )
+        return max(1.0, found)
+
+    @property
+    def continues_derivatives(self) -> bool:
+        """Always."""
+        return True
+
+    def anticipated(self, silos: int) -> float:
+        """s."""
+        return self.factor(silos)
+
+    def on(self, *, clients: int, groups: int) -> Self:
+        """Tiers that were left open are those of the federation."""
+        if self.tiers != "auto":
+            return self
+        return replace(self, tiers="H V H" if groups > 1 else "V H" if clients > 1 else "V")
+
+    @property
+    def topology(self) -> Topology:
+        """Embeddings and blocks move every Q steps, groups are averaged every P."""
+        steps = self.local_steps
+        above = (Tier("H", self.global_steps or steps),) if self.tiers == "H V H" else ()
+        below = () if self.tiers == "V" else (Tier("H", steps),)
+        return Topology((*above, Tier("V", steps), *below))
+
+    def with_interval(self, steps: int) -> Self:
+        """P is Q."""
+        return replace(self, local_steps=steps, global_steps=None)
+
+    def run_round(
+        self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int, memory: Memory
+    ) -> tuple[Blocks, Memory]:
+        """Q steps at every client between two exchanges; `memory` is what was exchanged in the W - 1 rounds before."""
+        batch = fed.draw_batch(self.batch_size, round=r)
+        blocks = fed.broadcast(blocks, batch)
+        embeddings = fed.embed(blocks, batch)
+        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
+        blocks = fed.descend(
+            blocks,
+            batch,
+            frozen,
+            steps=self.local_steps,
+            step_size=rate(self.step_size, r),
+            anticipation=self.factor(len(fed.silos)),
+            continued=True,
+            earlier=memory,
+        )
+        blocks = fed.average(blocks, batch, weights=self.weights)
+        if self.tiers == "H V H" and (r + 1) * self.local_steps % (self.global_steps or self.local_steps) == 0:
+            blocks = fed.average_groups(blocks, round=r)
+        return blocks, ((batch, frozen), *memory)[: self.window - 1]

@@ -1,0 +1,91 @@
+"""How much of a silo's average its idle clients are: with small batches and many clients, nearly all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp, lgamma
+
+import numpy as np
+import numpy.typing as npt
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.client_weights import everyones_weights
+from crosshatch.protocol.names import ClientWeights
+
+FAR = 10
+"""How many times the clients at work their idle fellows weigh, where a note is due."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The samples of a round: `parts` batches of so many samples each (None: all), or those of some of the clients."""
+
+    batch_size: int | None = None
+    parts: int = 1
+    fraction: float | None = None
+
+
+@dataclass(frozen=True)
+class Working:
+    """Of a silo's clients: how many have samples of a round, and how much of the average these are, as expected."""
+
+    clients: int
+    at_work: float
+    weight: float
+
+
+def idle_note(data: FederatedData, drawn: Drawn, weights: ClientWeights) -> str | None:
+    """A line about the silo whose idle clients weigh most, if they weigh ten times those at work or more."""
+    if weights == "at_work":
+        return None
+    found = [(silo.name, group) for j, silo in enumerate(data.silos) for group in _groups(data, j, drawn, weights)]
+    name, least = min(found, key=lambda pair: pair[1].weight)
+    if 1 - least.weight < FAR * least.weight:
+        return None
+    return (
+        f"a round reaches about {least.at_work:,.0f} of the {least.clients:,} clients of silo '{name}', and with "
+        f"algorithm.weights = '{weights}' all others count in its average with the block they started from, which "
+        f"shrinks every step to {100 * least.weight:.2g}% of its length: set algorithm.weights = 'at_work'"
+    )
+
+
+def _groups(data: FederatedData, silo: int, drawn: Drawn, weights: ClientWeights) -> Iterator[Working]:
+    """A silo's clients, in each group."""
+    own = data.silos[silo]
+    if data.groups is None:
+        yield _working(own.owners, own.clients, drawn, weights, chosen=_selects(data, silo))
+        return
+    for group in np.unique(data.groups):
+        present, owners = np.unique(own.owners[data.groups == group], return_inverse=True)
+        yield _working(owners, len(present), drawn, weights, chosen=_selects(data, silo))
+
+
+def _selects(data: FederatedData, silo: int) -> bool:
+    """Whether it is this silo's clients that a fraction is taken of."""
+    return silo == max(range(len(data.silos)), key=lambda j: data.silos[j].clients)
+
+
+def _working(owners: Ids, clients: int, drawn: Drawn, weights: ClientWeights, *, chosen: bool) -> Working:
+    if drawn.fraction is not None:  # other silos work on the samples of those who were chosen: at most as few are idle
+        share = max(1, int(drawn.fraction * clients + 0.5)) / clients if chosen else 1.0
+        return Working(clients, share * clients, share)
+    if drawn.batch_size is None:
+        return Working(clients, clients, 1.0)
+    held = np.bincount(owners, minlength=clients)
+    chances = 1 - _none_drawn(held, len(owners), drawn.batch_size) ** drawn.parts
+    every: Ids = np.arange(clients)
+    return Working(clients, float(chances.sum()), float(everyones_weights(owners, clients, every, weights) @ chances))
+
+
+def _none_drawn(held: Ids, samples: int, size: int) -> npt.NDArray[np.float64]:
+    """For clients that hold so many of the samples, the chance that a batch of this size has none of them."""
+    counts, place = np.unique(held, return_inverse=True)
+    chances = [_choices(samples - n, size) - _choices(samples, size) if size <= samples - n else None for n in counts]
+    return np.array([0.0 if chance is None else exp(chance) for chance in chances])[place]
+
+
+def _choices(of: int, size: int) -> float:
+    """The logarithm of the number of ways to choose `size` of so many."""
+    return lgamma(of + 1) - lgamma(size + 1) - lgamma(of - size + 1)

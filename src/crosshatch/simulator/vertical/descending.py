@@ -1,0 +1,93 @@
+"""The numbers behind `descend`: what is asked of `local`, silo by silo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.local.problem import Part, Problem
+from crosshatch.protocol.batches import Ids
+from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.sharing import Frozen, KnownBySilo
+from crosshatch.task.task import Task
+
+Exchanged = tuple[Batch, Frozen]
+"""Samples, and what silos know of the others for them."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How local steps are to be made; see `Problem`."""
+
+    steps: int
+    step_size: float
+    first: int
+    proximal: float
+    anticipation: float
+    continued: bool
+
+
+@dataclass(frozen=True)
+class Descending:
+    """Puts problems together."""
+
+    data: FederatedData
+    task: Task
+    widths: tuple[int, ...]
+    seed: int
+
+    @cached_property
+    def _columns(self) -> list[tuple[int, int]]:
+        """Where each silo's embeddings stand in what is joined."""
+        return [self.task.fusion.columns(self.widths, j) for j in range(len(self.widths))]
+
+    def problems(
+        self, starts: Mapping[int, Tensor], exchanged: Sequence[Exchanged], asked: Asked
+    ) -> dict[int, Problem]:
+        """For each silo that starts from these weights: steps on what was exchanged, newest first, part by part."""
+        batch, frozen = exchanged[0]
+        every = [(number, s) for number, (one, _) in enumerate(exchanged) for s in range(len(one.parts))]
+        used = every if asked.steps > 1 else [every[asked.first % len(every)]]
+        first = used[0] == (0, 0)
+        known = [
+            self._known(one, starts, asked, once=number == 0 and asked.steps == 1 and first)
+            for number, (_, one) in enumerate(exchanged)
+        ]
+        parts: dict[int, list[Part]] = {j: [] for j in starts}
+        for number, s in used:
+            then = exchanged[number][0]
+            x = then.features(list(starts), s, [self.data.silos[j].train for j in starts])
+            for j, features in zip(starts, x, strict=True):
+                part = Part(features, known[number][j][s], then.held[j][s].counts, then.held[j][s].owners)
+                parts[j].append(part if number == 0 else part.at_clients(then.clients[j], batch.clients[j]))
+        return {
+            j: Problem(
+                task=self.task, silo=j, parts=tuple(parts[j]), start=start,
+                head=None if frozen.head is None or self.task.holds_head(j) else frozen.head, columns=self._columns[j],
+                steps=asked.steps, step_size=asked.step_size, first=asked.first, proximal=asked.proximal,
+                anticipation=asked.anticipation, continued=asked.continued,
+                kept_pass=frozen.passes[j] if first else None, seed=(self.seed, batch.round), numbers=batch.clients[j],
+            )
+            for j, start in starts.items()
+        }  # fmt: skip
+
+    def _known(self, frozen: Frozen, starts: Mapping[int, Tensor], asked: Asked, *, once: bool) -> KnownBySilo:
+        """What the silos know, and where they stood if steps look back at it."""
+        known = frozen.known_to(starts, once=True) if once else frozen.known(list(starts))
+        if asked.anticipation == 1 and not asked.continued:
+            return known
+        stood = frozen.stood(list(starts))
+        return {
+            j: [replace(inputs, start=start) for inputs, start in zip(known[j], stood[j], strict=True)] for j in known
+        }
+
+
+def rows_by_part(problems: Mapping[int, Problem]) -> list[Ids]:
+    """Samples of each part at every client at work, one silo's behind another's."""
+    parts = zip(*(problem.parts for problem in problems.values()), strict=True)
+    return [np.concatenate([part.counts for part in of_part]) for of_part in parts]

@@ -1,0 +1,150 @@
+"""The rule by which training has diverged, the loss it compares with, and advice by case."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from crosshatch.algorithms.abcd import ABCD
+from crosshatch.algorithms.central import Central
+from crosshatch.algorithms.fedbcd import FedBCD
+from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.algorithms.mtcd import MTCD
+from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.algorithms.tiered import Tiered
+from crosshatch.errors import TrainingError
+from crosshatch.graphs import Graph
+from crosshatch.schedules import Halving
+from crosshatch.simulator.divergence import Growth, advise
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
+from crosshatch.task.regulariser import Regulariser
+from tests.simulator.agents_case import make
+from tests.simulator.small import small
+
+
+@pytest.mark.parametrize(
+    ("first", "zero", "largest"),
+    [(0.72, 0.6931, 7.2), (1e-6, 0.6931, 6.931), (300.0, 0.6931, 3000.0), (0.0, 0.0, 0.0)],
+)
+def test_ten_times_the_larger_is_the_most(first: float, zero: float, largest: float) -> None:
+    rule = Growth(first, zero)
+    assert rule.notice(largest * 0.9999, 3, str) is None
+    found = rule.notice(largest * 1.0001 + 1e-9, 3, "lower it in round {}".format)
+    assert found is not None
+    assert found.round == 3
+    assert found.why.startswith("round 3: training diverged, the training loss is ")
+    assert "more than 10 times the larger of" in found.why
+    assert found.why.endswith(": lower it in round 3")
+
+
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), CrossEntropy()])
+@pytest.mark.parametrize("on_graph", [False, True])
+@pytest.mark.parametrize("samples", [None, 5])
+def test_the_loss_of_zeros_is_that_of_blocks_of_zeros(loss: Loss, on_graph: bool, samples: int | None) -> None:
+    """A mean over samples, on a graph a sum; of the first `samples` as the training loss itself. No penalty."""
+    algorithm: Any = MTCD(2, 1, 1e-3, graph=Graph("ring")) if on_graph else FedSGD(step_size=1e-3)
+
+    def zeros(width: int) -> nn.Module:
+        block = nn.Linear(width, loss.scores(3), bias=False)
+        nn.init.zeros_(block.weight)
+        return block
+
+    simulator = make(algorithm, loss=loss, block=zeros, regulariser=Regulariser(l2=3.0))
+    assert simulator.zero_objective(samples) == pytest.approx(simulator.objective(samples), rel=1e-12)
+    mean = {
+        "squared": float((simulator.data.y_train[:samples].double() ** 2).mean()) / 2,
+        "logistic": math.log(2),
+        "cross_entropy": math.log(3),
+    }[loss.name]
+    count = len(simulator.data.y_train) if on_graph else 1
+    assert simulator.zero_objective(samples) == pytest.approx(count * mean, rel=1e-12)
+    simulator.run_round()
+    assert simulator.zero_objective(samples) == pytest.approx(count * mean, rel=1e-12)
+
+
+FROZEN = "labels are held by 'a' and its derivatives stay frozen for 5 local steps: "
+CROWD = "3 silos descend at the same time, each as if the others stood still: use algorithm abcd, or lower "
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "silos", "held", "words"),
+    [
+        # derivatives of the round's start for all local steps, with two silos or three, in turn or not
+        (FedBCD(5, 0.3), 2, True, f"{FROZEN}use algorithm abcd, or take fewer local steps, or lower "),
+        (FedBCD(5, 0.3), 3, True, f"{FROZEN}use algorithm abcd"),
+        (FedBCD(5, 0.3, order="sequential"), 3, True, f"{FROZEN}use algorithm abcd"),
+        (TDCD(5, 0.3, derivatives="each_round"), 2, True, f"{FROZEN}use algorithm abcd"),
+        # derivatives that are new at every step, or go on: as if labels were shared
+        (TDCD(5, 0.3), 2, True, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        (TDCD(5, 0.3), 3, True, CROWD),
+        (ABCD(5, 0.3, anticipation="silos"), 2, True, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        (ABCD(5, 0.3, anticipation="silos"), 3, True, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        # three silos and more at the same time, unless in turn or anticipating all of them
+        (FedBCD(5, 0.3), 3, False, f"{CROWD}algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        (TDCD(5, 0.3), 3, False, CROWD),
+        (Tiered("V(5) H(5)", 0.3), 3, False, CROWD),
+        (FedBCD(5, 0.3, order="sequential"), 3, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        (ABCD(5, 0.3, anticipation="silos"), 3, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        (ABCD(5, 0.3, anticipation="0.5 silos"), 3, False, "1.5 times as far as it alone: set algorithm.anticipation"),
+        # else the step size, as it is in this round
+        (FedBCD(5, 0.3), 2, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
+        (FedBCD(5, Halving(0.8, 2)), 2, False, "lower algorithm.step_size (now 0.4) or algorithm.local_steps"),
+        (FedBCD(1, 0.3), 3, True, "lower algorithm.step_size (now 0.3)"),
+        (FedSGD(0.3), 3, False, "lower algorithm.step_size (now 0.3)"),
+        (Central(5, 0.3), 3, True, "lower algorithm.step_size (now 0.3)"),
+    ],
+)  # fmt: skip
+def test_advice_fits_the_case(algorithm: Any, silos: int, held: bool, words: str) -> None:
+    case = small(clients=(1,) * silos, label_silo="a" if held else None)
+    text = advise(algorithm, case.data, case.task, round=3)
+    assert words in text
+    if words.startswith("lower"):
+        assert text == words
+
+
+def test_no_algorithm_is_advised_that_would_refuse() -> None:
+    """Behind a trained head derivatives cannot go on."""
+    case = small(clients=(1, 1, 1), label_silo="a", holder=0)
+    text = advise(FedBCD(5, 0.3), case.data, case.task, round=3)
+    assert text == f"{FROZEN}take fewer local steps, or lower algorithm.step_size (now 0.3)"
+    assert "abcd" not in advise(TDCD(5, 0.3), case.data, case.task, round=3)
+
+
+def test_a_regulariser_that_alone_diverges_comes_first() -> None:
+    case = small(clients=(1, 1, 1), label_silo="a")
+    task = replace(case.task, regulariser=Regulariser(l2=20.0))
+    assert advise(FedBCD(5, 0.3), case.data, task, round=3) == (
+        "lower algorithm.step_size (now 0.3) or model.l2 (now 20)"
+    )
+
+
+def test_agents_take_turns_by_themselves() -> None:
+    simulator = make(MTCD(2, 5, 1e-3, graph=Graph("ring")))
+    assert simulator.advise(1) == "lower algorithm.step_size (now 0.001) or algorithm.local_steps"
+
+
+def test_an_algorithm_that_declares_nothing_gets_advice() -> None:
+    class Plain:
+        local_steps, step_size = 5, 0.3
+
+    case = small(clients=(1, 1, 1))
+    assert advise(Plain(), case.data, case.task, round=1).startswith(CROWD)  # type: ignore[arg-type]
+
+
+def test_numbers_that_are_no_longer_finite_get_the_same_advice() -> None:
+    case = small(clients=(1, 1, 1), label_silo="a")
+    simulator = Simulator(case.data, case.task, FedBCD(5, 1e9), precision=torch.float32)
+
+    def train() -> None:
+        for _ in range(50):
+            simulator.run_round()
+            simulator.objective()
+
+    with pytest.raises(TrainingError, match=f"no longer finite, training diverged: {FROZEN}use algorithm abcd"):
+        train()
