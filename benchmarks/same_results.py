@@ -1,4 +1,4 @@
-"""Whether a change of the code changed a number: some thirty small runs before it and after it, compared to the last bit.
+"""Whether a change of the code changed a number: some thirty small runs before and after it, compared to the last bit.
 
     python -m benchmarks.same_results write DIR [--only NAME,NAME]
     python -m benchmarks.same_results compare DIR_A DIR_B
