@@ -23,10 +23,10 @@ from crosshatch.simulator.vertical.sharing import Frozen
 _STRUCTURE, _TENSOR = "memory.structure", "memory.tensor."
 
 
-def settled(value: Any) -> Any:
+def worked_out(value: Any) -> Any:
     """The same with everything worked out that was put off, and nothing kept that only the round itself needed."""
     if isinstance(value, tuple):
-        return tuple(map(settled, value))
+        return tuple(map(worked_out, value))
     if isinstance(value, Frozen) and not value.worked_out:
         return Frozen.of(*_frozen_parts(value))
     return value

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crosshatch.exchanges import Algorithm, Memory, declared
 from crosshatch.simulator.allocator import aligned
-from crosshatch.simulator.memory import pack, settled, unpack
+from crosshatch.simulator.memory import pack, unpack, worked_out
 from crosshatch.simulator.vertical.averaging import averaged
 from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -112,7 +112,7 @@ class VerticalState:
         text: Any = self.algorithm
         if self._remembers:
             after, memory = text.run_round(self.federation, before, r, self.memory)
-            self.memory = settled(memory)
+            self.memory = worked_out(memory)
         else:
             after = text.run_round(self.federation, before, r)
         blocks: GroupBlocks = averaged(after) if grouped else (after,)

@@ -40,7 +40,7 @@ class Agreed:
     dtype: torch.dtype
     by_number: bool = False  # a client's rows are in the order of their ids, whatever order they were drawn in
     branches: tuple[int, ...] = ()  # how a silo's clients are divided among branches below its hub
-    together: bool = False  # the hubs of a group are one party: a hospital and its devices, in pairs
+    hubs_together: bool = False  # the hubs of a group are one party: a hospital and its devices, in pairs
 
     @property
     def silos(self) -> range:
@@ -82,5 +82,5 @@ class Agreed:
 
     def codec(self, exchange: str, silo: int | None = None) -> AnyCodec | None:
         """The codec of an exchange; None for the blocks of a silo that is one party, since they travel nowhere."""
-        inside = silo is not None and silo in self.one_party and not self.together
+        inside = silo is not None and silo in self.one_party and not self.hubs_together
         return None if inside else self.codecs.get(exchange)

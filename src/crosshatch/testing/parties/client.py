@@ -16,7 +16,7 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.message_contents import Call
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.desk import Desk
-from crosshatch.testing.parties.model import Known, Look, Model
+from crosshatch.testing.parties.model import KnownOfOthers, Look, Model
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Client:
     def descend(
         self,
         block: Tensor,
-        exchanged: Sequence[tuple[Batch, Sequence[Known]]],
+        exchanged: Sequence[tuple[Batch, Sequence[KnownOfOthers]]],
         head: Tensor | None,
         *,
         steps: int,

@@ -48,14 +48,14 @@ class Hub:
         """The average over the clients; those not at work count with the hub's own block."""
         own, clients = self.agreed.owners[self.silo], self.agreed.clients[self.silo]
         at_work = torch.as_tensor(list(given)).numpy()
-        shares = everyones_weights(own, clients, at_work, weights).tolist()
+        client_weights = everyones_weights(own, clients, at_work, weights).tolist()
         mine = self.model.sent(block)
         total = torch.zeros_like(mine)
-        for client, share in enumerate(shares):
+        for client, weight in enumerate(client_weights):
             if client in given:
-                total = total + share * self._block_of(client, given[client], len(mine), call)
-            elif share:
-                total = total + share * mine
+                total = total + weight * self._block_of(client, given[client], len(mine), call)
+            elif weight:
+                total = total + weight * mine
         return self.model.filled(total)
 
     def _block_of(self, client: int, content: Tensor, size: int, call: Call) -> Tensor:

@@ -17,7 +17,7 @@ from crosshatch.trees import Layout, flatten
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownOfOthers:
     """What a client knows of the others for its rows (n): labels and embeddings, or derivatives."""
 
     y: Tensor | None = None  # (n,)
@@ -122,7 +122,7 @@ class Model:
         scores: Tensor = functional_call(self.head, self._head_layout.views(head), (embeddings,))
         return scores
 
-    def mean_loss(self, weights: Tensor, x: Tensor, known: Known, head: Tensor | None, look: Look) -> Tensor:
+    def mean_loss(self, weights: Tensor, x: Tensor, known: KnownOfOthers, head: Tensor | None, look: Look) -> Tensor:
         """Over the rows x (n, ...), or what has its gradient; `head` is the one received, the holder has its own."""
         own = self.embed(weights, x)
         if known.derivative is not None:
@@ -142,7 +142,7 @@ class Model:
         derivative = self.loss.derivative(stood + look.anticipation * (scores - stood).detach(), known.y)
         return (scores * derivative.detach()).sum(-1).mean()
 
-    def _scores(self, own: Tensor, known: Known, head: Tensor | None) -> Tensor:
+    def _scores(self, own: Tensor, known: KnownOfOthers, head: Tensor | None) -> Tensor:
         assert known.rest is not None
         if self.head is None:
             return own + known.rest
@@ -154,7 +154,7 @@ class Model:
         self,
         weights: Tensor,
         x: Tensor,
-        known: Known,
+        known: KnownOfOthers,
         head: Tensor | None,
         *,
         size: float,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.client import Client
-from crosshatch.testing.parties.model import Known
+from crosshatch.testing.parties.model import KnownOfOthers
 
 Who = tuple[int, int]
 """Silo and client."""
@@ -45,14 +45,14 @@ class Embeddings:
 class Frozen:
     """What each client knows of the others by part, and the head it got."""
 
-    known: Mapping[Who, tuple[Known, ...]]
+    known: Mapping[Who, tuple[KnownOfOthers, ...]]
     heads: Mapping[Who, Tensor] = field(default_factory=dict)
 
 
-def know(client: Client, batch: Batch, rest: Tensor) -> tuple[Known, ...]:
+def know(client: Client, batch: Batch, rest: Tensor) -> tuple[KnownOfOthers, ...]:
     """What a client with labels knows of each part, from rows of all parts."""
     pieces = torch.split(rest, client.counts(batch))
-    return tuple(Known(client.labels(batch, s), piece) for s, piece in enumerate(pieces))
+    return tuple(KnownOfOthers(client.labels(batch, s), piece) for s, piece in enumerate(pieces))
 
 
 def with_own(frozen: Frozen, embeddings: Embeddings) -> Frozen:

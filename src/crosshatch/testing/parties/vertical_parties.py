@@ -109,7 +109,7 @@ class VerticalParties:
             dtype=data.silos[0].train.dtype,
             by_number=any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs),
             branches=data.branches,
-            together=in_pairs,
+            hubs_together=in_pairs,
         )
         models = [Model.of(task, j, widths) for j in agreed.silos]
         hubs = tuple(Hub(agreed, j, model) for j, model in enumerate(models))

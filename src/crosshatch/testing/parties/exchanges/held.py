@@ -13,7 +13,7 @@ from crosshatch.protocol.names import derivative_channels, share_channel
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.legs import Parties
-from crosshatch.testing.parties.model import Known
+from crosshatch.testing.parties.model import KnownOfOthers
 from crosshatch.testing.parties.values_by_party import Embeddings, Frozen, Who, know
 
 
@@ -101,7 +101,7 @@ class HeldLabels:
             arrived = fed.post.carry(fed.link(holder, "up"), self.down, *contents)
             for name, content in zip(channels, arrived, strict=True):
                 given[name][client.number] = content
-        known: dict[Who, tuple[Known, ...]] = {}
+        known: dict[Who, tuple[KnownOfOthers, ...]] = {}
         for name, silos in channels.items():
             for j in silos:
                 known |= self._pass_on(name, j, given[name])
@@ -114,24 +114,24 @@ class HeldLabels:
         """Names a codec's draws: both ways are counted by how often the way up was used."""
         return Call("derivatives", self.down.round, self.up.use)
 
-    def _pass_on(self, name: str, silo: int, given: Mapping[int, Tensor]) -> dict[Who, tuple[Known, ...]]:
+    def _pass_on(self, name: str, silo: int, given: Mapping[int, Tensor]) -> dict[Who, tuple[KnownOfOthers, ...]]:
         fed, batch, holder, part = self.fed, self.batch, self._holder, self.about.answered
         width = fed.agreed.widths[silo]
         gathered = fed.hubs[holder].gather("derivatives", given, batch, part, width)
         (content,) = fed.post.carry(fed.between_hubs("down"), self.down, gathered)
         every = fed.hubs[silo].read("derivatives", name, holder, content, width, batch, part, self._drawn)
-        known: dict[Who, tuple[Known, ...]] = {
-            (silo, client.number): (Known(),) * len(batch.parts) for client in fed.at_work(batch, [silo])
+        known: dict[Who, tuple[KnownOfOthers, ...]] = {
+            (silo, client.number): (KnownOfOthers(),) * len(batch.parts) for client in fed.at_work(batch, [silo])
         }
         for client in fed.at_work(batch, [silo], part):
             rows = every[fed.agreed.rows(silo, client.number, batch, part)]
             (mine,) = fed.post.carry(fed.link(silo, "down"), self.down, rows)
             if part is None:
                 pieces = torch.split(mine, client.counts(batch))
-                known[silo, client.number] = tuple(Known(derivative=piece) for piece in pieces)
+                known[silo, client.number] = tuple(KnownOfOthers(derivative=piece) for piece in pieces)
             else:
                 only = list(known[silo, client.number])
-                only[part] = Known(derivative=mine)
+                only[part] = KnownOfOthers(derivative=mine)
                 known[silo, client.number] = tuple(only)
         return known
 

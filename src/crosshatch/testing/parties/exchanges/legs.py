@@ -39,7 +39,7 @@ class Parties:
 
     def between_hubs(self, direction: str) -> str | None:
         """The link between two hubs, if they are not one party."""
-        return None if self.agreed.together else f"hub-hub {direction}"
+        return None if self.agreed.hubs_together else f"hub-hub {direction}"
 
     def collect(
         self, exchange: str, name: str, silo: int, rows: Mapping[int, Tensor], width: int, batch: Batch,

@@ -102,20 +102,20 @@ class Branches:
         hubs, nodes = list(blocks.hubs), dict(blocks.nodes)
         for j in self._linked():
             agreed, at_work = self.parties.agreed, self.parties.agreed.at_work(j, batch)
-            shares = everyones_weights(agreed.owners[j], agreed.clients[j], np.array(at_work), weights).tolist()
+            client_weights = everyones_weights(agreed.owners[j], agreed.clients[j], np.array(at_work), weights).tolist()
             given: dict[int, Tensor] = {}
             for client in self.parties.at_work(batch, [j]):
                 me = (j, client.number)
                 content = client.give_block(blocks.clients[me], blocks.starts[me], call)
                 (given[client.number],) = self.parties.post.carry("client-hub up", call, content)
-            below = self._sums_of_clients(j, given, nodes, blocks.hubs[j], shares, call)
+            below = self._sums_of_clients(j, given, nodes, blocks.hubs[j], client_weights, call)
             for level in range(self.deepest, depth, -1):
                 arrived = {}
                 for node, total in below.items():
                     (arrived[node],) = self.parties.post.carry("branch-hub up", call, total)
-                below = self._sums_of_branches(j, level - 1, arrived, nodes, blocks.hubs[j], shares)
+                below = self._sums_of_branches(j, level - 1, arrived, nodes, blocks.hubs[j], client_weights)
             for node, total in below.items():
-                weight = sum(shares[k] for k in range(agreed.clients[j]) if self._above(j, k, depth) == node)
+                weight = sum(client_weights[k] for k in range(agreed.clients[j]) if self._above(j, k, depth) == node)
                 mean = self.parties.hubs[j].model.filled(total / weight)
                 if depth:
                     nodes[node] = mean
@@ -129,16 +129,16 @@ class Branches:
         given: Mapping[int, Tensor],
         nodes: Mapping[Node, Tensor],
         hub: Tensor,
-        shares: list[float],
+        client_weights: list[float],
         call: Call,
     ) -> dict[Node, Tensor]:
         """The weighted sum over all its clients, at each branch with clients at work."""
         model, sums = self.parties.hubs[silo].model, dict[Node, Tensor]()
-        for k, share in enumerate(shares):
+        for k, weight in enumerate(client_weights):
             node = self._above(silo, k, self.deepest)
             if any(self._above(silo, other, self.deepest) == node for other in given):
                 own = self._block_of(node, k, given[k], call) if k in given else model.sent(nodes.get(node, hub))
-                sums[node] = sums.get(node, torch.zeros_like(own)) + share * own
+                sums[node] = sums.get(node, torch.zeros_like(own)) + weight * own
         return sums
 
     def _block_of(self, node: Node, client: int, content: Tensor, call: Call) -> Tensor:
@@ -158,18 +158,18 @@ class Branches:
         arrived: Mapping[Node, Tensor],
         nodes: Mapping[Node, Tensor],
         hub: Tensor,
-        shares: list[float],
+        client_weights: list[float],
     ) -> dict[Node, Tensor]:
         """At each node of a level: the sums of the branches that sent, and its own block in place of the others."""
         sums: dict[Node, Tensor] = {}
         for node, total in arrived.items():
-            above = next(self._above(silo, k, level) for k in range(len(shares)) if self._under(silo, k, node))
+            above = next(self._above(silo, k, level) for k in range(len(client_weights)) if self._under(silo, k, node))
             sums[above] = sums.get(above, torch.zeros_like(total)) + total
         for above in sums:
             own = self.parties.hubs[silo].model.sent(nodes.get(above, hub))
-            for k, share in enumerate(shares):
+            for k, weight in enumerate(client_weights):
                 if self._under(silo, k, above) and self._above(silo, k, level + 1) not in arrived:
-                    sums[above] = sums[above] + share * own
+                    sums[above] = sums[above] + weight * own
         return sums
 
     def _under(self, silo: int, client: int, node: Node) -> bool:

@@ -21,7 +21,7 @@ from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.held import HeldLabels
 from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.exchanges.party_branches import Branches
-from crosshatch.testing.parties.model import Known, Look
+from crosshatch.testing.parties.model import KnownOfOthers, Look
 from crosshatch.testing.parties.post import Uses
 from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen, Who, know, with_own
 
@@ -236,16 +236,16 @@ class PartyFederation:
                 frozen.heads.get(me), steps=steps, step_size=step_size, first=first, proximal=proximal,
                 look=Look(anticipation, continued),
             )  # fmt: skip
-            if client.silo in self.agreed.one_party and not self.agreed.together:
+            if client.silo in self.agreed.one_party and not self.agreed.hubs_together:
                 hubs[client.silo] = moved[me]
         after = replace(blocks, hubs=tuple(hubs), clients=moved, moved=blocks.moved | set(silos))
-        return replace(after, clients={}, starts={}, moved=frozenset()) if self._settled else after
+        return replace(after, clients={}, starts={}, moved=frozenset()) if self._nobody_to_average_with else after
 
-    def _nothing(self, batch: Batch) -> tuple[Known, ...]:
+    def _nothing(self, batch: Batch) -> tuple[KnownOfOthers, ...]:
         """What a client knows that has no samples of a batch."""
-        return (Known(),) * len(batch.parts)
+        return (KnownOfOthers(),) * len(batch.parts)
 
     @property
-    def _settled(self) -> bool:
+    def _nobody_to_average_with(self) -> bool:
         """Whether every silo is one party, so that there is nobody to average with."""
-        return len(self.agreed.one_party) == len(self.silos) and not self.agreed.together
+        return len(self.agreed.one_party) == len(self.silos) and not self.agreed.hubs_together
