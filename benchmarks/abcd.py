@@ -16,10 +16,9 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -66,7 +65,7 @@ SETS = {
         _setting("mnist-quadrants", DataSettings(name="mnist"),
                  FederationSettings(silos=4, split="patches", patches=(2, 2)), "accuracy", 1000),
         _setting("mnist-strips", DataSettings(name="mnist"),
-                 FederationSettings(silos=7, split="patches", patches=(7, 1)), "accuracy", 1000),
+                 FederationSettings(silos=8, split="patches", patches=(8, 1)), "accuracy", 1000),
         _setting("credit-2", CREDIT, _silos(("demographic_limit",), ("pay_status", "bill_amount", "pay_amount")),
                  "auc", 2000),
         _setting("credit-4", CREDIT, _silos(("demographic_limit",), ("pay_status",), ("bill_amount",), ("pay_amount",)),
@@ -114,7 +113,9 @@ CONTESTANTS = (
     *(Contestant("fedbcd-s", q) for q in LOCAL_STEPS),
     *(Contestant("abcd", q, held) for q in LOCAL_STEPS for held in (False, True)),
     *(Contestant("abcd", 10, anticipation=s, window=w)
-      for s in ("0.5 silos", "0.75 silos", "silos") for w in (1, 2, 5) if (s, w) != (ABCD.anticipation, ABCD.window)),
+      for s in ("0.5 silos", "0.6 silos", "0.75 silos", "silos") for w in (1, 2)
+      if (s, w) != (ABCD.anticipation, ABCD.window)),
+    Contestant("abcd", 10, window=5),
 )  # fmt: skip
 
 
@@ -219,23 +220,40 @@ def reached(setting: Setting, runs: Sequence[Run], target: float) -> list[int | 
     return found
 
 
-def rows(setting: Setting, book: Book) -> Iterator[dict[str, Any]]:
-    """A line per contestant and way to choose the step size."""
-    central = best_step(setting, book, SGD, ROUNDS["fedsgd"])
-    sgd = book.of(setting, SGD, central)
-    target = statistics.fmean(_best(setting, one.test[:TARGET_ROUND]) for one in sgd)
-    for contestant in CONTESTANTS:
-        own = best_step(setting, book, contestant, 20 if contestant != SGD else ROUNDS["fedsgd"])
-        for kind, step_size in (("central's", central), ("own", own)):
-            runs = book.of(setting, contestant, step_size)
-            if runs and (kind == "central's" or own != central):
-                hits = reached(setting, runs, target)
-                yield {
-                    "set": setting.name, "contestant": str(contestant), "step size": f"{step_size:g} ({kind})",
-                    "target": round(target, 4), "rounds": ", ".join("-" if h is None else str(h) for h in hits),
-                    "kB a round": round(runs[0].bytes / 1e3), "seconds a round": round(runs[0].seconds, 1),
-                    "best": ", ".join(f"{_best(setting, one.test):.4g}" for one in runs),
-                }  # fmt: skip
+COLUMNS = {
+    "FedSGD": SGD,
+    **{f"FedBCD, Q = {q}": Contestant("fedbcd", q) for q in (10,)},
+    "FedBCD, Q = 10, held": Contestant("fedbcd", 10, held=True),
+    "FedBCD in turn, Q = 10": Contestant("fedbcd-s", 10),
+    **{f"ABCD, Q = {q}": Contestant("abcd", q) for q in LOCAL_STEPS},
+    "ABCD, Q = 10, held": Contestant("abcd", 10, held=True),
+}
+VARIANTS = {
+    f"s = {s.removesuffix('silos') or ''}K, W = {w}".replace(" K", "K"): Contestant("abcd", 10, False, s, w)
+    for s, w in (("0.5 silos", 1), ("0.5 silos", 2), ("0.5 silos", 5), ("0.6 silos", 1), ("0.6 silos", 2),
+                 ("0.75 silos", 1), ("0.75 silos", 2), ("silos", 1), ("silos", 2))
+}  # fmt: skip
+
+
+def table(book: Book, columns: Mapping[str, Contestant], *, own: bool) -> Iterator[str]:
+    """Rounds to the target and the best of the test rows, a line per set and a column per contestant."""
+    yield "| set, target, step size | " + " | ".join(columns) + " |"
+    yield "|---" * (len(columns) + 1) + "|"
+    for setting in SETS.values():
+        central = best_step(setting, book, SGD, ROUNDS["fedsgd"])
+        sgd = book.of(setting, SGD, central)
+        if sgd:
+            target = statistics.fmean(_best(setting, one.test[:TARGET_ROUND]) for one in sgd)
+            cells = [_cell(setting, book, one, central, target, own=own) for one in columns.values()]
+            yield f"| {setting.name}, {setting.metric} {target:.4g}, {central:g} | " + " | ".join(cells) + " |"
+
+
+def _cell(setting: Setting, book: Book, contestant: Contestant, central: float, target: float, *, own: bool) -> str:
+    step_size = best_step(setting, book, contestant, 20) if own and contestant != SGD else central
+    runs = book.of(setting, contestant, step_size)
+    hits = ", ".join("never" if hit is None else str(hit) for hit in reached(setting, runs, target))
+    best = statistics.fmean(_best(setting, one.test) for one in runs) if runs else math.nan
+    return f"{hits}{f' (at {step_size:g})' if own else ''}; {best:.4g}" if runs else "-"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -259,12 +277,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for step_size in grid(setting) if given.grid else (central,):
                     for seed in range(given.seeds):
                         book.get(setting, held, contestant, step_size, seed)
-            continue
-        found = list(rows(setting, book))
-        if found:
-            print("| " + " | ".join(found[0]) + " |\n|" + "---|" * len(found[0]))
-            for line in found:
-                print("| " + " | ".join(map(str, line.values())) + " |")
+    if given.table:
+        for columns in (COLUMNS, VARIANTS):
+            print("\n".join(table(book, columns, own=given.grid)) + "\n")
     return 0
 
 
