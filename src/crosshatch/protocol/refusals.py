@@ -121,7 +121,7 @@ def check_clients(data: FederatedData, name: str, topology: Topology, *, pairs: 
             )
         if silo.clients > 1 and not topology.below and not pairs:
             finest = topology.tiers[-1].interval
-            other = f"a tier below, '{topology} H({finest})'" if topology.above else "TDCD"
+            other = f"a tier below, '{topology} H({finest})'" if topology.above else "TDCD or ABCD"
             raise ConfigError(
                 f"algorithm {name} takes one client per silo, '{silo.name}' has {silo.clients}{where}: "
                 f"set clients = 1, or use {other}"
