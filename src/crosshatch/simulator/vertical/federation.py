@@ -186,7 +186,8 @@ class SimulatedFederation:
                 )
                 for j, rows in steps.client_blocks().items()
             }  # fmt: skip
-        return replace(blocks, steps=replace(steps, done=done, average=Average(at_work, idle)))
+        asked = LocalSteps(steps.problems, steps.solver, done, Average(at_work, idle))
+        return Blocks(blocks.base, asked, blocks.branches, blocks.received)
 
     def embed(
         self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None
@@ -263,7 +264,7 @@ class SimulatedFederation:
                 self.chosen.setdefault(self.task.names[j], set()).add(kind)
         asked = LocalSteps(problems, self._solver) if blocks.steps is None else blocks.steps.and_then(problems)
         if not self.nobody_to_average_with:
-            return replace(blocks, steps=asked)
+            return Blocks(blocks.base, asked, blocks.branches, blocks.received)
         ones = dict.fromkeys(asked.problems, torch.ones(1, dtype=torch.float64))
         own = replace(asked, average=Average(ones, dict.fromkeys(ones, 0.0)))
         return averaged([Blocks(blocks.base, own)])[0]  # the client's block is the hub's
