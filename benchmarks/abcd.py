@@ -222,16 +222,16 @@ def reached(setting: Setting, runs: Sequence[Run], target: float) -> list[int | 
 
 COLUMNS = {
     "FedSGD": SGD,
-    **{f"FedBCD, Q = {q}": Contestant("fedbcd", q) for q in (10,)},
+    "FedBCD, Q = 10": Contestant("fedbcd", 10),
     "FedBCD, Q = 10, held": Contestant("fedbcd", 10, held=True),
     "FedBCD in turn, Q = 10": Contestant("fedbcd-s", 10),
     **{f"ABCD, Q = {q}": Contestant("abcd", q) for q in LOCAL_STEPS},
     "ABCD, Q = 10, held": Contestant("abcd", 10, held=True),
 }
 VARIANTS = {
-    f"s = {s.removesuffix('silos') or ''}K, W = {w}".replace(" K", "K"): Contestant("abcd", 10, False, s, w)
-    for s, w in (("0.5 silos", 1), ("0.5 silos", 2), ("0.5 silos", 5), ("0.6 silos", 1), ("0.6 silos", 2),
-                 ("0.75 silos", 1), ("0.75 silos", 2), ("silos", 1), ("silos", 2))
+    f"s = {share}K, W = {w}": Contestant("abcd", 10, False, f"{share} silos".strip(), w)
+    for share, w in (("0.5", 1), ("0.5", 2), ("0.5", 5), ("0.6", 1), ("0.6", 2), ("0.75", 1), ("0.75", 2), ("", 1),
+                     ("", 2))
 }  # fmt: skip
 
 

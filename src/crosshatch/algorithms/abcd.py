@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, Self
 
-from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
+from crosshatch.algorithms.checks import check_batch_size, check_choice, check_global_steps, check_local_steps
 from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, Declared, Embeddings, Federation, Frozen, Memory
 from crosshatch.schedules import Schedule, check_step_size, rate
@@ -57,13 +57,7 @@ class ABCD(Declared):
         if self.window < 1:
             raise ConfigError(f"algorithm.window = {self.window}: W must be at least 1, which is the round's own batch")
         if self.global_steps is not None:
-            require_whole("algorithm.global_steps", self.global_steps)
-            if self.global_steps < 1 or self.global_steps % self.local_steps:
-                near = max(1, round(self.global_steps / self.local_steps)) * self.local_steps
-                raise ConfigError(
-                    f"algorithm.global_steps = {self.global_steps}: P must be a multiple of Q "
-                    f"(algorithm.local_steps = {self.local_steps}), for example {near}"
-                )
+            check_global_steps(self.global_steps, self.local_steps)
 
     def factor(self, silos: int) -> float:
         """s for so many silos."""

@@ -14,6 +14,17 @@ def check_local_steps(value: int) -> None:
         raise ConfigError(f"algorithm.local_steps = {value}: Q must be at least 1 and at most {MOST_STEPS:,}")
 
 
+def check_global_steps(value: int, local_steps: int) -> None:
+    """P is a multiple of Q."""
+    require_whole("algorithm.global_steps", value)
+    if value < 1 or value % local_steps:
+        near = max(1, round(value / local_steps)) * local_steps
+        raise ConfigError(
+            f"algorithm.global_steps = {value}: P must be a multiple of Q (algorithm.local_steps = {local_steps}), "
+            f"for example {near}"
+        )
+
+
 def check_batch_size(value: int | None) -> None:
     """A batch has at least one sample; None stands for all."""
     if value is None:

@@ -13,8 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from crosshatch.algorithms.checks import check_fraction, check_local_steps
-from crosshatch.errors import ConfigError, require_whole
+from crosshatch.algorithms.checks import check_fraction, check_global_steps, check_local_steps
 from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
@@ -43,13 +42,7 @@ class HSGD(Declared):
         check_local_steps(self.local_steps)
         check_step_size(self.step_size)
         check_fraction(self.fraction)
-        require_whole("algorithm.global_steps", self.global_steps)
-        if self.global_steps < 1 or self.global_steps % self.local_steps:
-            near = max(1, round(self.global_steps / self.local_steps)) * self.local_steps
-            raise ConfigError(
-                f"algorithm.global_steps = {self.global_steps}: P must be a multiple of Q "
-                f"(algorithm.local_steps = {self.local_steps}), for example {near}"
-            )
+        check_global_steps(self.global_steps, self.local_steps)
 
     @property
     def topology(self) -> Topology:

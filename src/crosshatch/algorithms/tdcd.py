@@ -96,12 +96,13 @@ class TDCD(Declared):
         blocks = fed.broadcast(blocks, batch)  # lines 11-12
         embeddings = fed.embed(blocks, batch)  # line 13
         step_size, changed = rate(self.step_size, r), tuple(fed.silos)
-        if not self.takes_turns:
+        if self.takes_turns:
+            for silo in fed.silos:
+                blocks = self._descend(fed, blocks, batch, embeddings, step_size, changed, silo)
+                embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
+                changed = (silo,)  # what the label's holder has not seen of this batch
+        else:
             blocks = self._descend(fed, blocks, batch, embeddings, step_size, changed, None)
-        for silo in fed.silos if self.takes_turns else ():
-            blocks = self._descend(fed, blocks, batch, embeddings, step_size, changed, silo)
-            embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
-            changed = (silo,)  # what the label's holder has not seen of this batch
         return fed.average(blocks, batch, weights=self.weights)  # line 32
 
     def _descend(

@@ -54,10 +54,10 @@ class Descending:
         every = [(number, s) for number, (one, _) in enumerate(exchanged) for s in range(len(one.parts))]
         used = every if asked.steps > 1 else [every[asked.first % len(every)]]
         first = used[0] == (0, 0)
-        known = [
-            self._known(one, starts, asked, once=number == 0 and asked.steps == 1 and first)
-            for number, (_, one) in enumerate(exchanged)
-        ]
+        known = {
+            number: self._known(exchanged[number][1], starts, asked, once=first and asked.steps == 1)
+            for number in {number for number, _ in used}
+        }
         parts: dict[int, list[Part]] = {j: [] for j in starts}
         for number, s in used:
             then = exchanged[number][0]

@@ -177,8 +177,9 @@ class SimulatedFederation:
             j: 0.0 if len(batch.clients[j]) == self._clients(j) else 1.0 - float(each.sum())
             for j, each in at_work.items()
         }
-        done, starts = steps.done, self._starts(blocks, batch)
+        done = steps.done
         if "average" in self.arrivals.altered:
+            starts = self._starts(blocks, batch)
             done = {
                 j: self.arrivals.blocks(
                     rows, starts[j], j, batch.clients[j], self._clients(j), round=batch.round,
