@@ -18,7 +18,9 @@ def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
     """
     require_seed(seed)
     # the count of numbers too: numpy takes a missing last number for a zero
-    return np.random.default_rng([seed, zlib.crc32(purpose.encode()), len(numbers), *numbers])
+    words = (seed, zlib.crc32(purpose.encode()), len(numbers), *numbers)
+    # of 32 bits each numpy takes them as they are, and is a third faster
+    return np.random.default_rng(np.array(words, dtype=np.uint32) if 0 <= min(words) <= max(words) < 2**32 else words)
 
 
 def torch_seed(seed: int, purpose: str, *numbers: int) -> int:

@@ -34,7 +34,7 @@ class BranchAccounts:
                 seconds = self._leg(j, batch.clients[j], level, "down", block, call)
                 when = when[np.arange(self.branches.count(level)) // self.branches.shape[level - 1]] + seconds
             own = self.branches.of(j, batch.clients[j], self.branches.deepest)
-            links.nodes_to_clients(batch, (j,), [Always(block)], call, when[own])
+            links.node_to_client(batch, j, Always(block), call, when[own])
 
     def up(self, batch: Batch, silo: int, depth: int, call: Call) -> None:
         """Clients at work to their branch, and on to the nodes of a depth."""
@@ -43,7 +43,7 @@ class BranchAccounts:
             return
         clients, deepest = batch.clients[silo], self.branches.deepest
         block = Always(contents.block("average", size))
-        arrivals = links.clients_to_nodes(batch, (silo,), [block], call)
+        arrivals = links.client_to_node(batch, silo, block, call)
         when = _latest(arrivals, self.branches.of(silo, clients, deepest), self.branches.count(deepest))
         plain = contents.plain_block(size)
         for level in range(deepest, depth, -1):

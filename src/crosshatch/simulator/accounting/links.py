@@ -79,16 +79,18 @@ class Links:
         """
         if silos:
             at_work = self._find(batch, silos)
-            arrivals = self.clients_to_nodes(batch, silos, contents, call, rows, link)
+            arrivals = self._send_up(at_work, contents, call, rows, link)
             last = np.maximum.reduceat(arrivals, at_work.begins[:-1])
             self.clocks.hubs[at_work.hubs] = np.maximum(self.clocks.hubs[at_work.hubs], last)
 
-    def clients_to_nodes(
-        self, batch: Batch, silos: tuple[int, ...], contents: Sequence[Contents], call: Call, rows: Ids | None = None,
-        link: ClientLink = "client-hub",
-    ) -> Seconds:  # fmt: skip
-        """Clients send one message each to whoever is above them; when it arrives, minus infinity where none does."""
-        at_work = self._find(batch, silos)
+    def client_to_node(self, batch: Batch, silo: int, contents: Contents, call: Call) -> Seconds:
+        """A silo's clients send one message each to whoever is above them; when it arrives."""
+        return self._send_up(self._find(batch, (silo,)), [contents], call, None, "client-hub")
+
+    def _send_up(
+        self, at_work: AtWork, contents: Sequence[Contents], call: Call, rows: Ids | None, link: ClientLink
+    ) -> Seconds:
+        """When each client's message arrives, minus infinity where it sends none."""
         arrivals: Seconds = self.clocks.clients[at_work.where] + self._carry(at_work, contents, rows, "up", call, link)
         if rows is not None:
             arrivals[rows == 0] = -np.inf
@@ -102,14 +104,16 @@ class Links:
         if silos:
             at_work = self._find(batch, silos)
             when = self.clocks.hubs[at_work.hubs].repeat(at_work.lengths)
-            self.nodes_to_clients(batch, silos, contents, call, when, rows, link)
+            self._send_down(at_work, contents, call, when, rows, link)
 
-    def nodes_to_clients(
-        self, batch: Batch, silos: tuple[int, ...], contents: Sequence[Contents], call: Call, when: Seconds,
-        rows: Ids | None = None, link: ClientLink = "client-hub",
+    def node_to_client(self, batch: Batch, silo: int, contents: Contents, call: Call, when: Seconds) -> None:
+        """Whoever is above a silo's clients sends each of them one message, at its time `when`."""
+        self._send_down(self._find(batch, (silo,)), [contents], call, when, None, "client-hub")
+
+    def _send_down(
+        self, at_work: AtWork, contents: Sequence[Contents], call: Call, when: Seconds, rows: Ids | None,
+        link: ClientLink,
     ) -> None:  # fmt: skip
-        """Whoever is above a client sends it one message, at its time `when`."""
-        at_work = self._find(batch, silos)
         before = self.clocks.clients[at_work.where]
         now = np.maximum(before, when + self._carry(at_work, contents, rows, "down", call, link))
         if rows is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -107,7 +107,6 @@ class Sharing:
         use: int,
     ) -> Frozen:
         """Everybody (or silo `to`) gets the others' part for its own samples, the labels it has itself."""
-        silos, parts = range(len(self.widths)), range(len(batch.parts))
         arrived = self._arrive(embeddings, batch, senders, to=to, use=use)
         head, with_head = self._send_head(embeddings.head, batch, senders, receivers, to)
         if self._sent and self._sent[0].batch is not batch:
@@ -115,39 +114,8 @@ class Sharing:
         self._sent.append(Sent(batch, {j: arrived[j] for j in senders}, to, head, with_head))
         anew = len(senders) >= len(self.widths) - (to is not None)  # nobody goes on with what was sent before
         views = {} if anew else {i: self._view(i, embeddings) for i in receivers}
-
-        @cache
-        def labels(part: int) -> Tensor:
-            return self._labels(batch, part)
-
-        @cache
-        def rest(part: int) -> Mapping[int, Tensor]:
-            if anew:
-                return dict(enumerate(self.task.fusion.others([values[part] for values in arrived], silos)))
-            return {i: self.task.fusion.others([view[j][part] for j in silos], [i])[0] for i, view in views.items()}
-
-        @cache
-        def derivative(part: int) -> Tensor:
-            scores = self.task.fusion.join_all([values[part] for values in arrived])
-            return self.task.loss.derivative(scores, labels(part))
-
-        def known(asking: Sequence[int]) -> KnownBySilo:
-            own: dict[int, list[LossInputs]] = {j: [] for j in asking}
-            for s in parts:
-                ys = batch.by_client(asking, s, [labels(s)] * len(asking))
-                others = batch.by_client(asking, s, [rest(s)[j] for j in asking])
-                for j, y, one in zip(asking, ys, others, strict=True):
-                    own[j].append(LossInputs(y=y, rest=one))
-            return own
-
-        def at_start(asking: Sequence[int]) -> KnownBySilo:
-            found = [batch.by_client(asking, s, [derivative(s)] * len(asking)) for s in parts]
-            return {j: [LossInputs(derivative=of[i]) for of in found] for i, j in enumerate(asking)}
-
-        def stood(asking: Sequence[int]) -> StoodBySilo:
-            return self._stood(asking, embeddings, batch, rest, head)
-
-        return Frozen(known, stood, head, embeddings.passes, at_start if self._plain and anew else None)
+        told = _Told(self, embeddings, batch, arrived, views, head)
+        return Frozen(told.known, told.stood, head, embeddings.passes, told.at_start if self._plain and anew else None)
 
     def _view(self, silo: int, embeddings: Embeddings) -> dict[int, Rows]:
         """What a silo knows of all: its own embeddings, and of each other what it saw last."""
@@ -157,7 +125,7 @@ class Sharing:
         check_seen(seen, (j for j in range(len(self.widths)) if j != silo))
         return seen | {silo: embeddings.values[silo]}
 
-    def _stood(
+    def stood(
         self,
         asking: Sequence[int],
         embeddings: Embeddings,
@@ -218,7 +186,7 @@ class Sharing:
         known: dict[int, list[LossInputs]] = {j: [LossInputs()] * len(batch.parts) for j in receivers}
         answered = range(len(batch.parts)) if about.answered is None else [about.answered]
         for s in answered:
-            labels = self._labels(batch, s)
+            labels = self.labels(batch, s)
             rest = self.task.fusion.others([values[s] for values in reference], receivers)
             for j, others in zip(receivers, rest, strict=True):
                 if j == holder:
@@ -238,7 +206,7 @@ class Sharing:
         def stood(asking: Sequence[int]) -> StoodBySilo:
             if around.head is not None:  # nobody but its holder can look ahead through a head
                 return {j: [] for j in asking}
-            return self._stood(asking, embeddings, batch, lambda _: {}, None)
+            return self.stood(asking, embeddings, batch, lambda _: {}, None)
 
         return Frozen(lambda asking: {j: known[j] for j in asking}, stood, around.head, embeddings.passes)
 
@@ -282,8 +250,61 @@ class Sharing:
             embeddings.seen[j] = tuple(now)
         return [embeddings.seen.get(j, values) for j, values in enumerate(embeddings.values)]
 
-    def _labels(self, batch: Batch, part: int) -> Tensor:
+    def labels(self, batch: Batch, part: int) -> Tensor:
         labels = self.data.y_train
         if batch.whole:
             return labels
         return labels.index_select(0, batch.ids(part, labels.device))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a `share` told the silos, part by part, worked out once somebody asks; without `views` all got the same."""
+
+    by: Sharing
+    embeddings: Embeddings
+    batch: Batch
+    arrived: Sequence[Rows]
+    views: Mapping[int, Mapping[int, Rows]]  # by silo, where some did not send
+    head: Tensor | None
+    _labels: dict[int, Tensor] = field(default_factory=dict)
+    _rests: dict[int, Mapping[int, Tensor]] = field(default_factory=dict)
+    _derivatives: dict[int, Tensor] = field(default_factory=dict)
+
+    def known(self, asking: Sequence[int]) -> KnownBySilo:
+        """The labels and the others' part."""
+        own: dict[int, list[LossInputs]] = {j: [] for j in asking}
+        for s in range(len(self.batch.parts)):
+            ys = self.batch.by_client(asking, s, [self._label(s)] * len(asking))
+            others = self.batch.by_client(asking, s, [self._rest(s)[j] for j in asking])
+            for j, y, one in zip(asking, ys, others, strict=True):
+                own[j].append(LossInputs(y=y, rest=one))
+        return own
+
+    def at_start(self, asking: Sequence[int]) -> KnownBySilo:
+        """The derivative at the embeddings of the exchange."""
+        parts = range(len(self.batch.parts))
+        found = [self.batch.by_client(asking, s, [self._derivative(s)] * len(asking)) for s in parts]
+        return {j: [LossInputs(derivative=of[i]) for of in found] for i, j in enumerate(asking)}
+
+    def stood(self, asking: Sequence[int]) -> StoodBySilo:
+        """Where these silos stood."""
+        return self.by.stood(asking, self.embeddings, self.batch, self._rest, self.head)
+
+    def _label(self, part: int) -> Tensor:
+        if part not in self._labels:
+            self._labels[part] = self.by.labels(self.batch, part)
+        return self._labels[part]
+
+    def _rest(self, part: int) -> Mapping[int, Tensor]:
+        if part not in self._rests:
+            fusion, silos = self.by.task.fusion, range(len(self.arrived))
+            rests = {i: fusion.others([view[j][part] for j in silos], [i])[0] for i, view in self.views.items()}
+            self._rests[part] = rests or dict(enumerate(fusion.others([one[part] for one in self.arrived], silos)))
+        return self._rests[part]
+
+    def _derivative(self, part: int) -> Tensor:
+        if part not in self._derivatives:
+            scores = self.by.task.fusion.join_all([values[part] for values in self.arrived])
+            self._derivatives[part] = self.by.task.loss.derivative(scores, self._label(part))
+        return self._derivatives[part]
