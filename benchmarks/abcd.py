@@ -6,7 +6,7 @@ Blocks are networks with 32 hidden units, their outputs are added up, every silo
 central's: of the grid the one with which FedSGD, which takes central training's steps, is best on the validation rows
 within its rounds. The target is what FedSGD reaches on the test rows with it in `TARGET_ROUND` rounds, by the mean of
 the seeds. With `--grid` every contestant has a step size of its own: that of the grid which is best on the validation
-rows after as many rounds. Runs are written to FILE one by one and not repeated; `--table` prints the tables from it.
+rows within `TRIED` rounds, by seed 0. Runs are written to FILE one by one, never twice; `--table` prints the tables.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -39,6 +40,7 @@ GRID = (0.03, 0.1, 0.3, 1.0, 3.0)
 SMALL_GRID = (0.0003, 0.001, 0.003, 0.01, 0.03)  # for labels in kelvin, which are not scaled
 ROUNDS = {"fedsgd": 120, "others": 60}
 TARGET_ROUND = 80
+TRIED = 20
 MLP = ModelSettings("mlp", hidden=(32,))
 ELEMENTS = ("atomic_mass", "fie", "atomic_radius", "Density", "ElectronAffinity", "FusionHeat",
             "ThermalConductivity", "Valence")  # fmt: skip
@@ -107,11 +109,13 @@ class Contestant:
 
 SGD = Contestant("fedsgd")
 LOCAL_STEPS = (5, 10, 20)
-CONTESTANTS = (
+METHODS = (
     SGD,
     *(Contestant("fedbcd", q, held) for q in LOCAL_STEPS for held in (False, True)),
     *(Contestant("fedbcd-s", q) for q in LOCAL_STEPS),
     *(Contestant("abcd", q, held) for q in LOCAL_STEPS for held in (False, True)),
+)
+VARIED = (
     *(Contestant("abcd", 10, anticipation=s, window=w)
       for s in ("0.5 silos", "0.6 silos", "0.75 silos", "silos") for w in (1, 2)
       if (s, w) != (ABCD.anticipation, ABCD.window)),
@@ -139,7 +143,7 @@ def run(setting: Setting, held: Held, contestant: Contestant, step_size: float, 
     task = build_task(data, setting.model, seed=seed)
     algorithm = contestant.algorithm(step_size, setting.batch_size)
     simulator = Simulator(data, task, algorithm, seed=seed, network=NETWORK, threads=1)
-    rounds = ROUNDS["fedsgd" if contestant == SGD else "others"]
+    rounds = ROUNDS["fedsgd" if contestant.local_steps == 1 else "others"]
     seen: list[tuple[float, float]] = []
     worst = -math.inf if setting.higher else math.inf
     try:
@@ -200,13 +204,12 @@ def grid(setting: Setting) -> tuple[float, ...]:
 
 
 def best_step(setting: Setting, book: Book, contestant: Contestant, rounds: int) -> float:
-    """Of the grid the one with the best validation rows within so many rounds, by the seeds' mean."""
+    """Of the grid the one with the best validation rows within so many rounds, by seed 0."""
     sign = 1 if setting.higher else -1
 
     def quality(step_size: float) -> float:
-        runs = book.of(setting, contestant, step_size)
-        found = [_best(setting, one.validation[:rounds]) for one in runs]
-        return sign * statistics.fmean(found) if found else -math.inf
+        found = [one for one in book.of(setting, contestant, step_size) if one.seed == 0]
+        return sign * _best(setting, found[0].validation[:rounds]) if found else -math.inf
 
     return max(grid(setting), key=quality)
 
@@ -235,25 +238,43 @@ VARIANTS = {
 }  # fmt: skip
 
 
-def table(book: Book, columns: Mapping[str, Contestant], *, own: bool) -> Iterator[str]:
-    """Rounds to the target and the best of the test rows, a line per set and a column per contestant."""
+def table(
+    book: Book, settings: Iterable[Setting], columns: Mapping[str, Contestant], *, own: bool, costs: bool = False
+) -> Iterator[str]:
+    """A line per set and a column per contestant, the first of which sets step size and target.
+
+    Rounds to the target and the best of the test rows, or what the rounds cost.
+    """
     yield "| set, target, step size | " + " | ".join(columns) + " |"
     yield "|---" * (len(columns) + 1) + "|"
-    for setting in SETS.values():
-        central = best_step(setting, book, SGD, ROUNDS["fedsgd"])
-        sgd = book.of(setting, SGD, central)
-        if sgd:
-            target = statistics.fmean(_best(setting, one.test[:TARGET_ROUND]) for one in sgd)
-            cells = [_cell(setting, book, one, central, target, own=own) for one in columns.values()]
-            yield f"| {setting.name}, {setting.metric} {target:.4g}, {central:g} | " + " | ".join(cells) + " |"
+    first = next(iter(columns.values()))
+    for setting in settings:
+        central = best_step(setting, book, first, ROUNDS["fedsgd"])
+        runs = book.of(setting, first, central)
+        if runs:
+            target = statistics.fmean(_best(setting, one.test[:TARGET_ROUND]) for one in runs)
+            cell = partial(_cell, setting, book, central=central, target=target, own=own, costs=costs)
+            cells = " | ".join(map(cell, columns.values()))
+            yield f"| {setting.name}, {setting.metric} {target:.4g}, {central:g} | {cells} |"
 
 
-def _cell(setting: Setting, book: Book, contestant: Contestant, central: float, target: float, *, own: bool) -> str:
-    step_size = best_step(setting, book, contestant, 20) if own and contestant != SGD else central
+def _cell(
+    setting: Setting, book: Book, contestant: Contestant, *, central: float, target: float, own: bool, costs: bool
+) -> str:
+    tuned = own and contestant.local_steps > 1
+    step_size = best_step(setting, book, contestant, TRIED) if tuned else central
     runs = book.of(setting, contestant, step_size)
-    hits = ", ".join("never" if hit is None else str(hit) for hit in reached(setting, runs, target))
-    best = statistics.fmean(_best(setting, one.test) for one in runs) if runs else math.nan
-    return f"{hits}{f' (at {step_size:g})' if own else ''}; {best:.4g}" if runs else "-"
+    if not runs:
+        return "-"
+    hits = reached(setting, runs, target)
+    at = f" (at {step_size:g})" if own else ""
+    if not costs:
+        rounds = ", ".join("never" if hit is None else str(hit) for hit in hits)
+        return f"{rounds}{at}; {statistics.fmean(_best(setting, one.test) for one in runs):.4g}"
+    if None in hits:
+        return f"never{at}"
+    rounds_needed = statistics.fmean(filter(None, hits))
+    return f"{rounds_needed * runs[0].bytes / 1e6:.3g} MB, {rounds_needed * runs[0].seconds:.0f} s{at}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -273,13 +294,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for step_size in grid(setting):
                 book.get(setting, held, SGD, step_size, 0)
             central = best_step(setting, book, SGD, ROUNDS["fedsgd"])
-            for contestant in CONTESTANTS:
-                for step_size in grid(setting) if given.grid else (central,):
-                    for seed in range(given.seeds):
-                        book.get(setting, held, contestant, step_size, seed)
+            for contestant in METHODS if given.grid else (*METHODS, *VARIED):
+                step_size = central
+                if given.grid and contestant != SGD:
+                    for step_size in grid(setting):
+                        book.get(setting, held, contestant, step_size, 0)
+                    step_size = best_step(setting, book, contestant, TRIED)
+                for seed in range(given.seeds):
+                    book.get(setting, held, contestant, step_size, seed)
     if given.table:
-        for columns in (COLUMNS, VARIANTS):
-            print("\n".join(table(book, columns, own=given.grid)) + "\n")
+        for columns in (COLUMNS,) if given.grid else (COLUMNS, {"FedSGD": SGD, **VARIANTS}):
+            print("\n".join(table(book, SETS.values(), columns, own=given.grid)) + "\n")
+        print("\n".join(table(book, SETS.values(), COLUMNS, own=given.grid, costs=True)) + "\n")
     return 0
 
 
