@@ -6,7 +6,7 @@ Blocks are networks with 32 hidden units, their outputs are added up, every silo
 central's: of the grid the one with which FedSGD, which takes central training's steps, is best on the validation rows
 within its rounds. The target is what FedSGD reaches on the test rows with it in `TARGET_ROUND` rounds, by the mean of
 the seeds. With `--grid` every contestant has a step size of its own: that of the grid which is best on the validation
-rows within `TRIED` rounds, by seed 0. Runs are written to FILE one by one, never twice; `--table` prints the tables.
+rows within `TRIED` rounds. Runs are written to FILE one by one, never twice; `--table` prints the tables.
 """
 
 from __future__ import annotations
@@ -204,12 +204,12 @@ def grid(setting: Setting) -> tuple[float, ...]:
 
 
 def best_step(setting: Setting, book: Book, contestant: Contestant, rounds: int) -> float:
-    """Of the grid the one with the best validation rows within so many rounds, by seed 0."""
+    """Of the grid the one with the best validation rows within so many rounds, by the mean of the seeds there are."""
     sign = 1 if setting.higher else -1
 
     def quality(step_size: float) -> float:
-        found = [one for one in book.of(setting, contestant, step_size) if one.seed == 0]
-        return sign * _best(setting, found[0].validation[:rounds]) if found else -math.inf
+        found = [_best(setting, one.validation[:rounds]) for one in book.of(setting, contestant, step_size)]
+        return sign * statistics.fmean(found) if found else -math.inf
 
     return max(grid(setting), key=quality)
 
