@@ -26,7 +26,9 @@ from benchmarks.tiers import CONTESTANTS, PHYSIONET, held_rows, network
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import TrainingError
-from crosshatch.runs.choosing.trials import best_of
+from crosshatch.runs.choosing import measure
+from crosshatch.runs.choosing.put_aside import put_aside
+from crosshatch.runs.choosing.trials import trial_rounds
 from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import build_task
@@ -68,9 +70,13 @@ def measured(step_size: float, folder: Path | None, seeds: int, rounds: int) -> 
     search = Search("auc", TARGETS, len(TARGETS) - 1, rounds, smooth=3)
     for seed in range(seeds):
         held = held_rows(PHYSIONET, folder, False, seed)
-        simulate = partial(_simulate, held.data, seed)
-        q = best_of(HSGD(1, 1, step_size, PHYSIONET.fraction), simulate)
-        course = train(simulate(HSGD(q, q, step_size, PHYSIONET.fraction)), held, search, limit=rounds)
+        tried = partial(_simulate, put_aside(held.data, seed=seed, key="local_steps"), seed)
+        trials = measure.Search(HSGD(1, 1, step_size, PHYSIONET.fraction), tried, trial_rounds(rounds))
+        q = trials.lasting(trials.best_interval(measure.Candidate(local_steps=measure.MIDDLE)), rounds).local_steps
+        assert q is not None
+        course = train(
+            _simulate(held.data, seed, HSGD(q, q, step_size, PHYSIONET.fraction)), held, search, limit=rounds
+        )
         found = [
             f"{course.test[t].round} ({course.test[t].bytes / 1e6:.3g} MB)" if t in course.test else "-"
             for t in TARGETS

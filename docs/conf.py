@@ -22,7 +22,7 @@ html_theme = "furo"
 html_title = f"Crosshatch {version}"
 html_copy_source = False
 
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"  # see setup: the usual one would load a script from the network
 

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from crosshatch.errors import CrosshatchError
     from crosshatch.graphs import Graph
     from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
-    from crosshatch.report import compare_runs, read_run, write_report
+    from crosshatch.report import compare_runs, pool_seeds, read_run, write_report
     from crosshatch.runs.config import read_config
     from crosshatch.runs.train import train
+    from crosshatch.runs.trained.trained_run import load_run
     from crosshatch.schedules import Halving, InverseSqrt
     from crosshatch.simulator.simulator import Simulator
     from crosshatch.task.build_task import build_task
@@ -81,8 +82,10 @@ __all__ = [
     "compare_runs",
     "federate",
     "load_dataset",
+    "load_run",
     "merge_clients",
     "parse_codec",
+    "pool_seeds",
     "read_config",
     "read_run",
     "train",
@@ -130,8 +133,10 @@ _HOMES = {
     "compare_runs": "report",
     "federate": "data.build",
     "load_dataset": "data.build",
+    "load_run": "runs.trained.trained_run",
     "merge_clients": "data.federated",
     "parse_codec": "codecs",
+    "pool_seeds": "report",
     "read_config": "runs.config",
     "read_run": "report",
     "train": "runs.train",

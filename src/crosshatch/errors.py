@@ -6,8 +6,9 @@ with 1 where a run diverged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from numbers import Integral
 
 
@@ -44,7 +45,7 @@ class TrainingError(CrosshatchError):
 
 
 class DivergenceError(TrainingError):
-    """A run diverged and ended there; its directory is complete, and its summary says so."""
+    """Training diverged: its loss grew too far, or its numbers are no longer finite. A run's summary says so."""
 
 
 class RunError(CrosshatchError):
@@ -64,6 +65,19 @@ def saying_where(place: object, kind: type[CrosshatchError] = CrosshatchError) -
         yield
     except kind as error:
         raise type(error)(f"{place}: {error}") from error.__cause__
+
+
+def meant(given: object, known: Iterable[str]) -> str:
+    """A question for whoever wrote something that is not known; empty where nothing is like it.
+
+    Capitals do not count.
+
+    >>> meant("fedBCD", ["fedavg", "fedbcd"]), meant("nonsense", ["fedavg"])
+    ("did you mean 'fedbcd'? ", '')
+    """
+    lower = {name.lower(): name for name in known}
+    close = get_close_matches(str(given).lower(), lower, n=1)
+    return f"did you mean '{lower[close[0]]}'? " if close else ""
 
 
 def one_line(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isqrt
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import networkx as nx
 
@@ -40,7 +40,9 @@ class Graph:
     file: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse settings that do not belong together."""
+        """Refuse an unknown kind, and settings that do not belong together."""
+        if self.kind not in get_args(Kind):
+            raise ConfigError(f"algorithm.graph.kind = {self.kind!r}: must be one of {', '.join(get_args(Kind))}")
         for key in ("p", "ratio", "file"):
             given, needed = getattr(self, key) is not None, _NEEDS.get(self.kind) == key
             if needed and not given:

@@ -1,15 +1,17 @@
-"""Step sizes over the rounds: constant, one over the square root, halved every so many rounds, or adaptive."""
+"""Step sizes over the rounds: constant, one over the square root, halved every so many rounds, adaptive, or own."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias, final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, final
 
-from crosshatch.errors import ConfigError, saying_where
+from crosshatch.errors import ConfigError, meant, saying_where
+from crosshatch.own_parts import Kind, building, find_settings_class, is_own, name_of, require_methods
 
 LARGEST = 1e30
+_OWN = Kind("a schedule", "kind")
 
 
 @final
@@ -96,7 +98,28 @@ class Adaptive:
         return self.value
 
 
-Schedule: TypeAlias = Constant | InverseSqrt | Halving | Adaptive
+@final
+@dataclass(frozen=True)
+class OwnSchedule:
+    """A schedule of a user's own: a frozen dataclass that is called with the round, counted from 0."""
+
+    schedule: Callable[[int], float]
+
+    def __call__(self, round: int) -> float:
+        found = self.schedule(round)
+        try:
+            value = float(found)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not (math.isfinite(value) and 0 < value <= LARGEST):
+            raise ConfigError(
+                f"schedule {type(self.schedule).__name__} returned {found!r} for round {round}: a step size is a "
+                "positive, finite number, correct it there"
+            )
+        return value
+
+
+Schedule: TypeAlias = Constant | InverseSqrt | Halving | Adaptive | OwnSchedule
 
 
 def rate(step_size: Schedule | float, round: int) -> float:
@@ -129,7 +152,7 @@ def parse_schedule(given: object, *, place: str = "algorithm.step_size") -> Sche
         return _parse(given)
 
 
-def to_table(schedule: Schedule) -> dict[str, str | float | int]:
+def to_table(schedule: Schedule) -> dict[str, Any]:
     """The config table of a schedule: `parse_schedule(to_table(s)) == s`.
 
     >>> to_table(Constant(0.1))
@@ -144,14 +167,23 @@ def to_table(schedule: Schedule) -> dict[str, str | float | int]:
             return {"kind": "halving", "value": value, "every": every}
         case Adaptive(value, rho, delta_squared, every):
             return {"kind": "adaptive", "value": value, "rho": rho, "delta_squared": delta_squared, "every": every}
+        case OwnSchedule(own):
+            settings: Any = own
+            found = {field.name: getattr(own, field.name) for field in fields(settings)}
+            return {"kind": name_of(type(own), "the schedule")} | found
 
 
 def _parse(given: object) -> Schedule:
     if not isinstance(given, Mapping):
         return Constant(_number(given))
     kind = given.get("kind", "constant")
+    if is_own(kind):
+        return _own(kind, {str(key): value for key, value in given.items() if key != "kind"})
     if kind not in _KINDS:
-        raise ConfigError(f"unknown schedule kind {kind!r}: choose one of {', '.join(_KINDS)}")
+        raise ConfigError(
+            f"unknown schedule kind {kind!r}: {meant(kind, _KINDS)}Choose one of {', '.join(_KINDS)}, or name your own "
+            "class as path/to/file.py:ClassName"
+        )
     own = {"adaptive": ("every", "rho", "delta_squared"), "halving": ("every",)}.get(str(kind), ())
     unknown = sorted(str(key) for key in given if key not in ("kind", "value", "every", *own))
     if unknown:
@@ -181,6 +213,20 @@ def _adaptive(value: float, given: Mapping[str, object]) -> Adaptive:
     _require_rounds("an adaptive schedule", every)
     assert isinstance(every, int)
     return Adaptive(value, _number(given["rho"]), _number(given["delta_squared"]), every)
+
+
+def _own(name: str, arguments: Mapping[str, object]) -> OwnSchedule:
+    found = find_settings_class(name, _OWN)
+    require_methods(found, name, _OWN, {"__call__": ("round",)})
+    known = [field.name for field in fields(found)]
+    for key in arguments:
+        if key not in known:
+            raise ConfigError(f"unknown key {key!r} of {name}: {meant(key, known)}Its fields are {', '.join(known)}")
+    with building(name, _OWN):
+        schedule = OwnSchedule(found(**arguments))
+    with building(name, _OWN, done="asked for round 0"):
+        schedule(0)  # refuses what is not a step size
+    return schedule
 
 
 def _number(given: object) -> float:

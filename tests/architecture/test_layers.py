@@ -13,15 +13,16 @@ from tests.architecture.modules import Module, imports, modules
 
 # Outermost first. A name stands for the module or the whole package; "" is crosshatch/__init__.py, which re-exports.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("", "__main__", "cli", "report", "reproduce", "runs", "testing"),
+    ("", "__main__", "cli", "report", "reproduce", "runs", "sweeps", "testing"),
     ("simulator", "runtime"),
+    ("predict",),
     ("algorithms",),
     ("exchanges",),
     ("protocol",),
     ("local",),
     ("task", "topology", "partition", "codecs", "network", "meter", "wire", "schedules", "theory", "privacy", "data"),
     ("graphs",),
-    ("trees", "seeds", "errors"),
+    ("trees", "seeds", "own_parts", "errors"),
 )
 STRANGERS = (("simulator", "runtime"),)
 # The steps at one party know nothing of parties: only of what is computed.
@@ -29,7 +30,7 @@ ONLY: dict[str, frozenset[str]] = {"local": frozenset(("local", "task", "trees",
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
 
 # Too slow to import before `crosshatch --help` has answered.
-HEAVY = ("torch", "sklearn", "scipy", "polars", "networkx", "plotly")
+HEAVY = ("torch", "sklearn", "scipy", "polars", "networkx")
 
 
 def part_of(name: str, parts: frozenset[str]) -> str:

@@ -122,6 +122,19 @@ def test_compare_and_report(command: Command) -> None:
     assert Path("page.html").stat().st_size > Path("curves.html").stat().st_size
 
 
+def test_runs_of_several_seeds_are_shown_as_one(command: Command) -> None:
+    for seed in range(3):
+        command("train", EXAMPLES / "quick.toml", *TWO_ROUNDS, "--set", f"run.seed={seed}", "--out", f"quick-{seed}")
+    folders = [f"quick-{seed}" for seed in range(3)]
+    ended = command("compare", *folders, "--html", "curves.html")
+    assert ended.code == 0, ended.err
+    assert "quick (3 seeds)" in ended.out
+    assert "\N{PLUS-MINUS SIGN}" in ended.out
+    assert command("report", *folders).out == "report.html\n"
+    for page in ("curves.html", "report.html"):
+        assert "quick (3 seeds)" in Path(page).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

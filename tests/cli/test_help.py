@@ -10,9 +10,9 @@ import pytest
 
 from tests.cli.conftest import Command, environment
 
-COMMANDS = ("train", "plan", "compare", "report", "datasets", "demo")
+COMMANDS = ("train", "plan", "sweep", "predict", "export", "compare", "report", "datasets", "demo")
 # Each takes longer to import than help may take in all.
-HEAVY = {"torch", "polars", "sklearn", "plotly", "rich", "numpy", "msgspec", "networkx"}
+HEAVY = {"torch", "polars", "sklearn", "rich", "numpy", "msgspec", "networkx"}
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -31,6 +31,21 @@ def test_one_class_against_the_rest(positive: int | str) -> None:
     assert (labels.train.tolist(), labels.target, labels.classes) == ([1, 0, 0, 1], "binary", 2)
 
 
+@pytest.mark.parametrize(
+    ("labels", "positive", "names"),
+    [
+        (np.array([5, 1, 3]), None, ("1", "3", "5")),
+        (np.array([0.0, 1.0]), None, ("0", "1")),
+        (np.array(["yes", "no"]), None, ("no", "yes")),
+        (np.array(["yes", "no"]), "no", ("yes", "no")),  # the positive class is the second of two
+        (np.array([True, False]), "false", ("true", "false")),
+        (np.array([1, 5, 2]), 5, ("not 5", "5")),
+    ],
+)
+def test_classes_keep_their_names(labels: np.ndarray, positive: int | str | None, names: tuple[str, ...]) -> None:
+    assert encode_labels(labels, None, place="p", positive=positive).names == names
+
+
 def test_numbers_are_a_quantity_if_broken_or_many() -> None:
     assert encode_labels(np.array([0.5, 1.0]), None, place="p").target == "regression"
     assert encode_labels(np.arange(51), None, place="p").target == "regression"

@@ -33,6 +33,20 @@ threads = 1
 """
 
 
+ROOT = """
+from torch import nn
+
+class Root(nn.Module):
+    def __init__(self, input_shape, outputs):
+        super().__init__()
+        self.linear = nn.Linear(input_shape[0] * input_shape[1] * input_shape[2], outputs)
+
+    def forward(self, x):
+        out = self.linear(x.flatten(1))
+        return out + (out * 0).abs().sqrt()
+"""
+
+
 @pytest.fixture
 def quadrants(tmp_path: Path) -> Path:
     """Four silos that descend at the same time."""
@@ -54,6 +68,30 @@ def test_a_run_that_diverges_ends_with_code_1(quadrants: Path, command: Command)
         "checkpoint", "config.toml", "metrics.jsonl", "model", "report.html", "summary.json",
     ]  # fmt: skip
     assert f"bad diverged at round {diverged['round']}" in Path("runs/bad/report.html").read_text()
+
+
+def test_numbers_no_longer_finite_before_the_second_evaluation(quadrants: Path, command: Command) -> None:  # noqa: F811
+    """They end with code 1 like any divergence, and the step size is blamed before the algorithm."""
+    settings = ("--set", "algorithm.step_size=1e30", "--set", "evaluate.every=6")
+    ended = command("train", quadrants, "--out", "runs/broken", *settings)
+    assert ended.code == 1
+    (line,) = ended.err.splitlines()
+    assert "no longer finite, training diverged: lower algorithm.step_size (now 1e+30): even without" in line
+    assert "abcd" not in line
+    assert line.endswith("; the rounds before are kept in runs/broken")
+    diverged = json.loads(Path("runs/broken/summary.json").read_text())["diverged"]
+    assert line.startswith(f"error: {diverged['why']}")
+    assert f"broken diverged at round {diverged['round']}" in Path("runs/broken/report.html").read_text()
+
+
+def test_a_mistake_that_makes_numbers_infinite_is_no_divergence(quadrants: Path, command: Command) -> None:  # noqa: F811
+    quadrants.with_name("block.py").write_text(ROOT)
+    ended = command(
+        "train", quadrants, "--out", "runs/mistake", "--set", "model.block=block.py:Root", "--set", "model.hidden="
+    )
+    assert ended.code == 2, ended.err
+    assert "has a gradient that is NaN or infinite" in ended.err
+    assert not Path("runs/mistake").exists()
 
 
 def test_quiet_is_not_silent(quadrants: Path, command: Command) -> None:  # noqa: F811

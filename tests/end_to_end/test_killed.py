@@ -70,7 +70,7 @@ def test_killed_at_random_points(home: Path) -> None:
     assert codes.count(-signal.SIGKILL) >= 5, codes
     assert Child(*arguments, "parted", cwd=home).wait() == 0
     files = sorted(path.name for path in (home / "whole" / "model").iterdir())
-    assert files == ["silo1.safetensors", "silo2.safetensors"]
+    assert files == ["model.json", "silo1.json", "silo1.safetensors", "silo2.json", "silo2.safetensors"]
     for name in files:
         assert (home / "parted" / "model" / name).read_bytes() == (home / "whole" / "model" / name).read_bytes()
     assert rows(home / "parted") == rows(home / "whole")

@@ -113,8 +113,9 @@ def _descend(case: Case, mine: Model, j: int, client: int, kept: list[_Exchange]
     for q in range(case.steps):
         exchange = kept[q % len(kept)]
         held = np.flatnonzero(silo.owners[exchange.ids] == client)
-        if not len(held):
-            continue
+        if not len(held):  # the round's own batch instead
+            exchange = kept[0]
+            held = np.flatnonzero(silo.owners[exchange.ids] == client)
         ids = exchange.ids[held]
         every = [rows[held] for rows in exchange.embeddings]
         every[j] = mine.blocks[j](silo.train[ids])

@@ -37,7 +37,8 @@ def test_defaults() -> None:
     assert not nothing.central
     assert not nothing.pairs
     assert (nothing.batch_size, nothing.fraction, nothing.graph, nothing.within) == (None, None, None, "silo")
-    assert nothing.auto == nothing.measured() == nothing.unlike_theory == nothing.proved_by == ()
+    assert nothing.auto == nothing.unlike_theory == nothing.proved_by == ()
+    assert nothing.measured() == ("step_size",)
 
 
 def test_a_plain_class_declares_by_its_attributes() -> None:
@@ -68,7 +69,7 @@ def test_every_algorithm_of_a_config_inherits(name: str) -> None:
     algorithm = ALGORITHMS[name]()
     assert declared(algorithm) is algorithm
     settings = {field.name for field in fields(algorithm)}
-    assert set(algorithm.auto) <= settings & {"global_steps", "local_steps", "step_size"}
+    assert {*algorithm.auto, *algorithm.measured()} <= settings & {"global_steps", "local_steps", "step_size"}
     assert set(algorithm.proved_by) <= {
         theorem_names.FEDBCD,
         theorem_names.ICASSP,

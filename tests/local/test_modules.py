@@ -163,12 +163,12 @@ def test_one_block_under_several_heads_is_read_for_each() -> None:
 
 @pytest.mark.parametrize("strategy", ["stacked", "gram"])
 def test_a_strategy_that_does_not_fit_is_refused(strategy: Strategy) -> None:
-    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo0' is not a chain"):
+    with pytest.raises(ConfigError, match=f"run.strategy = '{strategy}': the block of silo 'silo1' is not a chain"):
         solve([problem_of(Gated(1))], [torch.ones(3)], keep=False, strategy=strategy, threads=1)
 
 
 def test_gram_is_refused_where_it_is_wrong() -> None:
-    with pytest.raises(ConfigError, match="silo 'silo0' has an LSTM"):
+    with pytest.raises(ConfigError, match="silo 'silo1' has an LSTM"):
         solve([problem_of(LSTM((2, 2), 1))], [torch.ones(3)], keep=False, strategy="gram", threads=1)
     for problem in (draw_problem(0, parts=2), problem_of(nn.Linear(4, 1), l1=0.1)):
         with pytest.raises(ConfigError, match="one batch per round and no l1"):

@@ -12,7 +12,8 @@ from torch import Tensor
 from crosshatch.algorithms.abcd import ABCD
 from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.tdcd import TDCD
-from crosshatch.errors import ModelError
+from crosshatch.algorithms.tiered import Tiered
+from crosshatch.errors import ConfigError, ModelError
 from crosshatch.protocol.refusals import check_derivatives
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.testing.federations import make_data, make_task
@@ -72,3 +73,19 @@ def test_derivatives_that_stay_go_with_a_head() -> None:
     held = Simulator(make_data((1, 1), held=1), make_task(2, holder=1), FedBCD(2, 0.1), precision=torch.float64)
     held.run_round()
     assert held.round == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("algorithm", "remedy"),
+    [
+        (ABCD(5, 0.1, tiers="V"), "algorithm.tiers = 'auto' or 'V H'"),
+        (Tiered("V(5)", 0.1), "algorithm.tiers = 'V(5) H(5)'"),
+        (FedBCD(5, 0.1), "TDCD or ABCD"),
+    ],
+)
+def test_several_clients_name_the_settings_that_take_them(engine: Any, algorithm: Any, remedy: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        engine(make_data((1, 3)), make_task(2), algorithm)
+    told = "on V(5) takes one client per silo, 'silo1' has 3: set clients = 1, or use "
+    assert str(caught.value).endswith(told + remedy)

@@ -89,3 +89,11 @@ def write_run(tmp_path: Path) -> WriteRun:
         return path
 
     return write
+
+
+def write_seed(write_run: WriteRun, name: str, seed: int, called: str = "", **given: Any) -> Path:
+    """A run in `NAME-sSEED`, and called so, whose config differs from those of other seeds in nothing but that."""
+    path = write_run(called or f"{name}-s{seed}", directory=f"{name}-s{seed}", **given)
+    config = path / "config.toml"
+    config.write_text(config.read_text().replace("seed = 7", f"seed = {seed}"))
+    return path

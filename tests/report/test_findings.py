@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,15 @@ def run_of(
     targets: tuple[str, ...] = (),
     clients: int = 2,
     diverged: int | None = None,
+    labels: str = "",
+    data: str = "",
+    tiers: str = "",
 ) -> Run:
     """A run in memory: round i costs `cost` bytes and two seconds more; two silos share the clients."""
     rows = tuple({"round": i, "bytes": cost * i, "sim_seconds": 2 * i, "auc": v} for i, v in enumerate(auc))
-    federation = FederationShape((SiloShape("a", clients // 2), SiloShape("b", clients - clients // 2)))
+    shares = {"a": clients // 2, "b": clients - clients // 2}
+    silos = (SiloShape(silo, share, holds_labels=silo in labels) for silo, share in shares.items())
+    federation = FederationShape(tuple(silos), tiers)
     facts = Summary(
         name=name,
         algorithm=algorithm,
@@ -37,7 +43,8 @@ def run_of(
         federation=federation,
         diverged=None if diverged is None else Diverged(diverged, "the loss grew"),
     )
-    return Run(name, Path(name), {}, "", rows, {"name": name}, facts)
+    config = {"data": {"name": data}} if data else {}
+    return Run(name, Path(name), config, "", rows, {"name": name}, facts)
 
 
 FAST = run_of("TDCD", [0.5, 0.7, 0.8], cost=1000)
@@ -67,6 +74,57 @@ def test_only_runs_with_as_many_clients_are_compared() -> None:
     )
     assert target_finding([FAST, q10], AUC75, ROUND) == "2 runs reach AUC 0.75, no two of them with as many clients"
     assert target_finding([FAST, NEVER, q10], AUC75, ROUND).endswith("with as many clients; JFL does not")
+
+
+def test_only_runs_with_the_labels_in_the_same_place_are_compared() -> None:
+    shared = [run_of("q1", [0.5] * 8 + [0.8], labels="ab"), run_of("q5", [0.5, 0.5, 0.8], labels="ab")]
+    held = [run_of("held-q1", [0.5] * 9 + [0.8], labels="b"), run_of("held-q5", [0.5, 0.5, 0.5, 0.8], labels="b")]
+    assert target_finding([*shared, *held], AUC75, ROUND) == (
+        "With shared labels q5 reaches AUC 0.75 in 2 rounds, 4x fewer than q1; "
+        "with labels at b held-q5 reaches it in 3 rounds, 3x fewer than held-q1"
+    )
+    assert target_finding([shared[0], held[0]], AUC75, ROUND) == (
+        "2 runs reach AUC 0.75, no two of them with the same data, clients and labels"
+    )
+    more = [run_of("m1", [0.5] * 4 + [0.8], labels="ab", clients=9), run_of("m5", [0.5, 0.8], labels="ab", clients=9)]
+    assert target_finding([*held, *more], AUC75, ROUND).startswith("With 2 clients and labels at b held-q5 reaches AUC")
+
+
+def test_only_runs_on_the_same_data_are_compared() -> None:
+    wine = [run_of("w1", [0.5] * 8 + [0.8], data="wine"), run_of("w5", [0.5, 0.5, 0.8], data="wine")]
+    digits = [run_of("d1", [0.5] * 6 + [0.8], data="digits"), run_of("d5", [0.5, 0.8], data="digits")]
+    assert target_finding([*wine, *digits], AUC75, ROUND) == (
+        "On wine w5 reaches AUC 0.75 in 2 rounds, 4x fewer than w1; "
+        "on digits d5 reaches it in 1 round, 6x fewer than d1"
+    )
+    # the same set, of which one run took other rows: only their names tell them apart
+    half = [replace(run, name=f"{run.name}-half", config={"data": {"name": "wine", "rows": 9}}) for run in wine]
+    assert target_finding([*wine, *half], AUC75, ROUND) == (
+        "With the data of w1 w5 reaches AUC 0.75 in 2 rounds, 4x fewer than w1; "
+        "with the data of w1-half w5-half reaches it in 2 rounds, 4x fewer than w1-half"
+    )
+
+
+def test_the_rival_is_a_baseline_where_there_is_one() -> None:
+    best, worst = run_of("q10", [0.5, 0.8], tiers="V(10) H(10)"), run_of("bad", [0.5] * 30 + [0.8], tiers="V(9)")
+    sgd = run_of("sgd", [0.5] * 4 + [0.8], algorithm="fedsgd")
+    q1, slower = (run_of(name, [0.5] * n + [0.8], tiers="V(1) H(1)") for name, n in (("q1", 3), ("q1-slow", 9)))
+    assert target_finding([best, worst], AUC75, ROUND).endswith("in 1 round, 30x fewer than bad")
+    assert target_finding([best, worst, slower, q1], AUC75, ROUND).endswith("in 1 round, 3x fewer than q1")
+    assert target_finding([best, worst, slower, q1, sgd], AUC75, ROUND).endswith("in 1 round, 4x fewer than sgd")
+    # where the baseline itself is the cheapest, or ties, the dearest is the rival
+    assert target_finding([sgd, worst], AUC75, ROUND) == "sgd reaches AUC 0.75 in 4 rounds, 8x fewer than bad"
+    low = run_of("low", [0.5, 0.5], algorithm="fedsgd")
+    assert target_finding([best, NEVER, low], AUC75, ROUND).endswith("; 2 runs do not, low among them")
+
+
+def test_settings_with_a_baseline_come_first() -> None:
+    plain = [run_of(f"c{n}-{k}", [0.5] * k + [0.8], clients=n) for n in (2, 4) for k in (2, 4)]
+    based = [run_of("sgd", [0.5] * 9 + [0.8], algorithm="fedsgd", clients=8), run_of("q5", [0.5, 0.8], clients=8)]
+    assert target_finding([*plain, *based], AUC75, ROUND) == (
+        "With 8 clients q5 reaches AUC 0.75 in 1 round, 9x fewer than sgd; "
+        "with 2 clients c2-2 reaches it in 2 rounds, 2x fewer than c2-4"
+    )
 
 
 def test_those_that_do_not_arrive_are_named() -> None:

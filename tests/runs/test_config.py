@@ -110,7 +110,10 @@ rounds = 1
         ("algorithm.local_steps=0", "algorithm.local_steps = 0: Q must be at least 1"),
         ("algorithm.local_step=2", "unknown key algorithm.local_step: did you mean 'local_steps'?"),
         ("algorithm.step_size=-1", "algorithm.step_size: a step size must be positive"),
-        ("algorithm.step_size=fast", "step_size = 'fast': expected a number, a schedule's table or \"auto\""),
+        (
+            "algorithm.step_size=fast",
+            'step_size = \'fast\': expected a number, a schedule\'s table, "auto" or "measure"',
+        ),
         ("algorithm.step_size=[1]", "algorithm.step_size: a step size is a number or a schedule table"),
         ("algorithm.local_steps=x", 'local_steps = \'x\': expected a whole number, "auto" or "measure"'),
         ("network.kind=slow", "network.kind = 'slow' is unknown: "),

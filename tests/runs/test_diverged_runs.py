@@ -42,6 +42,9 @@ class Listener:
         self.rows: list[Mapping[str, Any]] = []
         self.warnings: list[tuple[int, str]] = []
 
+    def tell(self, text: str) -> None:
+        pass
+
     def begin(self, prepared: Prepared, path: Path) -> None:
         pass
 

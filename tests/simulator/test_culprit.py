@@ -120,7 +120,9 @@ def test_a_head() -> None:
 def test_what_a_codec_could_not_write() -> None:
     block = Behind(lambda out, _: out * NAN)
     simulator = start(block, algorithm=TDCD(2, Constant(0.1)), codecs={"share": parse_codec("quantise(16)")})
-    with pytest.raises(TrainingError, match="round 1: the block of silo 'a' returns NaN"):
+    with pytest.raises(
+        TrainingError, match="round 1: what is to be sent is not finite: the block of silo 'a' returns NaN"
+    ):
         simulator.run_round()
 
 

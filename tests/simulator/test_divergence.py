@@ -17,7 +17,8 @@ from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.algorithms.mtcd import MTCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
-from crosshatch.errors import TrainingError
+from crosshatch.codecs import parse_codec
+from crosshatch.errors import DivergenceError
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Halving
 from crosshatch.simulator.divergence import Growth, advise
@@ -92,6 +93,7 @@ CROWD = "3 silos descend at the same time, each as if the others stood still: us
         (FedBCD(5, 0.3, order="sequential"), 3, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
         (ABCD(5, 0.3, anticipation="silos"), 3, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
         (ABCD(5, 0.3, anticipation="0.5 silos"), 3, False, "1.5 times as far as it alone: set algorithm.anticipation"),
+        (ABCD(5, 0.3, anticipation=1), 3, False, "the others stood still: set algorithm.anticipation = 'silos', or "),
         # else the step size, as it is in this round
         (FedBCD(5, 0.3), 2, False, "lower algorithm.step_size (now 0.3) or algorithm.local_steps"),
         (FedBCD(5, Halving(0.8, 2)), 2, False, "lower algorithm.step_size (now 0.4) or algorithm.local_steps"),
@@ -102,7 +104,7 @@ CROWD = "3 silos descend at the same time, each as if the others stood still: us
 )  # fmt: skip
 def test_advice_fits_the_case(algorithm: Any, silos: int, held: bool, words: str) -> None:
     case = small(clients=(1,) * silos, label_silo="a" if held else None)
-    text = advise(algorithm, case.data, case.task, round=3)
+    text = advise(algorithm, case.data, case.task, round=3, codecs={})
     assert words in text
     if words.startswith("lower"):
         assert text == words
@@ -111,15 +113,15 @@ def test_advice_fits_the_case(algorithm: Any, silos: int, held: bool, words: str
 def test_no_algorithm_is_advised_that_would_refuse() -> None:
     """Behind a trained head derivatives cannot go on."""
     case = small(clients=(1, 1, 1), label_silo="a", holder=0)
-    text = advise(FedBCD(5, 0.3), case.data, case.task, round=3)
+    text = advise(FedBCD(5, 0.3), case.data, case.task, round=3, codecs={})
     assert text == f"{FROZEN}take fewer local steps, or lower algorithm.step_size (now 0.3)"
-    assert "abcd" not in advise(TDCD(5, 0.3), case.data, case.task, round=3)
+    assert "abcd" not in advise(TDCD(5, 0.3), case.data, case.task, round=3, codecs={})
 
 
 def test_a_regulariser_that_alone_diverges_comes_first() -> None:
     case = small(clients=(1, 1, 1), label_silo="a")
     task = replace(case.task, regulariser=Regulariser(l2=20.0))
-    assert advise(FedBCD(5, 0.3), case.data, task, round=3) == (
+    assert advise(FedBCD(5, 0.3), case.data, task, round=3, codecs={}) == (
         "lower algorithm.step_size (now 0.3) or model.l2 (now 20)"
     )
 
@@ -134,17 +136,79 @@ def test_an_algorithm_that_declares_nothing_gets_advice() -> None:
         local_steps, step_size = 5, 0.3
 
     case = small(clients=(1, 1, 1))
-    assert advise(Plain(), case.data, case.task, round=1).startswith(CROWD)  # type: ignore[arg-type]
+    assert advise(Plain(), case.data, case.task, round=1, codecs={}).startswith(CROWD)  # type: ignore[arg-type]
 
 
 def test_numbers_that_are_no_longer_finite_get_the_same_advice() -> None:
+    """FedSGD descends at this step size; twenty steps with a derivative that stays frozen do not."""
     case = small(clients=(1, 1, 1), label_silo="a")
-    simulator = Simulator(case.data, case.task, FedBCD(5, 1e9), precision=torch.float32)
+    simulator = Simulator(case.data, case.task, FedBCD(20, 0.3), precision=torch.float32)
 
     def train() -> None:
-        for _ in range(50):
+        for _ in range(500):
             simulator.run_round()
             simulator.objective()
 
-    with pytest.raises(TrainingError, match=f"no longer finite, training diverged: {FROZEN}use algorithm abcd"):
+    words = f"no longer finite, training diverged: {FROZEN.replace('5', '20')}use algorithm abcd"
+    with pytest.raises(DivergenceError, match=words):
         train()
+
+
+OVERSHOT = ": even without local steps the first step raises the training loss"
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("algorithm", [FedBCD, TDCD, ABCD])
+@pytest.mark.parametrize("times", [0.99, 1.01, 1e6])
+def test_a_step_size_that_no_algorithm_could_use_comes_first(algorithm: Any, held: bool, times: float) -> None:
+    """The step at which the loss is where it was, in closed form: along it the loss is a parabola."""
+    case = small(clients=(1, 1, 1), label_silo="a" if held else None)
+    leaves = [weights.clone().requires_grad_() for weights in case.task.initial()]
+
+    def loss(step: float, along: list[torch.Tensor]) -> torch.Tensor:
+        moved = [leaf - step * one for leaf, one in zip(leaves, along, strict=True)]
+        scores = case.task.scores(moved, [silo.train for silo in case.data.silos])
+        return case.task.loss.value(scores, case.data.y_train).mean()
+
+    slope = list(torch.autograd.grad(loss(0, [torch.zeros_like(leaf) for leaf in leaves]), leaves))
+    first = float(sum((one**2).sum() for one in slope))
+    bend = loss(1, slope).item() - loss(0, slope).item() + first  # loss(t) = loss(0) - first t + bend t^2
+    text = advise(algorithm(5, times * first / bend), case.data, case.task, round=1, codecs={})
+    assert text.endswith(OVERSHOT) == (times > 1)
+    assert text.startswith("lower algorithm.step_size (now ") or times < 1
+
+
+def test_what_is_not_trained_does_not_move_in_the_trial() -> None:
+    case = small(clients=(1, 1, 1))
+    for block in case.task.blocks:
+        block.requires_grad_(requires_grad=False)
+    assert OVERSHOT not in advise(FedBCD(5, 1e6), case.data, case.task, round=1, codecs={})
+
+
+@pytest.mark.parametrize(
+    ("exchange", "codec", "remedy"),
+    [
+        ("share", "topk(0.1)", "try 'ef(topk(0.1))', or leave it out"),
+        ("derivatives", "topk(0.1) | quantise(16)", "try 'ef(topk(0.1) | quantise(16))', or leave it out"),
+        ("average", "topk(0.1)", "try 'ef(topk(0.1), accumulate)', or leave it out"),
+        ("share", "randomk(0.1, unbiased)", "leave out unbiased, or leave it out"),
+        ("share", "ef(topk(0.1))", None),
+        ("share", "half", None),
+        ("share", "identity", None),
+    ],
+)
+def test_a_codec_may_be_the_cause(exchange: str, codec: str, remedy: str | None) -> None:
+    case, parsed = small(clients=(1, 1, 1)), parse_codec(codec)
+    for algorithm in (FedSGD(0.3), FedBCD(5, 0.3), ABCD(5, 0.3)):
+        plain = advise(algorithm, case.data, case.task, round=1, codecs={})
+        named = f"; codecs.{exchange} = '{parsed}' loses a part of every message and may be the cause as well: {remedy}"
+        expected = plain if remedy is None else plain + named
+        assert advise(algorithm, case.data, case.task, round=1, codecs={exchange: parsed}) == expected
+    if remedy is not None and "try" in remedy:
+        assert str(parse_codec(remedy.split("'")[1])) == remedy.split("'")[1]  # what is advised can be set
+
+
+def test_a_simulator_knows_its_codecs() -> None:
+    case = small(clients=(1, 1, 1))
+    simulator = Simulator(case.data, case.task, FedBCD(5, 0.3), codecs={"share": parse_codec("topk(0.1)")})
+    assert "codecs.share = 'topk(0.1)'" in simulator.advise(1)

@@ -239,5 +239,5 @@ def test_a_precision_that_nobody_sends() -> None:
 
 
 def test_a_block_without_sizes() -> None:
-    with pytest.raises(ModelError, match="block of silo 'silo0' has parameters without a shape"):
+    with pytest.raises(ModelError, match="block of silo 'silo1' has parameters without a shape"):
         Task((torch.nn.LazyLinear(1),), Sum(), Squared())

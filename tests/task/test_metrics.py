@@ -186,11 +186,12 @@ def test_defaults_fit_their_target(target: str, classes: int) -> None:
 
 def test_directions() -> None:
     lower = {name for name, higher in HIGHER_IS_BETTER.items() if not higher}
-    assert lower == {"loss", "train_loss", "rmse", "suboptimality"}
+    assert lower == {"loss", "train_loss", "rmse", "suboptimality", "validation_loss", "validation_rmse"}
 
 
 def test_whatever_is_measured_has_a_direction() -> None:
-    assert {*NAMES, "train_loss"} == set(HIGHER_IS_BETTER)
+    on_validation_rows = {f"validation_{name}" for name in NAMES if name != "suboptimality"}
+    assert {*NAMES, "train_loss", *on_validation_rows} == set(HIGHER_IS_BETTER)
 
 
 def test_suboptimality_is_not_one_of_scores() -> None:

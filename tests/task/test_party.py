@@ -139,7 +139,7 @@ def test_fit_is_checked_with_what_is_there(fusion: str, silo: int) -> None:
 def test_refusals() -> None:
     own = nn.Linear(FEATURES, SCORES)
     x = [torch.ones(4, FEATURES)] * 2
-    with pytest.raises(ModelError, match=r"silo 'silo1' has embeddings of width 2, the sum needs 3"):
+    with pytest.raises(ModelError, match=r"silo 'silo2' has embeddings of width 2, the sum needs 3"):
         Task.of_party(0, own, (SCORES, 2), Sum(), CrossEntropy()).check_fit(x, SCORES)
     with pytest.raises(ModelError, match=r"the head does not take 5 embedding numbers"):
         Task.of_party(0, own, (SCORES, 2), Head(nn.Linear(6, SCORES), 0), CrossEntropy()).check_fit(x, SCORES)

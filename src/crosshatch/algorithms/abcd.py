@@ -59,6 +59,11 @@ class ABCD(Declared):
         if self.global_steps is not None:
             check_global_steps(self.global_steps, self.local_steps)
 
+    @classmethod
+    def measured(cls) -> tuple[str, ...]:
+        """Q as well, of which no theorem says what is best."""
+        return ("local_steps", "step_size")
+
     def factor(self, silos: int) -> float:
         """s for so many silos."""
         value = self.anticipation
@@ -79,6 +84,11 @@ class ABCD(Declared):
     def continues_derivatives(self) -> bool:
         """Always."""
         return True
+
+    @property
+    def several_clients(self) -> str:
+        """The tiers with H below V."""
+        return "algorithm.tiers = 'auto' or 'V H'" if self.tiers == "V" else ""
 
     def anticipated(self, silos: int) -> float:
         """s."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from crosshatch.errors import ConfigError, require_whole
+from crosshatch.graphs import Graph
 
 MOST_STEPS = 1_000_000
 
@@ -38,6 +39,12 @@ def check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
     """One of a few words."""
     if value not in choices:
         raise ConfigError(f"algorithm.{key} = {value!r}: must be {' or '.join(map(repr, choices))}")
+
+
+def check_graph(value: object) -> None:
+    """Who may send to whom."""
+    if not isinstance(value, Graph):
+        raise ConfigError(f"algorithm.graph = {value!r}: give a Graph, such as Graph('path')")
 
 
 def check_fraction(value: float) -> None:

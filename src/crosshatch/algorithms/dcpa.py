@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from crosshatch.algorithms.checks import check_graph
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Declared, DualFederation, Duals
 from crosshatch.graphs import Graph
@@ -42,6 +43,7 @@ class DCPA(Declared):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
+        check_graph(self.graph)
         steps = {"step_size": self.step_size, "dual_step": self.dual_step, "consensus_step": self.consensus_step}
         for name, value in steps.items():
             if value != "auto" and not (isinstance(value, int | float) and 0 < value < float("inf")):

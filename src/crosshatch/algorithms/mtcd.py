@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from crosshatch.algorithms.checks import check_local_steps
+from crosshatch.algorithms.checks import check_graph, check_local_steps
 from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import Declared, TokenFederation, Tokens
 from crosshatch.graphs import Graph
@@ -46,7 +46,7 @@ class STCD(Declared):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        _check(self.local_steps, self.step_size, self.start)
+        _check(self.local_steps, self.step_size, self.start, self.graph)
 
     @property
     def topology(self) -> Topology:
@@ -84,7 +84,7 @@ class MTCD(Declared):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        _check(self.local_steps, self.step_size, self.start)
+        _check(self.local_steps, self.step_size, self.start, self.graph)
         require_whole("algorithm.tokens", self.tokens)
         require_whole("algorithm.hops_between_averages", self.hops_between_averages)
         if self.tokens < 1:
@@ -120,8 +120,9 @@ def _rate(step_size: StepSize, r: int) -> float | None:
     return None if step_size == "auto" else rate(step_size, r)
 
 
-def _check(local_steps: int, step_size: StepSize, start: str) -> None:
+def _check(local_steps: int, step_size: StepSize, start: str, graph: Graph) -> None:
     check_local_steps(local_steps)
+    check_graph(graph)
     if isinstance(step_size, str):
         if step_size != "auto":
             raise ConfigError(f"algorithm.step_size = {step_size!r}: give a number, a schedule or 'auto'")

@@ -55,6 +55,12 @@ class Tiered(Declared):
         return Topology.parse(self.tiers)
 
     @property
+    def several_clients(self) -> str:
+        """The same with a tier below."""
+        topology = self.topology
+        return "" if topology.below else f"algorithm.tiers = '{topology} H({topology.tiers[-1].interval})'"
+
+    @property
     def local_steps(self) -> int:
         """Steps of a round: the interval of the vertical tier."""
         vertical = self.topology.vertical

@@ -1,7 +1,8 @@
 """The commands, their options and their help; and how errors leave the program.
 
 A mistake of the user's is one line on stderr and exit code 2, a run that diverged one and exit code 1. A bug keeps its
-traceback. Ctrl-C is exit code 130.
+traceback. Ctrl-C is exit code 130. A pipe that nobody reads any more ends a command quietly with 141, as the signal
+SIGPIPE would; training goes on without output.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from typing import Annotated, Any, final
 import typer
 import typer.core
 
+from crosshatch.cli.model_commands import export, predict
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder
+from crosshatch.cli.pipes import say, silence
+from crosshatch.cli.sweep_command import sweep
 from crosshatch.errors import CrosshatchError, DivergenceError
 
 # No rich in help texts: importing it would take longer than all the rest of `crosshatch --help`.
@@ -25,26 +30,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-DIVERGED, USAGE_ERROR, INTERRUPTED = 1, 2, 130
+DIVERGED, USAGE_ERROR, INTERRUPTED, UNREAD = 1, 2, 130, 141
 
-# Arguments are hidden from the list of options, where typer shows Python's name of their type; each command's text
-# says what they are.
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)]
-ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", hidden=True)]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="a.b=c", help="Change a setting; nothing after the = removes it. Repeatable."),
-]
-DataFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        envvar="CROSSHATCH_DATA",
-        show_envvar=False,
-        help="Folder of data sets, each NAME.npz; or set CROSSHATCH_DATA.",
-    ),
-]
 Targets = Annotated[
     list[str] | None,
     typer.Option("--target", metavar="METRIC=VALUE", help="What to reach, for example auc=0.75. Repeatable."),
@@ -53,7 +41,19 @@ Targets = Annotated[
 
 @final
 class PlainCommand(typer.core.TyperCommand):
-    """A command whose usage is written as people know it: `RUN...`, not `{RUN}...`."""
+    """A command whose usage is written as people know it: `RUN...`, not `{RUN}...`; it ends where nobody reads it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, and have all its output read."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except (BrokenPipeError, SystemExit) as error:
+            if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+                raise  # otherwise it is rich that ends, with exit code 1
+            silence(sys.stdout)
+            raise SystemExit(UNREAD) from None
+        return result
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """What stands behind the command's name."""
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _exit(message: str, code: int) -> None:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    say(f"error: {' '.join(message.split())}", sys.stderr)
     sys.exit(code)
 
 
@@ -162,6 +162,11 @@ def plan(
     show_plan(config, changes or [], data=data, level=target_gradient, as_json=as_json)
 
 
+app.command(cls=PlainCommand)(sweep)
+app.command(cls=PlainCommand)(predict)
+app.command(cls=PlainCommand)(export)
+
+
 @app.command(cls=PlainCommand)
 def compare(
     runs: Runs,
@@ -172,7 +177,8 @@ def compare(
 ) -> None:
     """Compare runs: rounds, bytes and simulated time to a target.
 
-    Every RUN is a run directory. Targets that the runs' configs name are compared too.
+    Every RUN is a run directory. Targets that the runs' configs name are compared too. Runs that differ in run.seed
+    only are shown as one: means with deviations, and medians to a target.
 
     \b
     Example:
@@ -196,7 +202,7 @@ def report(
 ) -> None:
     """Write a self-contained HTML page about one or several runs.
 
-    Every RUN is a run directory.
+    Every RUN is a run directory. Runs that differ in run.seed only are shown as one: means with bands.
 
     \b
     Example:

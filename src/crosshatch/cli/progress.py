@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from crosshatch.cli.opening import opening
+from crosshatch.cli.pipes import say
 from crosshatch.report.measures import COST_KEYS, main_metric, metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 
@@ -35,6 +36,10 @@ class Lines:
 
     def __exit__(self, *_: object) -> None:
         return None
+
+    def tell(self, text: str) -> None:
+        """A line of its own."""
+        self._print(text)
 
     def begin(self, prepared: Prepared, path: Path) -> None:
         """Say what is run, and what the data had to say."""
@@ -61,7 +66,7 @@ class Lines:
         _warn(text)
 
     def _print(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
+        say(line, self._stream)
 
 
 class Bar:
@@ -88,6 +93,11 @@ class Bar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.stop()
+
+    def tell(self, text: str) -> None:
+        """Above the bar, where it stays; nothing where it is to be brief."""
+        if not self._brief:
+            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, prepared: Prepared, path: Path) -> None:
         """Draw the bar, from the round a resumed run goes on from."""
@@ -120,6 +130,9 @@ class Silence:
     def __exit__(self, *_: object) -> None:
         return None
 
+    def tell(self, text: str) -> None:
+        """Nothing."""
+
     def begin(self, prepared: Prepared, path: Path) -> None:
         """Nothing."""
 
@@ -135,7 +148,7 @@ class Silence:
 
 
 def _warn(text: str) -> None:
-    print(f"warning: {text}", file=sys.stderr, flush=True)
+    say(f"warning: {text}", sys.stderr)
 
 
 def choose_watcher(*, quiet: bool) -> Lines | Bar | Silence:

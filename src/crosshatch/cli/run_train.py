@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crosshatch.cli.pipes import say
 from crosshatch.cli.progress import choose_watcher
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import DivergenceError
 from crosshatch.report import read_runs, write_report
+from crosshatch.report.measures import metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config
 
@@ -33,7 +35,7 @@ def run_train(
 
     out = Path("runs") / config.name if out is None else out
     if resume and not quiet and not (out / "config.toml").is_file():
-        print(f"no earlier run in {out}: this one starts at round 0")
+        say(f"no earlier run in {out}: this one starts at round 0")
     page = out / "report.html"
     try:
         with choose_watcher(quiet=quiet) as watcher:
@@ -44,12 +46,12 @@ def run_train(
     if not outcome.finished:
         command = ["crosshatch", "train", str(out / "config.toml"), "--out", str(out), "--resume"]
         command += [] if data is None else ["--data", str(data)]
-        print(f"stopped after round {outcome.round}; go on with: {shlex.join(command)}", file=sys.stderr)
+        say(f"stopped after round {outcome.round}; go on with: {shlex.join(command)}", sys.stderr)
         return INTERRUPTED
     if not outcome.was_finished or not page.exists():
         write_report(read_runs([out]), page)
     if not quiet:
-        print(_ending(outcome))
+        say(_ending(outcome))
         _warn_if_worse(outcome)
     return 0
 
@@ -60,6 +62,10 @@ def _ending(outcome: Outcome) -> str:
     summary = outcome.summary
     final = ", ".join(f"{name} {human_number(value)}" for name, value in summary["final"].items())
     cost = f"{human_bytes(summary['bytes'])} sent, {human_seconds(summary['sim_seconds'])} simulated"
+    best = summary.get("best_round")
+    if best is not None:
+        value = f"{metric_title(best['by'])} {human_number(best[best['by']])}"
+        cost += f"; best on the validation rows after round {best['round']} ({value}), its model is in best_model"
     diverged = f"; it diverged at round {summary['diverged']['round']}" if "diverged" in summary else ""
     return f"finished after round {outcome.round}: {final}; {cost}; {outcome.path}{diverged}"
 
@@ -70,8 +76,8 @@ def _warn_if_worse(outcome: Outcome) -> None:
         return
     first, last = outcome.losses
     if last > FAR * abs(first):
-        print(
+        say(
             f"warning: the training loss ended at {human_number(last)} and began at {human_number(first)}: "
             f"{outcome.advice}",
-            file=sys.stderr,
+            sys.stderr,
         )

@@ -10,15 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from crosshatch.errors import DataError
-from crosshatch.report import compare_runs, print_comparison, read_runs, write_plot, write_report
+from crosshatch.report import compare_runs, pool_seeds, print_comparison, read_runs, write_plot, write_report
 from crosshatch.report.findings import chosen_targets
 from crosshatch.report.measures import parse_target
+from crosshatch.report.runs import directions_of
 
 
 def show_comparison(paths: Sequence[Path], targets: Sequence[str], html: Path | None) -> None:
     """Print the tables; write the page if asked."""
-    runs = read_runs(paths)
-    given = [parse_target(text) for text in targets]
+    runs = pool_seeds(read_runs(paths))
+    given = [parse_target(text, directions_of(runs)) for text in targets]
     compare_runs(runs, given)  # refuses a target that a run did not measure
     print_comparison(compare_runs(runs, chosen_targets(runs, given)), Console())
     if html is not None:
@@ -28,7 +29,7 @@ def show_comparison(paths: Sequence[Path], targets: Sequence[str], html: Path | 
 
 def make_report(paths: Sequence[Path], out: Path | None, targets: Sequence[str]) -> None:
     """Write the page and print where it is."""
-    runs = read_runs(paths)
+    runs = pool_seeds(read_runs(paths))
     if out is None:
         out = paths[0] / "report.html" if len(paths) == 1 else Path("report.html")
     write_report(runs, out, targets)

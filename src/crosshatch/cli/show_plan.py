@@ -14,8 +14,9 @@ from rich.text import Text
 
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
-from crosshatch.runs.config import read_config
+from crosshatch.runs.config import part_files, read_config
 from crosshatch.runs.config_names import algorithm_name
+from crosshatch.runs.parts.blaming import blaming
 
 if TYPE_CHECKING:
     from crosshatch.runs.plan import Outlook, Plan
@@ -32,7 +33,8 @@ def show_plan(
     require_sources(config.data, config.federation, data)
     from crosshatch.runs.plan import make_plan  # late: torch takes seconds, the config was checked without it
 
-    plan = make_plan(config, folder=data, level=level)
+    with blaming(part_files(config).names):
+        plan = make_plan(config, folder=data, level=level)
     if as_json:
         print(json.dumps(plan_table(plan), indent=2, allow_nan=False))
     else:
@@ -69,6 +71,7 @@ def plan_table(plan: Plan) -> dict[str, Any]:
                 "applies": judged.applies,
                 "differs": list(judged.theorem.differs),
                 "limit": judged.theorem.limit.stated,
+                **_own_lipschitz(plan.silos, judged.theorem.lipschitz),
                 "supported_limit": judged.theorem.limit.supports,
                 "above_limit": judged.above,
                 "bound": {
@@ -102,6 +105,11 @@ def plan_table(plan: Plan) -> dict[str, Any]:
         "forecasts": [_forecast_table(outlook) for outlook in plan.outlooks],
         "warnings": list(plan.warnings),
     }
+
+
+def _own_lipschitz(silos: Sequence[str], values: Sequence[float]) -> dict[str, Any]:
+    """The L_k of a theorem that has its own."""
+    return {"block_lipschitz": dict(zip(silos, values, strict=True))} if values else {}
 
 
 def _forecast_table(outlook: Outlook) -> dict[str, Any]:
@@ -157,6 +165,9 @@ def _constants(plan: Plan) -> Table:
     ):
         spread = f"noise^2 {human_number(batch)} per batch, {human_number(client)} per client"
         rows.append((f"L of {name}", own, f"partial derivative of the block; {spread}"))
+    for theorem in (judged.theorem for judged in plan.judgements if judged.theorem.lipschitz):
+        for name, own in zip(plan.silos, theorem.lipschitz, strict=True):
+            rows.append((f"L_k of {name}", own, f"that of {theorem.name}: its scores alone"))
     rows.append(("|grad F|^2", plan.gradient_squared, "at the start"))
     for name, value, meaning in rows:
         table.add_row(Text(name), human_number(value), Text(meaning))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from crosshatch.codecs.chain import Chain
 from crosshatch.codecs.channel import AnyCodec, Channel
-from crosshatch.codecs.codec import Codec, Draw
+from crosshatch.codecs.codec import Codec, Draw, Stage
 from crosshatch.codecs.dense import Half, Identity
 from crosshatch.codecs.feedback import ErrorFeedback
+from crosshatch.codecs.own_codec import spell
 from crosshatch.codecs.parse import parse_codec
 from crosshatch.codecs.quantise import Quantise
 from crosshatch.codecs.sparse import RandomK, TopK
@@ -22,6 +23,8 @@ __all__ = [
     "Identity",
     "Quantise",
     "RandomK",
+    "Stage",
     "TopK",
     "parse_codec",
+    "spell",
 ]

@@ -1,19 +1,20 @@
-"""Codecs as text: `topk(0.01) | quantise(128)`, `ef(topk(0.01))`, `half`. `str(codec)` is the inverse."""
+"""Codecs as text: `topk(0.01) | quantise(128)`, `ef(topk(0.01))`, `half`, `file.py:Mine(3)`. `spell` is the inverse."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from crosshatch.codecs.chain import Chain
 from crosshatch.codecs.channel import AnyCodec
 from crosshatch.codecs.dense import Half, Identity
 from crosshatch.codecs.feedback import ErrorFeedback
+from crosshatch.codecs.own_codec import build_own
 from crosshatch.codecs.quantise import Quantise
 from crosshatch.codecs.sparse import RandomK, TopK
-from crosshatch.errors import ConfigError, saying_where
+from crosshatch.errors import ConfigError, meant, saying_where
+from crosshatch.own_parts import is_own, moved_in_text
 
 # The arguments of each codec, in order; a word among them, such as `unbiased`, stands for itself.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -50,6 +51,8 @@ def _parse(given: object) -> AnyCodec:
     kind = arguments.pop("kind", None)
     if kind is None:
         raise ConfigError(f"a codec table needs kind, one of {', '.join(_ARGUMENTS)}")
+    if is_own(kind):
+        return build_own(kind, (), arguments)
     if "codec" in arguments:
         arguments["codec"] = _parse(arguments["codec"])
     return _build(kind, arguments)
@@ -57,10 +60,12 @@ def _parse(given: object) -> AnyCodec:
 
 def _from_text(text: str) -> AnyCodec:
     example = "write it like 'topk(0.01) | quantise(128)'"
-    if len(text) > _LONGEST:
-        raise ConfigError(f"a codec of {len(text)} characters, at most {_LONGEST} are read: {example}")
+    length = len(moved_in_text(text, lambda _: ""))  # paths may be long
+    if length > _LONGEST:
+        raise ConfigError(f"a codec of {length} characters, at most {_LONGEST} are read: {example}")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        # in quotes, a name with a colon is a string to Python's parser, and may be called like any other
+        tree = ast.parse(moved_in_text(text.strip(), str, quoted=True), mode="eval").body
     except (SyntaxError, ValueError):
         raise ConfigError(f"cannot read the codec {text!r}: {example}") from None
     return _from_tree(tree, text)
@@ -74,6 +79,11 @@ def _from_tree(node: ast.expr, text: str) -> AnyCodec:
             return _build(name, {})
         case ast.Call(func=ast.Name(name)):
             return _build(name, _arguments(name, node, text))
+        case ast.Constant(str() as name) if is_own(name):
+            return build_own(name, (), {})
+        case ast.Call(func=ast.Constant(str() as name)) if is_own(name):
+            values = [_value("", argument, text) for argument in node.args]
+            return build_own(name, values, {str(word.arg): _value("", word.value, text) for word in node.keywords})
     raise ConfigError(f"cannot read {ast.unparse(node)!r} in the codec {text!r}: name one of {', '.join(_ARGUMENTS)}")
 
 
@@ -146,9 +156,11 @@ def _build(name: object, arguments: dict[str, Any]) -> AnyCodec:
 
 def _require_known(name: object) -> None:
     if not isinstance(name, str) or name not in _ARGUMENTS:
-        close = get_close_matches(str(name), _ARGUMENTS, n=1)
-        hint = f"did you mean '{close[0]}'? Choose" if close else "choose"
-        raise ConfigError(f"unknown codec {name!r}: {hint} one of {', '.join(_ARGUMENTS)}")
+        hint = meant(name, _ARGUMENTS)
+        raise ConfigError(
+            f"unknown codec {name!r}: {f'{hint}Choose' if hint else 'choose'} one of {', '.join(_ARGUMENTS)}, or name "
+            "your own as path/to/file.py:ClassName"
+        )
 
 
 def _allowed(name: str) -> str:

@@ -20,7 +20,7 @@ from crosshatch.data.reading.builtin import load_builtin
 from crosshatch.data.reading.catalogue import KNOWN, read_known
 from crosshatch.data.reading.sources import require_named
 from crosshatch.data.reading.tables import read_one_file
-from crosshatch.errors import ConfigError, DataError, require_whole
+from crosshatch.errors import ConfigError, DataError, PartitionError, require_whole
 from crosshatch.partition.features import unknown
 
 
@@ -85,7 +85,23 @@ def federate(
     for silo, part in zip(silos, parts, strict=True):
         encoded = encode_part(part, preparation)
         owners, clients = divided.owners[silo.name]
-        held.append(SiloData(silo.name, encoded.train, encoded.test, encoded.features, owners, clients))
+        if not part.columns and clients > (1 if divided.groups is None else len(np.unique(divided.groups))):
+            raise PartitionError(
+                f"silo '{silo.name}' has the labels and no columns, and {clients} clients: there is no block for them "
+                "to average, set clients = 1 for this silo"
+            )
+        held.append(
+            SiloData(
+                silo.name,
+                encoded.train,
+                encoded.test,
+                encoded.features,
+                owners,
+                clients,
+                encoded.encoder,
+                encoded.validation,
+            )
+        )
     return FederatedData(
         silos=tuple(held),
         y_train=_labels(dataset.train.y, dataset),
@@ -97,6 +113,8 @@ def federate(
         group_shape=divided.group_shape,
         branches=divided.branches,
         notes=dataset.notes + notes,
+        class_names=dataset.class_names,
+        y_validation=None if dataset.validation is None else _labels(dataset.validation.y, dataset),
     )
 
 

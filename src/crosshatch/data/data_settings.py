@@ -33,10 +33,11 @@ class DataSettings:
     """Section [data]: a known set by `name`, or an own CSV or Parquet file by `path`, and how to prepare it.
 
     `test_path` is a file with the test rows; otherwise `test_fraction` of the rows is put aside, drawn with
-    `split_seed` (not the run's seed, so that runs with different seeds are tested on the same rows). `split_by` names
-    a column whose equal values stay on one side. `positive` makes the task one class against the rest; `limit` keeps
-    so many training samples; `leave_out` names columns nobody gets. Where silos have files of their own, `path` may
-    name a further file that holds only ids and labels.
+    `split_seed` (not the run's seed, so that runs with different seeds are tested on the same rows). `validation` is
+    the fraction of the training rows that is put aside to choose the best round by, or a file with such rows; left out,
+    there are none. `split_by` names a column whose equal values stay on one side. `positive` makes the task one class
+    against the rest; `limit` keeps so many training samples; `leave_out` names columns nobody gets. Where silos have
+    files of their own, `path` may name a further file that holds only ids and labels.
 
     >>> DataSettings(path="customers.csv", id="id", label="default", impute="mean").preparation.impute
     'mean'
@@ -50,6 +51,7 @@ class DataSettings:
     positive: int | str | None = None
     test_path: str | None = None
     test_fraction: float = 0.2
+    validation: float | str | None = None
     split_by: str | None = None
     split_seed: int = 0
     limit: int | None = None
@@ -104,7 +106,8 @@ class SiloSettings:
 
     `columns` (names, or patterns like `PAY_*`) and `groups` (named groups of columns), `span` (columns from..to by
     position, the end not included), `window` (top, bottom, left, right pixels of an image, ends not included), or
-    `path` (a file of its own, with the id column `id`). `clients`, `sizes` and `samples` override the federation's.
+    `path` (a file of its own, with the id column `id`; `test_path` and `validation_path` have further rows). `clients`,
+    `sizes` and `samples` override the federation's.
 
     >>> SiloSettings("bank", columns=("LIMIT_BAL", "PAY_*"), clients=10).name
     'bank'
@@ -117,6 +120,7 @@ class SiloSettings:
     window: tuple[int, int, int, int] | None = None
     path: str | None = None
     test_path: str | None = None
+    validation_path: str | None = None
     id: str | None = None
     clients: Clients | None = None
     sizes: tuple[int, ...] | None = None

@@ -48,9 +48,29 @@ class Samples:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Rows to be scored, without labels; `place` says in errors where they are from.
+
+    `x` as in `Samples`, or (n, d) numbers. `columns` are the names of an array's last dimension, if it has any.
+    `static` is a further table beside sequences. `ids` are known already, or in a column of the table.
+    """
+
+    place: str
+    x: pl.DataFrame | Array
+    columns: tuple[str, ...] = ()
+    static: pl.DataFrame | None = None
+    ids: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Training and test samples with the same columns; class labels are 0..classes-1, `classes` is 0 for regression.
 
+    `validation` samples choose the best round, where there are any.
+    `class_names` are what the labels were before, in that order.
     `groups` names the group of each column, or is empty where no groups are known. `notes` are lines a user should
     see, for example how many rows a join dropped. `preparation` is what the settings of the data ask silos to do.
     """
@@ -62,8 +82,10 @@ class Dataset:
     target: Target
     classes: int
     columns: tuple[str, ...]
+    class_names: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     licence: str = ""
     source: str = ""
     notes: tuple[str, ...] = ()
     preparation: Preparation = field(default_factory=Preparation)
+    validation: Samples | None = None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
 
 from crosshatch.data.data_settings import FederationSettings, SiloSettings
-from crosshatch.data.dataset import Dataset
+from crosshatch.data.dataset import Array, Dataset, Samples
 from crosshatch.data.encoding.encode_part import Part
 from crosshatch.errors import PartitionError, require_whole
 from crosshatch.partition.features import Claim, Columns, claim_columns, even_columns
@@ -81,11 +83,12 @@ def divide_features(
         raise PartitionError(f"silo '{windowed[0]}' has a window, but data '{dataset.name}' has no images: use columns")
     held = {silo.name for silo in silos if _holds_static(silo, dataset)}
     others = [silo for silo in silos if silo.name not in held]
-    columns = _table_columns(dataset, others)
+    columns = _table_columns(dataset, others, federation.labels)
     notes: tuple[str, ...] = ()
     if columns.unclaimed:
         some = ", ".join(columns.unclaimed[:10]) + (", ..." if len(columns.unclaimed) > 10 else "")
         notes = (f"{len(columns.unclaimed)} columns are in no silo: {some}",)
+    notes += tuple(f"silo '{name}' has the labels and no columns" for name, held in columns.silos.items() if not held)
     parts = []
     for silo in silos:
         place = _place(silo, dataset)
@@ -93,31 +96,47 @@ def divide_features(
             parts.append(_static_part(dataset, place))
             continue
         positions = list(columns.silos[silo.name])
+        if not positions:
+            parts.append(replace(_part(dataset, place, (), _nothing), kind="table"))
+            continue
         names = tuple(dataset.columns[position] for position in positions)
-        train, test = dataset.train.x, dataset.test.x
-        if isinstance(train, pl.DataFrame) and isinstance(test, pl.DataFrame):
-            parts.append(Part(place, "table", train.select(names), test.select(names), names))
-        else:
-            assert isinstance(train, np.ndarray)
-            assert isinstance(test, np.ndarray)
-            parts.append(Part(place, "sequence", train[..., positions], test[..., positions], names))
+        parts.append(_part(dataset, place, names, partial(_columns, positions=positions)))
     return parts, notes
+
+
+def _nothing(samples: Samples) -> Array:
+    return np.zeros((len(samples.y), 0))
+
+
+def _columns(samples: Samples, positions: list[int]) -> pl.DataFrame | Array:
+    return samples.x[:, positions] if isinstance(samples.x, pl.DataFrame) else samples.x[..., positions]
+
+
+def _part(
+    dataset: Dataset, place: str, columns: tuple[str, ...], pick: Callable[[Samples], pl.DataFrame | Array]
+) -> Part:
+    """What `pick` takes of the samples of each kind."""
+    train, validation = pick(dataset.train), None if dataset.validation is None else pick(dataset.validation)
+    kind = "table" if isinstance(train, pl.DataFrame) else dataset.kind
+    return Part(place, kind, train, pick(dataset.test), columns, validation=validation)
 
 
 def _place(silo: SiloSettings, dataset: Dataset) -> str:
     return f"silo '{silo.name}' of {dataset.name if silo.path is None else silo.path}"
 
 
-def _table_columns(dataset: Dataset, silos: Sequence[SiloSettings]) -> Columns:
+def _table_columns(dataset: Dataset, silos: Sequence[SiloSettings], label_silo: str) -> Columns:
     claims = {silo.name: _claim(silo, dataset) for silo in silos}
     if silos and all(claim == Claim() for claim in claims.values()):
         return even_columns(dataset.columns, list(claims))
-    return claim_columns(dataset.columns, dataset.groups, claims)
+    return claim_columns(dataset.columns, dataset.groups, claims, label_silo)
 
 
 def _claim(silo: SiloSettings, dataset: Dataset) -> Claim:
     if silo.path is None:
         return Claim(silo.columns, silo.groups, silo.span)
+    if not silo.columns and silo.name not in dataset.groups:
+        return Claim()  # a file of ids and labels
     if not silo.columns:
         return Claim(groups=(silo.name,))  # all columns of its file: their group is the silo
     # A name that is in several files was told apart as silo.column.
@@ -137,17 +156,16 @@ def _holds_static(silo: SiloSettings, dataset: Dataset) -> bool:
 
 
 def _static_part(dataset: Dataset, place: str) -> Part:
-    train, test = dataset.train.extra["static"], dataset.test.extra["static"]
+    train = dataset.train.extra["static"]
     assert isinstance(train, pl.DataFrame)
-    return Part(place, "table", train, test, tuple(train.columns))
+    return _part(dataset, place, tuple(train.columns), lambda samples: samples.extra["static"])
 
 
 def _image_parts(
     dataset: Dataset, silos: Sequence[SiloSettings], federation: FederationSettings
 ) -> tuple[list[Part], tuple[str, ...]]:
-    train, test = dataset.train.x, dataset.test.x
+    train = dataset.train.x
     assert isinstance(train, np.ndarray)
-    assert isinstance(test, np.ndarray)
     height, width = train.shape[1:3]
     if odd := [silo.name for silo in silos if silo.columns or silo.groups or silo.span is not None]:
         raise PartitionError(
@@ -166,9 +184,14 @@ def _image_parts(
     parts = []
     for silo in silos:
         window = windows[silo.name]
-        cut = np.s_[:, window.top : window.bottom, window.left : window.right]
-        parts.append(Part(_place(silo, dataset), "image", train[cut], test[cut], _pixels(window, train.shape)))
+        part = _part(dataset, _place(silo, dataset), _pixels(window, train.shape), partial(_cut, window=window))
+        parts.append(replace(part, image=train.shape[1:], window=window))
     return parts, (f"{unclaimed} of {height * width} pixels are in no silo",) if unclaimed else ()
+
+
+def _cut(samples: Samples, window: Window) -> Array:
+    assert isinstance(samples.x, np.ndarray)
+    return samples.x[:, window.top : window.bottom, window.left : window.right]
 
 
 def _pixels(window: Window, shape: tuple[int, ...]) -> tuple[str, ...]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from crosshatch.data.dataset import Target
+from crosshatch.data.encoding.encode_part import Encoder
 from crosshatch.errors import PartitionError
+
+Split = Literal["train", "test", "validation"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,8 @@ class SiloData:
 
     `train` (n_train, ...) and `test` (n_test, ...) are float32 and contiguous; rows are the same samples in every
     silo. `owners` (n_train,) is the client of this silo that holds each training sample, 0..clients-1; a client may
-    hold none.
+    hold none. `encoder` is how raw rows were prepared, where `federate` did so. `validation` (n_validation, ...) are
+    further rows, to choose the best round by.
 
     >>> left = SiloData("left", torch.zeros(3, 2), torch.zeros(1, 2), ("a", "b"), np.array([0, 1, 1]), clients=2)
     >>> np.bincount(left.owners).tolist()
@@ -31,6 +36,14 @@ class SiloData:
     features: tuple[str, ...]
     owners: npt.NDArray[np.int64]
     clients: int
+    encoder: Encoder | None = None
+    validation: torch.Tensor | None = None
+
+    def rows(self, of: Split) -> torch.Tensor:
+        """Its rows of one kind."""
+        found = {"train": self.train, "test": self.test, "validation": self.validation}[of]
+        assert found is not None
+        return found
 
 
 @dataclass(frozen=True)
@@ -41,7 +54,8 @@ class FederatedData:
     is None where every client has the labels of its samples. `groups` (n_train,) is the group of each sample where
     whole vertical federations are members of outer horizontal tiers. Clients of a silo never straddle groups.
     `group_shape` says how groups nest, outermost first: (2, 5) are two regions of five groups each. `branches` likewise
-    says how a silo's clients are divided among branches below its hub, in order and equally.
+    says how a silo's clients are divided among branches below its hub, in order and equally. `class_names` are the
+    labels as they were written; of two classes the second is the positive one.
 
     >>> from crosshatch.data.build import federate, load_dataset
     >>> from crosshatch.data.data_settings import FederationSettings
@@ -60,11 +74,19 @@ class FederatedData:
     group_shape: tuple[int, ...] = ()
     branches: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
+    y_validation: torch.Tensor | None = None
+
+    def labels(self, of: Split) -> torch.Tensor:
+        """The labels of rows of one kind."""
+        found = {"train": self.y_train, "test": self.y_test, "validation": self.y_validation}[of]
+        assert found is not None
+        return found
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together; `federate` makes none such."""
         for silo in self.silos:
-            _require_fitting(silo, len(self.y_train), len(self.y_test))
+            _require_fitting(silo, len(self.y_train), len(self.y_test), self.y_validation)
         names = [silo.name for silo in self.silos]
         if self.label_silo is not None and self.label_silo not in names:
             raise PartitionError(f"label_silo = '{self.label_silo}' is not a silo: the silos are {', '.join(names)}")
@@ -88,11 +110,13 @@ def require_groups_of_whole_clients(data: FederatedData) -> None:
             )
 
 
-def _require_fitting(silo: SiloData, train: int, test: int) -> None:
+def _require_fitting(silo: SiloData, train: int, test: int, y_validation: torch.Tensor | None) -> None:
+    validation = 0 if silo.validation is None else len(silo.validation)
     for what, found, wanted in (
         ("training samples", len(silo.train), train),
         ("owners", len(silo.owners), train),
         ("test samples", len(silo.test), test),
+        ("validation samples", validation, 0 if y_validation is None else len(y_validation)),
     ):
         if found != wanted:
             raise PartitionError(
@@ -119,3 +143,23 @@ def merge_clients(data: FederatedData) -> FederatedData:
     clients = int(owners.max()) + 1
     silos = tuple(replace(silo, owners=owners, clients=clients) for silo in data.silos)
     return replace(data, silos=silos, branches=())
+
+
+def keep_samples(data: FederatedData, rows: npt.NDArray[np.int64]) -> FederatedData:
+    """The same with these training samples alone, in this order; clients that hold none of them are no longer there.
+
+    >>> from crosshatch.data.build import federate, load_dataset
+    >>> from crosshatch.data.data_settings import FederationSettings
+    >>> data = federate(load_dataset("wine"), FederationSettings(clients=5), seed=1)
+    >>> some = keep_samples(data, np.flatnonzero(data.silos[0].owners < 2))
+    >>> [silo.clients for silo in some.silos], len(some.y_train) == len(some.silos[1].train)
+    ([2, 5], True)
+    """
+    index = torch.as_tensor(rows, device=data.y_train.device)
+    silos = []
+    for silo in data.silos:
+        present, owners = np.unique(silo.owners[rows], return_inverse=True)
+        train = silo.train.index_select(0, index)
+        silos.append(replace(silo, train=train, owners=owners.astype(np.int64), clients=len(present)))
+    groups = None if data.groups is None else data.groups[rows]
+    return replace(data, silos=tuple(silos), y_train=data.y_train.index_select(0, index), groups=groups)

@@ -28,14 +28,6 @@ def read_file_per_silo(
     """
     if without := [silo.name for silo in silos if silo.path is None]:
         raise PartitionError(f"silo '{without[0]}' has no path but others have one: give every silo a file, or none")
-    tested = [silo for silo in silos if silo.test_path is not None]
-    if tested and len(tested) < len(silos):
-        absent = next(silo.name for silo in silos if silo.test_path is None)
-        raise PartitionError(
-            f"silo '{absent}' has no test_path but '{tested[0].name}' has: give every silo one, or none"
-        )
-    if settings.test_path is not None and not tested:
-        raise ConfigError("data.test_path is given and no silo has a test_path: give every silo one, or leave it out")
     train = _join(
         {silo.name: (base / str(silo.path), silo.id or settings.id) for silo in silos},
         settings,
@@ -43,31 +35,44 @@ def read_file_per_silo(
         settings.path,
         label_silo,
     )
-    test = None
     notes = train.notes
-    if tested:
-        test = _join(
-            {silo.name: (base / str(silo.test_path), silo.id or settings.id) for silo in silos},
+    others: dict[str, _Joined] = {}
+    validation_labels = settings.validation if isinstance(settings.validation, str) else None
+    for kind, label_path in (("test", settings.test_path), ("validation", validation_labels)):
+        key = f"{kind}_path"
+        paths = {silo.name: getattr(silo, key) for silo in silos}
+        having = [name for name, path in paths.items() if path is not None]
+        if having and len(having) < len(silos):
+            absent = next(name for name, path in paths.items() if path is None)
+            raise PartitionError(f"silo '{absent}' has no {key} but '{having[0]}' has: give every silo one, or none")
+        if label_path is not None and not having:
+            given = "data.test_path" if kind == "test" else f"data.validation = '{label_path}'"
+            raise ConfigError(f"{given} is given and no silo has a {key}: give every silo one, or leave it out")
+        if not having:
+            continue
+        others[kind] = other = _join(
+            {silo.name: (base / str(paths[silo.name]), silo.id or settings.id) for silo in silos},
             settings,
             base,
-            settings.test_path,
+            label_path,
             label_silo,
         )
-        place, test_place = Path(str(silos[0].path)), Path(str(silos[0].test_path))
-        same_columns(train.samples, test.samples, place, test_place)
-        no_common_id(train.samples.ids, test.samples.ids, place, test_place)
-        notes += test.notes
+        place, other_place = Path(str(silos[0].path)), Path(str(paths[silos[0].name]))
+        same_columns(train.samples, other.samples, place, other_place)
+        no_common_id(train.samples.ids, other.samples.ids, place, other_place, kind)
+        notes += other.notes
     assert isinstance(train.samples.x, pl.DataFrame)
     name = " + ".join(Path(str(silo.path)).name for silo in silos)
     return Raw(
         name,
         "table",
         train.samples,
-        None if test is None else test.samples,
+        others["test"].samples if "test" in others else None,
         tuple(train.samples.x.columns),
         groups=train.holders,
         source=name,
         notes=notes,
+        validation=others["validation"].samples if "validation" in others else None,
     )
 
 
@@ -118,6 +123,8 @@ def _join(
     times = Counter(name for silo in files for name in frames[silo].columns)
     parts, holders = [], []
     for silo in files:
+        if not frames[silo].width:
+            continue  # ids and labels alone
         part = frames[silo][rows[silo]]
         parts.append(part.rename({name: f"{silo}.{name}" for name in part.columns if times[name] > 1}))
         holders += [silo] * part.width

@@ -16,12 +16,19 @@ MOST_CLASSES = 50
 
 @dataclass(frozen=True)
 class Labels:
-    """Encoded labels of training rows and of test rows (None where they are still to be put aside)."""
+    """Encoded labels of training rows and of test rows (None where they are still to be put aside).
+
+    `names` are the classes as they were written, in the order of their numbers; of two, the second is the positive one.
+    """
 
     train: Array
     test: Array | None
     target: Target
-    classes: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def classes(self) -> int:
+        return len(self.names)
 
 
 def encode_labels(
@@ -44,9 +51,12 @@ def encode_labels(
     if positive is None and (target == "regression" or (target == "auto" and not _look_like_classes(both))):
         if both.dtype.kind not in "biuf":
             raise DataError(f"{place}: the labels are text, for example '{both[0]}': regression needs numbers")
-        return Labels(train.astype(np.float64), None if test is None else test.astype(np.float64), "regression", 0)
+        return Labels(train.astype(np.float64), None if test is None else test.astype(np.float64), "regression")
+    names = _names(both)
     if positive is not None:
-        both = _is_positive(both, positive, place).astype(np.int64)
+        chosen = _is_positive(both, positive, place)
+        names = (*_others(_names(both[~chosen]), positive), *_names(both[chosen]))
+        both = chosen.astype(np.int64)
     values, coded = np.unique(both, return_inverse=True)
     coded = coded.reshape(-1).astype(np.int64)
     if len(values) < 2:
@@ -61,7 +71,7 @@ def encode_labels(
             "add such rows to the training part or take them out"
         )
     kind: Target = "binary" if len(values) == 2 else "multiclass"
-    return Labels(split_train, None if test is None else coded[len(train) :], kind, len(values))
+    return Labels(split_train, None if test is None else coded[len(train) :], kind, names)
 
 
 def require_two_classes(y: Array, place: str) -> None:
@@ -84,6 +94,21 @@ def _look_like_classes(y: Array) -> bool:
     if y.dtype.kind == "f":
         return bool((y == np.rint(y)).all()) and len(np.unique(y)) <= MOST_CLASSES
     return True
+
+
+def _names(y: Array) -> tuple[str, ...]:
+    """The different labels in order, as people write them: no decimal point in whole numbers."""
+    values = np.unique(y)
+    if y.dtype.kind == "b":
+        return tuple(str(value).lower() for value in values)
+    if y.dtype.kind == "f" and bool((values == np.rint(values)).all()):
+        values = values.astype(np.int64)
+    return tuple(str(value) for value in values.tolist())
+
+
+def _others(names: tuple[str, ...], positive: int | str) -> tuple[str, ...]:
+    """What the class that is not positive is called: like its only label, where there is but one."""
+    return names if len(names) < 2 else (f"not {positive}",)
 
 
 def _is_positive(y: Array, positive: int | str, place: str) -> Array:

@@ -11,7 +11,7 @@ from crosshatch.data.data_settings import DataSettings
 from crosshatch.data.dataset import Array, Dataset, Kind, Samples
 from crosshatch.data.labels import encode_labels, require_two_classes
 from crosshatch.data.split import limit_rows, split_rows
-from crosshatch.errors import DataError
+from crosshatch.errors import ConfigError, DataError
 from crosshatch.partition.features import unknown
 
 
@@ -34,24 +34,30 @@ class Raw:
     notes: tuple[str, ...] = ()
     train_rows: int | None = None
     split_by: str | None = None
+    validation: Samples | None = None
 
 
 def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     """The data set that `settings` ask for."""
     place = f"data '{raw.name}'"
+    files = [samples for samples in (raw.validation, raw.test) if samples is not None]
     labels = encode_labels(
         raw.train.y,
-        None if raw.test is None else raw.test.y,
+        np.concatenate([samples.y for samples in files]) if files else None,
         place=place,
         target=settings.target,
         positive=settings.positive,
     )
     everything = replace(raw.train, y=labels.train)
+    validation = raw.validation
+    if validation is not None:
+        assert labels.test is not None
+        validation = replace(validation, y=labels.test[: len(validation)])
+    split_by = settings.split_by or raw.split_by
     if raw.test is not None:
         assert labels.test is not None
-        train, test = everything, replace(raw.test, y=labels.test)
+        train, test = everything, replace(raw.test, y=labels.test[-len(raw.test) :])
     else:
-        split_by = settings.split_by or raw.split_by
         if raw.train_rows is not None and settings.split_by is None:
             rows = np.arange(raw.train_rows), np.arange(raw.train_rows, len(everything))
         else:
@@ -63,6 +69,21 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
                 together=None if split_by is None else column_values(everything, split_by, "data.split_by"),
             )
         train, test = everything.take(rows[0]), everything.take(rows[1])
+    if isinstance(settings.validation, str) and validation is None:
+        raise ConfigError(
+            f"data.validation = '{settings.validation}': a file of validation rows goes with files of your own; give a "
+            "fraction of the training rows, for example 0.2"
+        )
+    if isinstance(settings.validation, float | int):
+        rows = split_rows(
+            train.y,
+            settings.validation,
+            seed=settings.split_seed,
+            stratify=labels.target != "regression",
+            together=None if split_by is None else column_values(train, split_by, "data.split_by"),
+            purpose="validation",
+        )
+        train, validation = train.take(rows[0]), train.take(rows[1])
     if settings.limit is not None:
         train = train.take(limit_rows(len(train), settings.limit, seed=settings.split_seed))
     if labels.target != "regression":
@@ -73,8 +94,10 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
             kind=raw.kind,
             train=train,
             test=test,
+            validation=validation,
             target=labels.target,
             classes=labels.classes,
+            class_names=labels.names,
             columns=raw.columns,
             groups=raw.groups,
             licence=raw.licence,
@@ -132,6 +155,7 @@ def _leave_out(dataset: Dataset, names: tuple[str, ...]) -> Dataset:
         dataset,
         train=cut(dataset.train),
         test=cut(dataset.test),
+        validation=None if dataset.validation is None else cut(dataset.validation),
         columns=tuple(dataset.columns[position] for position in keep),
         groups=tuple(dataset.groups[position] for position in keep) if dataset.groups else (),
     )

@@ -1,6 +1,8 @@
-"""Putting test rows aside: seeded, stratified by class, and never through the middle of what belongs together."""
+"""Putting rows aside for testing or validation: seeded, stratified by class, what belongs together on one side."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 
@@ -10,17 +12,24 @@ from crosshatch.seeds import generator
 
 
 def split_rows(
-    y: Array, fraction: float, *, seed: int, stratify: bool, together: Array | None = None
+    y: Array,
+    fraction: float,
+    *,
+    seed: int,
+    stratify: bool,
+    together: Array | None = None,
+    purpose: Literal["test", "validation"] = "test",
 ) -> tuple[Indices, Indices]:
-    """Positions of training and test rows, both ascending; `fraction` of the rows are test rows.
+    """Positions of training and test (or validation) rows, both ascending; `fraction` of the rows are test rows.
 
     With `stratify` each class of `y` (n,) has its share of the test rows, up to one row, and no class is in the test
     rows alone. With `together` (n,) rows of equal value stay on one side, and shares are counted in such values; the
     first row of a value stands for its class.
     """
+    key = "data.test_fraction" if purpose == "test" else "data.validation"
     if not 0 < fraction < 1:
-        raise ConfigError(f"data.test_fraction = {fraction}: it must be between 0 and 1, for example 0.2")
-    random = generator(seed, "data/test")
+        raise ConfigError(f"{key} = {fraction}: it must be between 0 and 1, for example 0.2")
+    random = generator(seed, f"data/{purpose}")
     if together is None:
         chosen = _choose(y if stratify else None, len(y), fraction, random)
         for label in np.setdiff1d(y, y[~chosen]) if stratify else ():
@@ -30,15 +39,15 @@ def split_rows(
         chosen = _choose(y[first] if stratify else None, len(first), fraction, random)[unit.reshape(-1)]
     if stratify and not chosen.any() and len(np.unique(y)) == len(y):
         raise DataError(
-            f"every one of the {len(y)} rows has a class of its own, so none can be put aside for testing: "
+            f"every one of the {len(y)} rows has a class of its own, so none can be put aside ({key}): "
             "set data.target = 'regression' if the labels are a quantity, or give every class several rows"
         )
     test = np.flatnonzero(chosen)
     train = np.flatnonzero(~chosen)
     if not len(test) or not len(train):
         raise DataError(
-            f"{len(y)} rows cannot be divided with data.test_fraction = {fraction}: one side would be empty, "
-            "use another fraction or data.test_path"
+            f"{len(y)} rows cannot be divided with {key} = {fraction}: one side would be empty, "
+            f"use another fraction or {'data.test_path' if purpose == 'test' else 'a file of validation rows'}"
         )
     return train, test
 

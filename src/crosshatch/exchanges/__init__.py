@@ -1,6 +1,15 @@
 """What an algorithm may ask of other parties, and what it declares of itself."""
 
-from crosshatch.exchanges.declared import Declared, declared, on_duals, on_federation, on_silos, on_tokens
+from crosshatch.exchanges.declared import (
+    Declared,
+    declared,
+    declared_instance,
+    declaring,
+    on_duals,
+    on_federation,
+    on_silos,
+    on_tokens,
+)
 from crosshatch.exchanges.duals import DualAlgorithm, DualFederation, Duals
 from crosshatch.exchanges.tokens import TokenAlgorithm, TokenFederation, Tokens
 from crosshatch.exchanges.vertical import (
@@ -35,6 +44,8 @@ __all__ = [
     "Tokens",
     "Within",
     "declared",
+    "declared_instance",
+    "declaring",
     "on_duals",
     "on_federation",
     "on_silos",

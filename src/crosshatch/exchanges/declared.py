@@ -6,8 +6,9 @@ attribute of an algorithm is looked up by name.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
+from dataclasses import fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from crosshatch.exchanges.tokens import TokenAlgorithm
 from crosshatch.exchanges.vertical import Algorithm, Within
 from crosshatch.graphs import Graph
 from crosshatch.protocol.names import ClientWeights
-from crosshatch.schedules import Schedule
+from crosshatch.schedules import Constant, Schedule, rate
 
 if TYPE_CHECKING:  # needs torch, which takes seconds to import
     from crosshatch.data.federated import FederatedData
@@ -98,6 +99,11 @@ class Declared:
         return False
 
     @property
+    def several_clients(self) -> str:
+        """Settings by which it would take several clients per silo, where these take one; empty: there are none."""
+        return ""
+
+    @property
     def takes_turns(self) -> bool:
         """Whether silos take their local steps one after the other within a round."""
         return False
@@ -112,8 +118,12 @@ class Declared:
 
     @classmethod
     def measured(cls) -> tuple[str, ...]:
-        """Settings that trials may choose before training, where a config has "measure": the intervals of `auto`."""
-        return tuple(key for key in cls.auto if key != "step_size")
+        """Settings that trials may choose before training, where a config has "measure".
+
+        The intervals of `auto` and, unless the method finds it by itself, the step size.
+        """
+        intervals = tuple(key for key in cls.auto if key != "step_size")
+        return intervals if cls.finds_step else (*intervals, "step_size")
 
     def with_interval(self, steps: int) -> Self:
         """The same with so many local steps between exchanges."""
@@ -122,6 +132,10 @@ class Declared:
     def with_step_size(self, step_size: Schedule) -> Self:
         """The same with another step size."""
         return self._with(step_size=step_size)
+
+    def with_batch_size(self, batch_size: int) -> Self:
+        """The same with so many samples per round."""
+        return self._with(batch_size=batch_size)
 
     def with_graph(self, graph: Graph) -> Self:
         """The same on another graph."""
@@ -146,6 +160,29 @@ def declared(algorithm: object) -> Declared:
     found = Declared()
     vars(found).update({name: getattr(algorithm, name) for name in _BY_NAME if hasattr(algorithm, name)})
     return found
+
+
+@cache
+def declaring(kind: type[Any]) -> type[Any]:
+    """A user's own class as one that inherits from `Declared`: configs and runs ask for every declaration.
+
+    A step size whose type is a plain number is not made a schedule.
+    """
+    takes_schedule = Constant in get_args(get_type_hints(kind).get("step_size"))
+    if issubclass(kind, Declared) and (takes_schedule or not kind.has_schedule):
+        return kind
+    own: dict[str, Any] = {key: getattr(kind, key) for key in ("__module__", "__qualname__", "__doc__")}
+    if not takes_schedule:
+        own |= {"has_schedule": False, "with_step_size": lambda self, size: replace(self, step_size=rate(size, 0))}
+    return type(kind.__name__, (kind,) if issubclass(kind, Declared) else (kind, Declared), own)
+
+
+def declared_instance(algorithm: Any) -> Any:
+    """The same for an algorithm that was made already."""
+    if isinstance(algorithm, Declared):
+        return algorithm
+    kind: Any = type(algorithm)
+    return declaring(kind)(**{field.name: getattr(algorithm, field.name) for field in fields(algorithm)})
 
 
 def on_federation(algorithm: AnyOf, data: FederatedData) -> AnyOf:

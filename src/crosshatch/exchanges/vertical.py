@@ -27,8 +27,8 @@ Frozen = TypeVar("Frozen")
 
 
 Memory = tuple[Any, ...]
-"""What an algorithm carries from round to round: tuples, nested or not, of batches, of what is frozen, of tensors and
-of numbers. Engines keep it in checkpoints."""
+"""What an algorithm carries from round to round: batches, what is frozen, tensors, arrays, numbers, strings and None,
+also in tuples, lists and dicts within. Engines keep it in checkpoints."""
 
 
 class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
@@ -118,8 +118,9 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         """Labels held: embeddings go to the label's holder, the loss's derivatives come back.
 
         The derivative for a silo is taken at its own `embeddings` and the others' in `around` (default: the same).
-        `senders` are the silos whose embeddings the holder does not know yet (default: all others); `step` above 0
-        is an exchange within a round, of the samples of that local step.
+        `senders` are the silos whose embeddings the holder does not know yet (default: all others); of any other it
+        goes on with what it was last sent of this batch, and there must be something. `step` above 0 is an exchange
+        within a round, of the samples of that local step.
         """
         ...
 
@@ -141,8 +142,9 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         """`steps` local gradient steps at every client (of silo `only`): no message.
 
         A batch of several parts is used part by part, beginning with number `first`, and after it what was exchanged
-        `earlier`, newest first, as far as clients at work now have samples of it. `proximal` is the weight of a
-        proximal term towards the block the client starts from.
+        `earlier`, newest first. A client that is at work now but has no samples of a part from earlier takes in its
+        place the first part of `batch` that it has samples of. `proximal` is the weight of a proximal term towards the
+        block the client starts from.
 
         With an `anticipation` above 1 each silo assumes that the others move along: the loss's derivative is taken that
         many times as far from the scores of the exchange as the silo alone has moved them. Derivatives that the label's

@@ -120,7 +120,7 @@ def split(flat: Tensor, chain: Chain) -> list[Weights]:
     offset = 0
     for layer in chain:
         end = offset + layer.outputs * layer.inputs
-        weight = flat[:, offset:end].view(-1, layer.outputs, layer.inputs)
+        weight = flat[:, offset:end].view(len(flat), layer.outputs, layer.inputs)
         bias = flat[:, end : offset + layer.size].unsqueeze(1) if layer.bias else None
         layers.append(Weights(weight, bias))
         offset += layer.size

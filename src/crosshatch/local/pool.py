@@ -18,7 +18,16 @@ T = TypeVar("T")
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Kept for the life of the process: telling torch about its threads throws away the kernels it prepared."""
-    return ThreadPoolExecutor(threads, _NAME, initializer=torch.set_num_threads, initargs=(1,))
+    return ThreadPoolExecutor(threads, _NAME, initializer=_take_one_thread)
+
+
+def _take_one_thread() -> None:
+    """One thread inside torch for good: a thread that never asked takes the number last set anywhere, at its first sum.
+
+    By then that may be the next run's, and gradients are added up in another order.
+    """
+    torch.get_num_threads()
+    torch.set_num_threads(1)
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork

@@ -32,6 +32,12 @@ class LossInputs:
         tensors = (self.y, self.rest, self.derivative, self.start)
         return LossInputs(*(None if tensor is None else of(tensor) for tensor in tensors))
 
+    @classmethod
+    def joined(cls, inputs: Sequence[LossInputs]) -> LossInputs:
+        """Those of several sets of rows, one behind another."""
+        columns = zip(*((one.y, one.rest, one.derivative, one.start) for one in inputs), strict=True)
+        return cls(*(None if column[0] is None else torch.cat(column) for column in columns))
+
     def rows(self, where: slice) -> LossInputs:
         """The same for some of the rows."""
         return self._each(lambda tensor: tensor[where])
@@ -74,17 +80,31 @@ class Part:
         order = torch.as_tensor(np.argsort(self.owners, kind="stable"), device=self.x.device)
         return Part(self.x.index_select(0, order), self.loss_inputs.select(order), self.counts)
 
-    def at_clients(self, then: npt.NDArray[np.int64], now: npt.NDArray[np.int64]) -> Part:
-        """What of a part whose clients at work were those numbered `then` is held by those numbered `now`."""
+    def at_clients(self, then: npt.NDArray[np.int64], now: npt.NDArray[np.int64], newest: Sequence[Part]) -> Part:
+        """What of a part whose clients at work were those numbered `then` is held by those numbered `now`.
+
+        A client that holds nothing of it takes its samples of the first of the `newest` parts that it has some of.
+        """
         part = self.ordered()
-        if np.array_equal(then, now):
-            return part
         place = np.minimum(np.searchsorted(then, now), len(then) - 1)
         counts = np.where(then[place] == now, part.counts[place], 0)
-        first = part.offsets[place]
-        rows = np.concatenate([np.arange(low, low + n) for low, n in zip(first, counts, strict=True)])
+        if np.array_equal(then, now) and counts.all():
+            return part
+        first, parts, length = part.offsets[place], [part], len(part.x)
+        for other in newest:
+            if counts.all():
+                break
+            ordered = other.ordered()
+            first = np.where(counts > 0, first, length + ordered.offsets[:-1])
+            counts = np.where(counts > 0, counts, ordered.counts)
+            parts.append(ordered)
+            length += len(ordered.x)
+        rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         index = torch.as_tensor(rows, device=self.x.device)
-        return Part(part.x.index_select(0, index), part.loss_inputs.select(index), counts)
+        x, inputs = part.x, part.loss_inputs
+        if len(parts) > 1:
+            x, inputs = torch.cat([one.x for one in parts]), LossInputs.joined([one.loss_inputs for one in parts])
+        return Part(x.index_select(0, index), inputs.select(index), counts)
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,21 @@ class Columns:
     unclaimed: tuple[str, ...]
 
 
-def claim_columns(columns: Sequence[str], groups: Sequence[str], claims: Mapping[str, Claim]) -> Columns:
-    """Give every silo the columns it claims; no column may be in two silos. `groups` is per column, or empty."""
+def claim_columns(
+    columns: Sequence[str], groups: Sequence[str], claims: Mapping[str, Claim], label_silo: str | None = None
+) -> Columns:
+    """Give every silo the columns it claims; no column may be in two silos. `groups` is per column, or empty.
+
+    The silo that holds the labels may claim none.
+    """
     holder: dict[int, str] = {}
     for silo, claim in claims.items():
         positions = _positions(silo, claim, columns, groups)
-        if not positions:
-            raise PartitionError(f"silo '{silo}' has no columns: give it columns, groups or a span")
+        if not positions and silo != label_silo:
+            raise PartitionError(
+                f"silo '{silo}' has no columns: give it columns, groups or a span, or let it be the silo that holds "
+                f"the labels alone (federation.labels = '{silo}')"
+            )
         for position in positions:
             if position in holder:
                 raise PartitionError(

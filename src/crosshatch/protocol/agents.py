@@ -14,6 +14,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.graphs import require_connected
 from crosshatch.protocol.batches import Ids
+from crosshatch.task.losses import LOSSES
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
@@ -50,6 +51,11 @@ def check_agents(data: FederatedData, task: Task, name: str, codecs: Mapping[str
             )
         if silo.train[0].numel() == 0:
             raise ConfigError(f"agent '{silo.name}' has no features: give every silo one column at least")
+    if task.loss not in LOSSES.values():
+        raise ModelError(
+            f"algorithm {name} computes visits for the losses {', '.join(LOSSES)} only, loss '{task.loss.name}' is "
+            "another: use one of them, or an algorithm that is not on a graph"
+        )
     if task.head is not None:
         raise ModelError(
             f"algorithm {name} adds the blocks' outputs up, a trained head does not: set model.fusion = 'sum'"

@@ -28,6 +28,15 @@ def _of_silo(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> T
     return _equal(len(at_work), len(at_work) if weights == "at_work" else total)
 
 
+def counted_together(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> int:
+    """How much all clients of a silo count together, beside those of the same silo in other groups.
+
+    >>> [counted_together(np.array([0, 1, 1, 2]), 3, np.array([1, 2]), by) for by in ("equal", "samples", "at_work")]
+    [3, 4, 2]
+    """
+    return {"equal": total, "samples": len(owners), "at_work": len(at_work)}[weights]
+
+
 @lru_cache(maxsize=64)
 def _equal(at_work: int, counted: int) -> Tensor:
     return torch.full((at_work,), 1.0 / counted, dtype=torch.float64)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
-import torch
 
-from crosshatch.data.federated import FederatedData
+from crosshatch.data.federated import FederatedData, keep_samples
 from crosshatch.protocol.batches import Ids
 from crosshatch.seeds import torch_seed
 from crosshatch.topology import Topology
@@ -31,7 +30,7 @@ def members_of(data: FederatedData, *, seed: int) -> tuple[Member, ...]:
         return (Member(data, "", seed, seed),)
     return tuple(
         Member(
-            _restrict(data, np.flatnonzero(data.groups == g)),
+            replace(keep_samples(data, np.flatnonzero(data.groups == g)), groups=None),
             f"@{g}",
             torch_seed(seed, "group", int(g)),
             torch_seed(seed, "codecs", int(g)),
@@ -69,14 +68,3 @@ def pair(data: FederatedData) -> FederatedData:
     """Every client of the silo with the most gets a partner in the others."""
     most = max(data.silos, key=lambda silo: silo.clients)
     return replace(data, silos=tuple(replace(s, owners=most.owners, clients=most.clients) for s in data.silos))
-
-
-def _restrict(data: FederatedData, rows: Ids) -> FederatedData:
-    """A group's samples, its clients numbered anew."""
-    index = torch.as_tensor(rows, device=data.y_train.device)
-    silos = []
-    for silo in data.silos:
-        present, owners = np.unique(silo.owners[rows], return_inverse=True)
-        train = silo.train.index_select(0, index)
-        silos.append(replace(silo, train=train, owners=owners.astype(np.int64), clients=len(present)))
-    return replace(data, silos=tuple(silos), y_train=data.y_train.index_select(0, index), groups=None)

@@ -13,10 +13,17 @@ import numpy as np
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.network import Network
+from crosshatch.protocol.members import one_party_silos
+from crosshatch.topology import Topology
 
 
-def check_parties(data: FederatedData, network: Network, *, agents: bool = False) -> None:
-    """Refuse settings for a party that is not in the federation; `agents` of a graph have no clients."""
+def check_parties(
+    data: FederatedData, network: Network, *, agents: bool = False, topology: Topology | None = None
+) -> None:
+    """Refuse settings for a party that is not in the federation; `agents` of a graph have no clients.
+
+    With a `topology`, neither have silos that are one party on its tiers.
+    """
     counts = {silo.name: _clients(data, silo.owners, silo.clients) for silo in data.silos}
     for name, place in network.named.items():
         whole, slash, client = name.rpartition("/") if "/" in name else (name, "", "")
@@ -38,6 +45,8 @@ def check_parties(data: FederatedData, network: Network, *, agents: bool = False
         most = held[int(group)] if at else max(held.values())
         if slash and int(client) >= most:
             raise ConfigError(f"{place} has '{name}': clients of '{whole}' are {whole}/0 to {whole}/{most - 1}")
+        if slash and topology is not None and one_party_silos(topology, [most]):
+            raise ConfigError(f"{place} has '{name}': '{silo}' is one party on {topology}: write '{whole}'")
 
 
 def _clients(data: FederatedData, owners: np.ndarray[tuple[int], np.dtype[np.int64]], clients: int) -> dict[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +64,17 @@ def check_seen(seen: Collection[int], others: Iterable[int]) -> None:
             )
 
 
+def require_memory(algorithm: object, returned: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a round of an algorithm that declares `remembers` returned: blocks and memory."""
+    # The blocks of groups are a tuple too: two of them alone have a group's blocks in the memory's place.
+    if not isinstance(returned, tuple) or len(returned) != 2 or not isinstance(returned[1], tuple):
+        raise ConfigError(
+            f"algorithm {type(algorithm).__name__} declares `remembers`, but its run_round does not return a memory, "
+            "which is a tuple: end it with `return blocks, memory`, or declare `remembers = False`"
+        )
+    return returned
+
+
 def check_codecs(data: FederatedData, codecs: Mapping[str, AnyCodec]) -> None:
     """No codec that would need a memory where there is none."""
     codec = codecs.get("broadcast")
@@ -111,8 +123,8 @@ def check_topology(data: FederatedData, name: str, topology: Topology) -> None:
         raise ConfigError(f"algorithm {name} takes one silo, this federation has {len(data.silos)}: use TDCD")
 
 
-def check_clients(data: FederatedData, name: str, topology: Topology, *, pairs: bool, where: str) -> None:
-    """The same for the clients of one federation, or of a group."""
+def check_clients(data: FederatedData, name: str, topology: Topology, *, pairs: bool, several: str, where: str) -> None:
+    """The same for the clients of one federation, or of a group; `several` is what the algorithm would have them by."""
     for silo in data.silos:
         if 1 < silo.clients < prod(data.branches):
             raise ConfigError(
@@ -120,10 +132,9 @@ def check_clients(data: FederatedData, name: str, topology: Topology, *, pairs: 
                 f"clients{where}: every branch needs one"
             )
         if silo.clients > 1 and not topology.below and not pairs:
-            finest = topology.tiers[-1].interval
-            other = f"a tier below, '{topology} H({finest})'" if topology.above else "TDCD or ABCD"
+            other = several or ("HSGD" if topology.above else "TDCD or ABCD")
             raise ConfigError(
-                f"algorithm {name} takes one client per silo, '{silo.name}' has {silo.clients}{where}: "
+                f"algorithm {name} on {topology} takes one client per silo, '{silo.name}' has {silo.clients}{where}: "
                 f"set clients = 1, or use {other}"
             )
 

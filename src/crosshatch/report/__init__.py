@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from crosshatch.report.compare import Comparison, compare_runs, print_comparison
 from crosshatch.report.page import write_plot, write_report
+from crosshatch.report.pooled import pool_seeds
 from crosshatch.report.runs import Run, read_run, read_runs
 
 __all__ = [
     "Comparison",
     "Run",
     "compare_runs",
+    "pool_seeds",
     "print_comparison",
     "read_run",
     "read_runs",

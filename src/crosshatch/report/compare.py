@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
 
 from rich.console import Console
 from rich.table import Table
@@ -12,9 +13,9 @@ from rich.text import Text
 
 from crosshatch.errors import RunError
 from crosshatch.report.measures import Target, best_row, first_reaching, metric_title, parse_target, sort_metrics
-from crosshatch.report.runs import Run
-from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
-from crosshatch.task.directions import HIGHER_IS_BETTER
+from crosshatch.report.pooled import counted, deviation
+from crosshatch.report.runs import Run, add_remark, directions_of
+from crosshatch.report.units import human_bytes, human_count, human_number, human_range, human_seconds, with_deviation
 
 # Characters of a run's name in a table for the terminal, more are folded.
 _NAME_WIDTH = 30
@@ -22,9 +23,9 @@ _NAME_WIDTH = 30
 
 @dataclass(frozen=True)
 class Arrival:
-    """The first evaluation at which a run had reached a target."""
+    """The first evaluation at which a run had reached a target; of several seeds the median of each."""
 
-    round: int
+    round: float
     bytes: float
     sim_seconds: float
     value: float
@@ -33,15 +34,19 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Best:
-    """The best value of a metric and the first round that had it."""
+    """The best value of a metric and the first round that had it; of several seeds their mean and median."""
 
     value: float
-    round: int
+    round: float
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: totals, final and best metrics, and its arrival at each target (None: not reached)."""
+    """One run: totals, final and best metrics, and its arrival at each target (None: not reached).
+
+    Of several `seeds` these are means, over those that finished and did not diverge, and `deviation` and
+    `best_deviation` say how far `final` and `best` vary.
+    """
 
     name: str
     algorithm: str
@@ -55,6 +60,14 @@ class Outcome:
     best: dict[str, Best]
     arrivals: dict[str, Arrival | None]
     diverged: int | None = None  # the round at which it was noticed
+    deviation: dict[str, float] = field(default_factory=dict)
+    best_deviation: dict[str, float] = field(default_factory=dict)
+    seeds: tuple[Outcome, ...] = ()
+
+    def arrived(self, target: Target) -> list[Arrival]:
+        """The arrivals of all seeds that reached the target and did not diverge."""
+        found = [one.arrivals[target.label] for one in self.seeds if one.diverged is None]
+        return [arrival for arrival in found if arrival is not None]
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,8 @@ def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> C
     """
     if not runs:
         raise RunError("no runs to compare: name at least one run directory")
-    parsed = tuple(dict.fromkeys(parse_target(item) if isinstance(item, str) else item for item in targets))
+    known = directions_of(runs)
+    parsed = tuple(dict.fromkeys(parse_target(item, known) if isinstance(item, str) else item for item in targets))
     for target in parsed:
         for run in runs:
             if target.metric not in run.metric_names:
@@ -91,11 +105,19 @@ def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> C
                     f"choose from {', '.join(run.metric_names) or 'none: it measured nothing'}"
                 )
     metrics = tuple(dict.fromkeys(name for run in runs for name in run.metric_names))
-    return Comparison(parsed, metrics, tuple(_outcome(run, parsed) for run in runs))
+    outcomes = tuple(_mean_outcome(run, parsed) if run.seeds else _outcome(run, parsed) for run in runs)
+    return Comparison(parsed, metrics, outcomes)
 
 
 def find_arrival(run: Run, target: Target) -> Arrival | None:
-    """None when the run never reached the target."""
+    """None when the run never reached the target.
+
+    Of several seeds the median, in which one that never arrives or diverges counts as later than all others; None when
+    that leaves none.
+    """
+    if run.seeds:
+        found = [None if one.diverged else find_arrival(one, target) for one in run.seeds]
+        return _median_arrival([arrival for arrival in found if arrival is not None], len(found), target)
     row = first_reaching(run.metrics, target)
     if row is None:
         return None
@@ -103,14 +125,28 @@ def find_arrival(run: Run, target: Target) -> Arrival | None:
     return Arrival(int(row["round"]), row["bytes"], row["sim_seconds"], row[target.metric], communications)
 
 
+def _median_arrival(found: Sequence[Arrival], seeds: int, target: Target) -> Arrival | None:
+    if len(found) < seeds // 2 + 1:
+        return None
+    never = [math.inf] * (seeds - len(found))
+    rounds, sizes = median([*(a.round for a in found), *never]), median([*(a.bytes for a in found), *never])
+    seconds = median([*(a.sim_seconds for a in found), *never])
+    communications = median([*(a.communications for a in found), *never])
+    return Arrival(rounds, sizes, seconds, target.value, communications)
+
+
 def find_best(run: Run, metric: str) -> Best | None:
     """None when it is unknown which direction is better, or when no value is finite."""
-    if metric not in HIGHER_IS_BETTER:
+    if run.seeds:
+        bests = [best for one in counted(run.seeds) if (best := find_best(one, metric))]
+        return Best(fmean(best.value for best in bests), median(best.round for best in bests)) if bests else None
+    known = run.directions
+    if metric not in known:
         return None
     rows = [row for row in run.metrics if math.isfinite(row.get(metric, math.nan))]
     if not rows:
         return None
-    row = best_row(rows, metric)
+    row = best_row(rows, metric, known)
     return Best(row[metric], int(row["round"]))
 
 
@@ -137,6 +173,32 @@ def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
     )
 
 
+def _mean_outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
+    seeds = tuple(_outcome(one, targets) for one in run.seeds)
+    counting = [_outcome(one, targets) for one in counted(run.seeds)]
+    shared = [metric for metric in run.metric_names if all(metric in one.final for one in counting)]
+    finals = {metric: [one.final[metric] for one in counting] for metric in shared}
+    bests = {m: [one.best[m].value for one in counting if m in one.best] for m in run.metric_names}
+    best = {metric: find_best(run, metric) for metric in run.metric_names}
+    return Outcome(
+        name=run.name,
+        algorithm=run.algorithm,
+        finished=run.finished,
+        rounds=round(fmean(one.rounds for one in counting)),
+        bytes=fmean(one.bytes for one in counting),
+        messages=fmean(one.messages for one in counting),
+        sim_seconds=fmean(one.sim_seconds for one in counting),
+        wall_seconds=fmean(one.wall_seconds for one in counting),
+        final={metric: fmean(values) for metric, values in finals.items()},
+        best={metric: found for metric, found in best.items() if found is not None},
+        arrivals={target.label: find_arrival(run, target) for target in targets},
+        diverged=None if run.facts.diverged is None else run.facts.diverged.round,
+        deviation={metric: deviation(values) for metric, values in finals.items()},
+        best_deviation={metric: deviation(values) for metric, values in bests.items() if values},
+        seeds=seeds,
+    )
+
+
 def print_comparison(result: Comparison, console: Console) -> None:
     """Two kinds of table: totals with final metrics, as many as fit into the console; one table per target."""
     metrics = sort_metrics(result.metrics)
@@ -149,36 +211,58 @@ def print_comparison(result: Comparison, console: Console) -> None:
 
 
 def _totals(result: Comparison, metrics: Sequence[str]) -> Table:
-    table = Table(title="What the runs reached, and what they sent")
+    pooled = any(outcome.seeds for outcome in result.outcomes)
+    table = Table(title="What the runs reached, and what they sent" + (": means over seeds" if pooled else ""))
     table.add_column("run", overflow="fold", max_width=_NAME_WIDTH)
     for heading in ("rounds", "sent", "simulated", *(metric_title(metric) for metric in metrics)):
         table.add_column(heading, justify="right", no_wrap=True)
     for outcome in result.outcomes:
-        values = [human_number(outcome.final[m]) if m in outcome.final else "-" for m in metrics]
+        values = [with_deviation(outcome.final[m], outcome.deviation.get(m)) if m in outcome.final else "-"
+                  for m in metrics]  # fmt: skip
         table.add_row(_name(outcome), human_count(outcome.rounds), human_bytes(outcome.bytes),
                       human_seconds(outcome.sim_seconds), *values)  # fmt: skip
     return table
 
 
 def _target_table(result: Comparison, target: Target) -> Table:
+    pooled = any(outcome.seeds for outcome in result.outcomes)
     side = "at least" if target.higher else "at most"
-    table = Table(title=f"To reach {metric_title(target.metric)} of {side} {target.value:g}")
+    title = f"To reach {metric_title(target.metric)} of {side} {target.value:g}"
+    table = Table(title=title + (": medians over seeds" if pooled else ""))
     table.add_column("run", overflow="fold", max_width=_NAME_WIDTH)
-    for heading in ("rounds", "sent", "simulated"):
+    for heading in (*(("seeds",) if pooled else ()), "rounds", "sent", "simulated"):
         table.add_column(heading, justify="right", no_wrap=True)
     for outcome in result.outcomes:
-        arrival = outcome.arrivals[target.label]
-        if arrival is None:
-            best = outcome.best.get(target.metric)
-            table.add_row(_name(outcome), "not reached", f"best {human_number(best.value)}" if best else "", "")
-        else:
-            table.add_row(_name(outcome), human_count(arrival.round), human_bytes(arrival.bytes),
-                          human_seconds(arrival.sim_seconds))  # fmt: skip
+        arrived = outcome.arrived(target)
+        share = (f"{len(arrived)} of {len(outcome.seeds)}" if outcome.seeds else "",) if pooled else ()
+        table.add_row(_name(outcome), *share, *_arrival_cells(outcome, target, arrived))
     return table
+
+
+def _arrival_cells(outcome: Outcome, target: Target, arrived: Sequence[Arrival]) -> tuple[str, str, str]:
+    arrival = outcome.arrivals[target.label]
+    if arrival is None:
+        best = outcome.best.get(target.metric)
+        words = "by too few" if arrived else "not reached"
+        return words, f"best {human_number(best.value)}" if best else "", ""
+    return (
+        _with_range(human_count, arrival.round, [one.round for one in arrived]),
+        _with_range(human_bytes, arrival.bytes, [one.bytes for one in arrived]),
+        _with_range(human_seconds, arrival.sim_seconds, [one.sim_seconds for one in arrived]),
+    )
+
+
+def _with_range(words: Callable[[float], str], middle: float, values: Sequence[float]) -> str:
+    between = human_range(words, values)
+    return words(middle) + (f"\nfrom {between[0]}\nto {between[1]}" if between else "")
 
 
 def remark(outcome: Outcome) -> str:
     """What to know of a run before its numbers are compared; empty where it ended well."""
+    if outcome.seeds:
+        lost = sum(one.diverged is not None for one in outcome.seeds)
+        unfinished = sum(one.diverged is None and not one.finished for one in outcome.seeds)
+        return ", ".join(f"{n} {word}" for n, word in ((lost, "diverged"), (unfinished, "unfinished")) if n)
     if outcome.diverged is not None:
         return f"diverged at round {human_count(outcome.diverged)}"
     return "" if outcome.finished else "unfinished"
@@ -186,4 +270,4 @@ def remark(outcome: Outcome) -> str:
 
 def _name(outcome: Outcome) -> Text:
     # Text, so that square brackets in a name are not taken for markup
-    return Text(f"{outcome.name} ({remark(outcome)})" if remark(outcome) else outcome.name)
+    return Text(add_remark(outcome.name, remark(outcome)))

@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from crosshatch.errors import ConfigError
+from crosshatch.report.alike import Setting, is_baseline, setting_of, shared_words, tell_apart
 from crosshatch.report.compare import find_arrival, find_best
 from crosshatch.report.measures import Target, main_metric, metric_title, parse_target
 from crosshatch.report.palette import is_yardstick
+from crosshatch.report.pooled import singles
 from crosshatch.report.runs import Run
 from crosshatch.report.units import human_bytes, human_count, human_factor, human_number, human_seconds
-from crosshatch.task.directions import HIGHER_IS_BETTER
+
+Cost = tuple[float, Run]
 
 # Below this ratio two costs are called about the same.
 _SAME = 1.05
@@ -80,13 +83,16 @@ def chosen_targets(runs: Sequence[Run], given: Sequence[Target] = ()) -> tuple[T
 def level_all_reach(runs: Sequence[Run], metric: str) -> Target | None:
     """The best value of the worst run, rounded to three digits towards the easier side; None for a single run.
 
-    Runs that diverged reach nothing: they are left out.
+    Runs that diverged reach nothing: they are left out. Of several seeds every one is asked.
     """
     runs = [run for run in runs if not run.diverged]
-    bests = [best.value for run in runs if (best := find_best(run, metric))]
-    if len(bests) < max(2, len(runs)):
+    if len(runs) < 2:
         return None
-    higher = HIGHER_IS_BETTER[metric]
+    runs = [run for run in singles(runs) if not run.diverged]
+    bests = [best.value for run in runs if (best := find_best(run, metric))]
+    if len(bests) < len(runs):
+        return None
+    higher = runs[0].directions[metric]
     worst = min(bests) if higher else max(bests)
     if worst == 0:
         return Target(metric, 0.0, higher)
@@ -122,10 +128,10 @@ def curve_title(runs: Sequence[Run], metric: str, axis: Axis, targets: Sequence[
 
 
 def target_finding(runs: Sequence[Run], target: Target, axis: Axis) -> str:
-    """Which run reaches the target at least cost, and how that compares with the dearest one.
+    """Which run reaches the target at least cost, and how that compares with a baseline, else with the dearest.
 
-    Runs are compared with those that have as many clients: twenty clients send more than two, whatever they run. Those
-    that diverged are named, and compared with nobody.
+    Runs are compared with those that have the same data, silos, number of clients and place of the labels. Those that
+    diverged are named, and compared with nobody.
     """
     lost = [run for run in runs if run.diverged]
     runs = [run for run in runs if not run.diverged]
@@ -143,39 +149,51 @@ def _target_finding(runs: Sequence[Run], target: Target, axis: Axis, *, all_of_t
         return f"{'No run reaches' if len(rivals) > 1 else f'{rivals[0].name} does not reach'} {goal}" + _closest(
             rivals, target
         )
-    missing = [run.name for run, arrival in arrivals if arrival is None]
-    sentence = _by_size(costs, goal, axis, some=bool(missing) or not all_of_them)
+    missing = [run for run, arrival in arrivals if arrival is None]
+    sentence = _by_setting(costs, goal, axis, some=bool(missing) or not all_of_them)
     if not missing:
         return sentence
-    return f"{sentence}; {missing[0]} does not" if len(missing) == 1 else f"{sentence}; {len(missing)} runs do not"
+    if len(missing) == 1:
+        return f"{sentence}; {missing[0].name} does not"
+    baseline = next((run for run in missing if is_baseline(run)), None)
+    return f"{sentence}; {len(missing)} runs do not" + (f", {baseline.name} among them" if baseline else "")
 
 
-def _by_size(costs: list[tuple[float, Run]], goal: str, axis: Axis, *, some: bool) -> str:
-    """One clause for each number of clients that several runs have in common."""
-    sizes: dict[int, list[tuple[float, str]]] = {}
+def _by_setting(costs: list[Cost], goal: str, axis: Axis, *, some: bool) -> str:
+    """One clause for each setting that several runs have in common, those with a baseline first."""
+    settings: dict[Setting, list[Cost]] = {}
     for cost, run in costs:
-        sizes.setdefault(run.clients, []).append((cost, run.name))
-    if len(sizes) == 1:
-        (same,) = sizes.values()
+        settings.setdefault(setting_of(run), []).append((cost, run))
+    if len(settings) == 1:
+        (same,) = settings.values()
         return _winner(same, goal, axis, who="All runs reach" if not some else f"{len(costs)} runs reach")
-    common = [(clients, same) for clients, same in sizes.items() if len(same) > 1]
+    words = tell_apart({setting: same[0][1].name for setting, same in settings.items()})
+    common = [(words[setting], same) for setting, same in settings.items() if len(same) > 1]
     if not common:
-        return f"{len(costs)} runs reach {goal}, no two of them with as many clients"
+        return f"{len(costs)} runs reach {goal}, no two of them with {shared_words(list(settings))}"
+    common.sort(key=lambda clause: not any(is_baseline(run) for _, run in clause[1]))
     clauses = [
-        f"{'with' if place else 'With'} {human_count(clients)} client{'' if clients == 1 else 's'} "
-        + _winner(same, "it" if place else goal, axis, who=f"{len(same)} runs reach")
-        for place, (clients, same) in enumerate(common[:_MOST_CLAUSES])
+        f"{where} " + _winner(same, "it" if place else goal, axis, who=f"{len(same)} runs reach")
+        for place, (where, same) in enumerate(common[:_MOST_CLAUSES])
     ]
-    return "; ".join(clauses)
+    sentence = "; ".join(clauses)
+    return sentence[0].upper() + sentence[1:]
 
 
-def _winner(costs: list[tuple[float, str]], goal: str, axis: Axis, *, who: str) -> str:
-    (least, cheapest), (most, dearest) = min(costs), max(costs)
+def _winner(costs: list[Cost], goal: str, axis: Axis, *, who: str) -> str:
+    """Which of runs alike is the cheapest, and against what: a baseline where there is one, else the dearest."""
+    costs = sorted(costs, key=lambda item: (item[0], item[1].name))
+    (least, cheapest), (most, dearest) = costs[0], costs[-1]
     if len(costs) > 1 and least > 0 and most / least < _SAME:
         return f"{who} {goal} {axis.spend(most)}" + ("" if most == least else ", give or take 5%")
-    sentence = f"{cheapest} reaches {goal} {axis.spend(least)}"
+    sentence = f"{cheapest.name} reaches {goal} {axis.spend(least)}" + (" in the median" if cheapest.seeds else "")
+    baselines = [(cost, run) for cost, run in costs if is_baseline(run)]
+    # FedSGD before others that share each step, and of those the cheapest: the strongest rival
+    baselines.sort(key=lambda item: item[1].algorithm != "fedsgd")
+    if baselines and least > 0 and baselines[0][0] / least >= _SAME:
+        most, dearest = baselines[0]
     if len(costs) > 1 and least > 0:
-        sentence += f", {human_factor(most / least)} {axis.less} than {dearest}"
+        sentence += f", {human_factor(most / least)} {axis.less} than {dearest.name}"
     return sentence
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crosshatch.errors import ConfigError
-from crosshatch.task.directions import HIGHER_IS_BETTER
+from crosshatch.task.directions import HIGHER_IS_BETTER, VALIDATION
 
 #: Keys of a metrics line that say when and at what cost, not how good.
 COST_KEYS = ("iteration", "round", "bytes", "messages", "communications", "sim_seconds", "wall_seconds")
@@ -38,9 +38,12 @@ _TARGET = re.compile(r"\s*([A-Za-z][\w-]*)\s*(>=|<=|=)\s*(\S+)\s*")
 def metric_title(metric: str) -> str:
     """The name of a metric inside a sentence.
 
-    >>> metric_title("auc"), metric_title("accuracy")
-    ('AUC', 'accuracy')
+    >>> metric_title("auc"), metric_title("validation_auc")
+    ('AUC', 'validation AUC')
     """
+    if metric.startswith(VALIDATION):
+        name = metric.removeprefix(VALIDATION)
+        return f"validation {'loss' if name == 'loss' else metric_title(name)}"
     return _TITLES.get(metric, metric.replace("_", " "))
 
 
@@ -86,12 +89,12 @@ def first_reaching(rows: Rows, target: Target) -> Mapping[str, Any] | None:
     return next((row for row in rows if target.is_reached_by(row.get(target.metric, math.nan))), None)
 
 
-def best_row(rows: Rows, metric: str) -> Mapping[str, Any]:
+def best_row(rows: Rows, metric: str, known: Mapping[str, bool] = HIGHER_IS_BETTER) -> Mapping[str, Any]:
     """The best evaluation by a metric, of equal ones the first."""
-    return (max if HIGHER_IS_BETTER[metric] else min)(rows, key=lambda row: row[metric])
+    return (max if known[metric] else min)(rows, key=lambda row: row[metric])
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str, known: Mapping[str, bool] = HIGHER_IS_BETTER) -> Target:
     """
     >>> parse_target("auc=0.75").label, parse_target("loss=0.4").label
     ('auc>=0.75', 'loss<=0.4')
@@ -103,12 +106,12 @@ def parse_target(text: str) -> Target:
     metric, sign = match[1], match[2]
     if sign != "=":
         return Target(metric, value, higher=sign == ">=")
-    if metric not in HIGHER_IS_BETTER:
+    if metric not in known:
         raise ConfigError(
             f"target '{text}': unknown whether higher or lower '{metric}' is better: "
-            f"write '{metric}>={match[3]}' or '{metric}<={match[3]}', or use one of {', '.join(HIGHER_IS_BETTER)}"
+            f"write '{metric}>={match[3]}' or '{metric}<={match[3]}', or use one of {', '.join(known)}"
         )
-    return Target(metric, value, higher=HIGHER_IS_BETTER[metric])
+    return Target(metric, value, higher=known[metric])
 
 
 def _finite(text: str) -> float | None:

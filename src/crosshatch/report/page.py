@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-import importlib
 import json
 import os
 import tempfile
@@ -16,12 +15,9 @@ from pathlib import Path
 from string import Template
 
 from crosshatch.errors import RunError
-from crosshatch.report.bars import exchange_bars, link_bars
 from crosshatch.report.compare import Comparison, compare_runs
 from crosshatch.report.curves import curve_data, metric_order
-from crosshatch.report.federation_picture import draw_federation, federation_title
 from crosshatch.report.findings import axes_of, chosen_targets, headline
-from crosshatch.report.graph_picture import draw_graph, graph_title
 from crosshatch.report.measures import Target, metric_title, parse_target
 from crosshatch.report.page_tables import (
     config_details,
@@ -29,14 +25,24 @@ from crosshatch.report.page_tables import (
     difference_table,
     environment_table,
     outcome_table,
+    seed_details,
     target_table,
 )
 from crosshatch.report.palette import Style, run_styles
-from crosshatch.report.runs import Run
+from crosshatch.report.pictures.bars import exchange_bars, link_bars
+from crosshatch.report.pictures.federation_picture import draw_federation, federation_title
+from crosshatch.report.pictures.graph_picture import draw_graph, graph_title
+from crosshatch.report.pooled import singles
+from crosshatch.report.runs import Run, directions_of
 from crosshatch.report.summary_file import FederationShape
-from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
+from crosshatch.report.units import human_bytes, human_count, human_seconds, with_deviation
 
-_DASHES = {"solid": "", "dash": "7 3", "dot": "2 3", "dashdot": "7 3 2 3"}
+# Letters of pictures and of configs in a page: beyond these many runs would make it heavy.
+_MOST_PICTURES, _MOST_CONFIGS = 120_000, 200_000
+# More reasons than these have to be opened.
+_MOST_NOTES = 3
+# A longer legend scrolls.
+_LONG_LEGEND = 24
 
 
 def write_report(runs: Sequence[Run], path: Path | str, targets: Iterable[str | Target] = ()) -> None:
@@ -59,13 +65,13 @@ def write_report(runs: Sequence[Run], path: Path | str, targets: Iterable[str | 
         _header(runs, result),
         _curve_section(runs, metrics, swatches),
         _section("What the runs reached" if len(runs) > 1 else "What the run reached",
-                 outcome_table(result, metrics, swatches)),
+                 outcome_table(result, metrics, swatches) + seed_details(result, metrics)),
         _section("Cost to reach a target", target_table(result, swatches)),
         _section("Where the bytes went", bars),
         _section("What local steps cost", cost_table(runs)),
         _federations(runs),
         _section("What differs between the configs", differences),
-        _section("How it was run", environment_table(runs) + "".join(config_details(run) for run in runs)),
+        _section("How it was run", environment_table(singles(runs)) + _configs(runs)),
     ]  # fmt: skip
     _write(path, _page(runs, result, "".join(sections)))
 
@@ -84,7 +90,7 @@ def write_plot(runs: Sequence[Run], path: Path | str, targets: Iterable[str | Ta
 
 def _comparison(runs: Sequence[Run], targets: Iterable[str | Target]) -> Comparison:
     """Targets given by the user must be known to every run; those found in the runs are chosen to be."""
-    given = [parse_target(item) if isinstance(item, str) else item for item in targets]
+    given = [parse_target(item, directions_of(runs)) if isinstance(item, str) else item for item in targets]
     compare_runs(runs, given)
     for run in runs:
         if not run.metric_names:
@@ -93,12 +99,9 @@ def _comparison(runs: Sequence[Run], targets: Iterable[str | Target]) -> Compari
 
 
 def _page(runs: Sequence[Run], result: Comparison, body: str) -> str:
-    # imported by name and late: plotly has no type hints, and only a written page should pay for it
-    plotly: str = importlib.import_module("plotly.offline").get_plotlyjs()
-    script = _resource("page.js")
-    # only these two scripts may run, whatever a config contains, and nothing may be fetched
-    hashes = " ".join(f"'sha256-{_digest(text)}'" for text in (plotly, script))
-    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+    script = _resource("plot.js") + _resource("page.js")
+    # only this script may run, whatever a config contains, and nothing may be fetched
+    policy = f"default-src 'none'; script-src 'sha256-{_digest(script)}'; style-src 'unsafe-inline'"
     data = json.dumps(curve_data(runs, result.targets), allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         data = data.replace(character, f"\\u{ord(character):04x}")
@@ -108,7 +111,6 @@ def _page(runs: Sequence[Run], result: Comparison, body: str) -> str:
         style=_resource("page.css"),
         body=body,
         data=data,
-        plotly=plotly,
         script=script,
     )
 
@@ -119,19 +121,21 @@ def _header(runs: Sequence[Run], result: Comparison) -> str:
     if len(runs) == 1:
         outcome = result.outcomes[0]
         main = metric_order(runs)[0]
-        numbers = [(human_number(outcome.final.get(main, float("nan"))), f"final {metric_title(main)}"),
+        final = with_deviation(outcome.final.get(main, float("nan")), outcome.deviation.get(main))
+        numbers = [(final, f"final {metric_title(main)}"),
                    (human_count(outcome.rounds), "rounds"), (human_bytes(outcome.bytes), "sent by all parties"),
                    (human_seconds(outcome.sim_seconds), "simulated time")]  # fmt: skip
         tiles = "".join(f'<div class="tile"><b>{value}</b><span>{escape(name)}</span></div>' for value, name in numbers)
         tiles = f'<div class="tiles">{tiles}</div>'
-    unfinished = [run.name for run in runs if not run.finished]
+    unfinished = [run.name for run in singles(runs) if not run.finished]
     note = f'<p class="note">Not finished: {escape(", ".join(unfinished))}.</p>' if unfinished else ""
-    for run in runs:
-        if run.facts.diverged is not None:
-            note += f'<p class="note">Diverged: {escape(run.name)}, {escape(run.facts.diverged.why)}.</p>'
+    lost = [(run.name, run.facts.diverged.why) for run in singles(runs) if run.facts.diverged is not None]
+    whys = "".join(f'<p class="note">Diverged: {escape(name)}, {escape(why)}.</p>' for name, why in lost)
+    if len(lost) > _MOST_NOTES:
+        whys = f'<details class="note"><summary>{len(lost)} runs diverged</summary>{whys}</details>'
     return (
         f'<header><p class="eyebrow">Crosshatch report: {escape(names)}</p>'
-        f"<h1>{escape(headline(runs, result.targets))}</h1>{note}{tiles}</header>"
+        f"<h1>{escape(headline(runs, result.targets))}</h1>{note}{whys}{tiles}</header>"
     )
 
 
@@ -142,17 +146,24 @@ def _curve_section(runs: Sequence[Run], metrics: Sequence[str], swatches: Sequen
         f"<span>{axis.tab}</span></label>"
         for axis in axes_of(runs)
     )
+    hint = "click to hide, double-click to see it alone"
     legend = "".join(
-        f'<button type="button" aria-pressed="true">{swatch}{escape(run.label)}</button>'
+        f'<button type="button" aria-pressed="true" title="{hint}">{swatch}{escape(run.label)}</button>'
         for run, swatch in zip(runs, swatches, strict=True)
     )
+    seeds = any(run.seeds for run in runs)
+    bands = '<p class="note">Lines are means over seeds; bands go from the lowest to the highest.</p>' if seeds else ""
     return (
         '<section><h2 id="curve-title"></h2><div class="controls">'
         f'<label>Show <select id="metric">{options}</select></label>'
         f'<fieldset class="tabs"><legend>Against</legend>{tabs}</fieldset>'
-        '<label><input type="checkbox" id="log"> logarithmic</label></div>'
-        f'<div class="legend">{legend}</div><div id="curves"></div>'
-        "<noscript>The curves need JavaScript; all tables below do not.</noscript></section>"
+        '<label><input type="checkbox" id="log"> logarithmic</label>'
+        '<label>Values <select id="range"><option value="differ">where curves differ</option>'
+        '<option value="all">all</option><option value="log">all, logarithmic</option></select></label></div>'
+        f'<div class="legend{" many" if len(runs) > _LONG_LEGEND else ""}">{legend}</div><p id="y-title"></p>'
+        '<div id="curves"><div id="drawing"></div><div id="hover" hidden></div></div><p id="x-title"></p>'
+        '<p class="note" id="outside" hidden></p>'
+        f"{bands}<noscript>The curves need JavaScript; all tables below do not.</noscript></section>"
     )
 
 
@@ -161,9 +172,26 @@ def _federations(runs: Sequence[Run]) -> str:
     names: dict[FederationShape, list[str]] = {}
     for run in runs:
         names.setdefault(run.facts.federation, []).append(run.name)
-    pictures = [(_title(shape), _draw(shape), who) for shape, who in names.items() if shape.silos]
-    body = "".join(f"<h3>{escape(', '.join(who))}: {escape(title)}</h3>{svg}" for title, svg, who in pictures)
-    return _section("The federation" if len(pictures) == 1 else "The federations", body)
+    parts: list[str] = []
+    room = _MOST_PICTURES
+    for shape, who in names.items():
+        if shape.silos:
+            picture = _draw(shape)
+            room -= len(picture)
+            parts.append(f"<h3>{escape(', '.join(who))}: {escape(_title(shape))}</h3>{picture if room > 0 else ''}")
+    return _section("The federation" if len(parts) == 1 else "The federations", "".join(parts))
+
+
+def _configs(runs: Sequence[Run]) -> str:
+    """Each config as it is; where they are too many the first of them, the others differ in what a table shows."""
+    parts: list[str] = []
+    room = _MOST_CONFIGS
+    for run in runs:
+        room -= len(run.config_text)
+        parts.append(config_details(run) if room > 0 or not parts else "")
+    left = parts.count("") - sum(not run.config_text for run in runs)
+    note = f'<p class="note">{left} more are in their run directories.</p>' if left > 0 else ""
+    return "".join(parts) + note
 
 
 def _title(shape: FederationShape) -> str:
@@ -181,7 +209,7 @@ def _section(title: str, body: str) -> str:
 def _swatch(style: Style) -> str:
     return (
         f'<svg class="swatch" viewBox="0 0 30 12" aria-hidden="true"><path d="M0 6H30" stroke="{style.color}" '
-        f'stroke-width="{style.width:g}" stroke-dasharray="{_DASHES[style.dash]}"/></svg>'
+        f'stroke-width="{style.width:g}" stroke-dasharray="{style.dash}"/></svg>'
     )
 
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 from crosshatch.report.compare import Comparison, Outcome, remark
 from crosshatch.report.measures import Target, metric_title
 from crosshatch.report.runs import Run
-from crosshatch.report.units import human_bytes, human_count, human_flops, human_number, human_seconds
+from crosshatch.report.units import (
+    human_bytes,
+    human_count,
+    human_flops,
+    human_number,
+    human_range,
+    human_seconds,
+    with_deviation,
+)
+
+_MOST_COSTS = 200  # rows of a table
+_MANY_COLUMNS = 9
 
 
 def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence[str]) -> str:
@@ -25,6 +36,15 @@ def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence
         for outcome, swatch in zip(result.outcomes, swatches, strict=True)
     ]  # fmt: skip
     return _table([escape(heading) for heading in headings], rows)
+
+
+def seed_details(result: Comparison, metrics: Sequence[str]) -> str:
+    """What each seed reached, to be opened; empty where no runs were taken together."""
+    seeds = tuple(one for outcome in result.outcomes for one in outcome.seeds)
+    if not seeds:
+        return ""
+    table = outcome_table(replace(result, outcomes=seeds), metrics, [""] * len(seeds))
+    return f"<details><summary>Each of the {len(seeds)} seeds by itself</summary>{table}</details>"
 
 
 def target_table(result: Comparison, swatches: Sequence[str]) -> str:
@@ -52,16 +72,26 @@ def difference_table(runs: Sequence[Run]) -> str:
     keys = [key for key in keys if key not in ("run.name", "run.out")]
     if not keys:
         return ""
-    rows = [[f"<code>{escape(key)}</code>", *(_setting(config.get(key)) for config in flat)] for key in keys]
-    return _table(["Setting", *(escape(run.name) for run in runs)], rows)
+    rows = [
+        [escape(run.name), *(_setting(config.get(key)) for key in keys)] for run, config in zip(runs, flat, strict=True)
+    ]
+    return _table(["Run", *(f"<code>{escape(key)}</code>" for key in keys)], rows)
 
 
 def cost_table(runs: Sequence[Run]) -> str:
-    """Operations and memory of local steps, by run and silo; empty where no run counted them."""
+    """Operations and memory of local steps, by run and silo; empty where no run counted them.
+
+    Of many only the silo of each run in which a step takes most.
+    """
+    costs = [(run, silo, cost) for run in runs for silo, cost in run.facts.cost.items()]
+    if len(costs) > _MOST_COSTS:
+        ranked = sorted(costs, key=lambda item: item[2].step_flops)
+        largest = {id(run): silo for run, silo, _ in ranked}
+        costs = [item for item in costs if largest[id(item[0])] == item[1]]
     rows = [
         [f"{escape(run.name)}<small>{escape(silo)}</small>", human_count(cost.samples), human_flops(cost.step_flops),
          human_bytes(cost.step_memory), human_flops(cost.run_flops)]
-        for run in runs for silo, cost in run.facts.cost.items()
+        for run, silo, cost in costs
     ]  # fmt: skip
     headings = [
         "Run and silo",
@@ -91,15 +121,17 @@ def environment_table(runs: Sequence[Run]) -> str:
 
 
 def config_details(run: Run) -> str:
-    """The resolved config, verbatim when copied; headings, keys and comments are only coloured."""
+    """The resolved config, verbatim; the page's script colours its headings, keys and comments. Of seeds the first."""
     if not run.config_text:
         return ""
-    lines = "\n".join(_coloured(line) for line in run.config_text.rstrip("\n").split("\n"))
-    return f"<details><summary>config.toml of {escape(run.name)}</summary><pre>{lines}\n</pre></details>"
+    text, seed = run.config_text.rstrip("\n"), f", seed {run.config['run']['seed'][0]}" if run.seeds else ""
+    summary = f"<summary>config.toml of {escape(run.name)}{seed}</summary>"
+    return f'<details class="config">{summary}<pre>{escape(text)}\n</pre></details>'
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers") -> str:
     head = "".join(f"<th>{heading}</th>" for heading in headings)
+    kind += " crowded" if len(headings) > _MANY_COLUMNS else ""
     body = "".join(f"<tr><th>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>" for row in rows)
     return (
         f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -114,23 +146,39 @@ def _run_name(outcome: Outcome, swatch: str) -> str:
 def _metric_cell(outcome: Outcome, metric: str) -> str:
     if metric not in outcome.final:
         return "-"
-    value = human_number(outcome.final[metric])
+    value = _mean(outcome.final[metric], outcome.deviation.get(metric))
     best = outcome.best.get(metric)
     if best is None:
         return value
-    return f"{value}<small>best {human_number(best.value)}, round {human_count(best.round)}</small>"
+    where = "" if outcome.seeds else f", round&nbsp;{human_count(best.round)}"
+    return f"{value}<small>best&nbsp;{_mean(best.value, outcome.best_deviation.get(metric))}{where}</small>"
+
+
+def _mean(value: float, spread: float | None) -> str:
+    """May be broken before the deviation, and nowhere else."""
+    before, sign, after = with_deviation(value, spread).partition(" \N{PLUS-MINUS SIGN} ")
+    return f'<span class="mean">{before} {sign.strip()}&nbsp;{after}</span>' if sign else before
 
 
 def _arrival_cells(outcome: Outcome, target: Target) -> str:
-    arrival = outcome.arrivals[target.label]
+    arrival, arrived = outcome.arrivals[target.label], outcome.arrived(target)
     if arrival is None:
         best = outcome.best.get(target.metric)
         note = f"<small>best {human_number(best.value)}</small>" if best else ""
-        return f'<td colspan="3" class="span">not reached{note}</td>'
-    return (
-        f"<td>{human_count(arrival.round)}</td><td>{human_bytes(arrival.bytes)}</td>"
-        f"<td>{human_seconds(arrival.sim_seconds)}</td>"
+        words = f"reached by {len(arrived)} of {len(outcome.seeds)} seeds" if arrived else "not reached"
+        return f'<td colspan="3" class="span">{words}{note}</td>'
+    share = f"<small>{len(arrived)} of {len(outcome.seeds)} seeds</small>" if outcome.seeds else ""
+    cells = (
+        _range_cell(human_count, arrival.round, [one.round for one in arrived]) + share,
+        _range_cell(human_bytes, arrival.bytes, [one.bytes for one in arrived]),
+        _range_cell(human_seconds, arrival.sim_seconds, [one.sim_seconds for one in arrived]),
     )
+    return "".join(f"<td>{cell}</td>" for cell in cells)
+
+
+def _range_cell(words: Callable[[float], str], middle: float, values: Sequence[float]) -> str:
+    between = human_range(words, values)
+    return words(middle) + (f"<small>{between[0]} to {between[1]}</small>" if between else "")
 
 
 def _target_words(target: Target) -> str:
@@ -152,12 +200,3 @@ def _setting(value: object) -> str:
 def _exact(value: float) -> str:
     """A setting as one would write it, never rounded: `0.1`, not `0.1000`."""
     return repr(value) if math.isfinite(value) else human_number(value)
-
-
-def _coloured(line: str) -> str:
-    if line.lstrip().startswith("#"):
-        return f'<span class="comment">{escape(line)}</span>'
-    if line.startswith("["):
-        return f'<span class="section">{escape(line)}</span>'
-    match = re.match(r"(\s*[\w.\"'-]+)(\s*=.*)", line)
-    return f'<span class="setting">{escape(match[1])}</span>{escape(match[2])}' if match else escape(line)

@@ -11,16 +11,17 @@ from crosshatch.report.runs import Run
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 NEUTRAL = "#B4B4B4"  # pale, yet to be seen on white and on black
 
-_DASHES = ("solid", "dash", "dot", "dashdot")
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross")
+_DASHES = ("", "7 3", "2 3", "7 3 2 3")
+_SYMBOLS = ("circle", "square", "diamond", "triangle", "saltire", "cross")
 
 
 _BAND, _WIDEST, _THINNEST, _ALONE = 10.0, 7.0, 2.0, 2.5  # pixels
+_INK = 60.0  # pixels that all curves together may be wider than the thinnest: many are thin
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a run is drawn; `dash` and `symbol` are plotly's names (no symbol: none), `width` is in pixels."""
+    """How a run is drawn: `dash` as SVG writes it, `symbol` as plot.js calls it (or none), `width` in pixels."""
 
     color: str
     dash: str
@@ -34,14 +35,15 @@ def run_styles(runs: Sequence[Run]) -> tuple[Style, ...]:
     Curves of equal runs lie on each other, so each is thinner than those drawn before it and leaves their edges free.
     """
     rivals = sum(not is_yardstick(run) for run in runs)
+    widest = min(_WIDEST, _THINNEST + _INK / max(rivals, 1))
     styles = []
     position = 0
     for run in runs:
         if is_yardstick(run):
-            styles.append(Style(NEUTRAL, "solid", "", _BAND))
+            styles.append(Style(NEUTRAL, "", "", _BAND))
             continue
         turn, place = divmod(position, len(OKABE_ITO))
-        width = _WIDEST - (_WIDEST - _THINNEST) * (position + 1) / rivals if rivals > 1 else _ALONE
+        width = widest - (widest - _THINNEST) * (position + 1) / rivals if rivals > 1 else _ALONE
         styles.append(Style(OKABE_ITO[place], _DASHES[turn % len(_DASHES)], _SYMBOLS[place], round(width, 1)))
         position += 1
     return tuple(styles)

@@ -8,6 +8,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import msgspec
 from crosshatch.errors import RunError
 from crosshatch.report.measures import COST_KEYS
 from crosshatch.report.summary_file import Summary
+from crosshatch.task.directions import directions
 
 _NEEDED = ("round", "bytes", "sim_seconds")
 
@@ -24,7 +26,8 @@ _NEEDED = ("round", "bytes", "sim_seconds")
 class Run:
     """One run directory. `metrics` has a dict an evaluation, in order; a value that was null is NaN.
 
-    `summary` is the file as written, empty while the run is unfinished; `facts` is the same, typed.
+    `summary` is the file as written, empty while the run is unfinished; `facts` is the same, typed. `seeds`: the
+    runs of which this is the mean; none where it is a run itself.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Run:
     metrics: tuple[dict[str, float], ...]
     summary: dict[str, Any]
     facts: Summary
+    seeds: tuple[Run, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -46,7 +50,8 @@ class Run:
     @property
     def label(self) -> str:
         """The name, and a word about it where the run diverged: for legends and tables."""
-        return f"{self.name} (diverged)" if self.diverged else self.name
+        lost = sum(run.diverged for run in self.seeds)
+        return add_remark(self.name, f"{lost} diverged" if lost else "diverged" if self.diverged else "")
 
     @property
     def algorithm(self) -> str:
@@ -54,11 +59,19 @@ class Run:
         return self.facts.algorithm or _text_at(self.config, "algorithm", "name")
 
     @property
+    def directions(self) -> dict[str, bool]:
+        """For every metric that is known whether higher is better, those of a user's own included."""
+        evaluate = self.config.get("evaluate")
+        own = evaluate.get("higher_is_better") if isinstance(evaluate, dict) else None
+        given = own if isinstance(own, dict) else {}
+        return directions({name: higher for name, higher in given.items() if isinstance(higher, bool)})
+
+    @property
     def clients(self) -> int:
         """Clients of all silos and groups; 0 while that is unknown."""
         return sum(silo.clients for silo in self.facts.federation.silos)
 
-    @property
+    @cached_property
     def metric_names(self) -> tuple[str, ...]:
         """Names of everything measured, in order of first appearance: `train_loss` and the test metrics."""
         return tuple(dict.fromkeys(key for row in self.metrics for key in row if key not in COST_KEYS))
@@ -100,6 +113,27 @@ def read_runs(paths: Sequence[Path | str]) -> list[Run]:
             for i, mark in zip(same, _marks([runs[i].path for i in same]), strict=True):
                 names[i] = f"{name} ({mark})"
     return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+
+
+def section_of(config: dict[str, Any], name: str) -> dict[str, Any]:
+    """A section of a config; empty where there is none."""
+    table = config.get(name)
+    return table if isinstance(table, dict) else {}
+
+
+def add_remark(name: str, remark: str) -> str:
+    """
+    >>> add_remark("tdcd", "diverged"), add_remark("tdcd (5 seeds)", "1 diverged"), add_remark("tdcd", "")
+    ('tdcd (diverged)', 'tdcd (5 seeds, 1 diverged)', 'tdcd')
+    """
+    if not remark:
+        return name
+    return f"{name.removesuffix(')')}, {remark})" if name.endswith(" seeds)") else f"{name} ({remark})"
+
+
+def directions_of(runs: Sequence[Run]) -> dict[str, bool]:
+    """What is known of all runs together about which way is better."""
+    return {name: higher for run in runs for name, higher in run.directions.items()}
 
 
 def _marks(paths: Sequence[Path]) -> list[str]:
@@ -174,6 +208,5 @@ def _facts(summary: dict[str, Any], path: Path) -> Summary:
 
 
 def _text_at(config: dict[str, Any], section: str, key: str) -> str:
-    table = config.get(section)
-    value = table.get(key) if isinstance(table, dict) else None
+    value = section_of(config, section).get(key)
     return value if isinstance(value, str) else ""

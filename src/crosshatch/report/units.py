@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
@@ -104,3 +105,21 @@ def human_factor(factor: float) -> str:
     ('1.4x', '9x', '1,530x')
     """
     return f"{three_digits(round(factor, 1))}x" if factor < 2.95 else f"{round(factor):,}x"
+
+
+def with_deviation(value: float, deviation: float | None) -> str:
+    """A mean, and how far its values lie from it; the deviation with two digits. None: a single value.
+
+    >>> with_deviation(0.78125, 0.01234), with_deviation(0.78125, None)
+    ('0.7812 \N{PLUS-MINUS SIGN} 0.012', '0.7812')
+    """
+    return human_number(value) + ("" if deviation is None else f" \N{PLUS-MINUS SIGN} {deviation:.2g}")
+
+
+def human_range(words: Callable[[float], str], values: Sequence[float]) -> tuple[str, str] | None:
+    """From where to where values go, in `words`; None where there is nothing between.
+
+    >>> human_range(human_bytes, [4e6, 1e6, 2e6]), human_range(human_bytes, [1e6, 1e6]), human_range(human_bytes, [])
+    (('1 MB', '4 MB'), None, None)
+    """
+    return (words(min(values)), words(max(values))) if len(set(values)) > 1 else None

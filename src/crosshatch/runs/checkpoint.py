@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,16 @@ from crosshatch.runs.files import write_whole, writing
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The simulator's state beside what the loop knows: where the metrics file ended and how long it took so far."""
+    """The simulator's state beside what the loop knows: where the metrics file ended and how long it took so far.
+
+    `parts` has the sha256 of each file of a user's own, for a run goes on with the same ones only.
+    """
 
     simulator: dict[str, Any]
     metrics_offset: int
     wall_seconds: float
     strategy: dict[str, str]
+    parts: dict[str, str] = field(default_factory=dict)
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: Checkpoint) -> None:

@@ -9,27 +9,30 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
-from crosshatch.errors import ConfigError, saying_where
+from crosshatch.errors import ConfigError, meant, saying_where
 from crosshatch.runs.config_names import (
     AnyAlgorithm,
     AnyNetwork,
     algorithm_table,
+    codecs_table,
     decode_algorithm,
     decode_codecs,
+    decode_evaluate,
     decode_network,
     network_table,
 )
+from crosshatch.runs.parts.part_files import PartFiles
+from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name
 from crosshatch.runs.tables.decode import decode
 from crosshatch.runs.tables.overrides import apply_overrides
-from crosshatch.task.model_settings import BlockChanges, ModelSettings
+from crosshatch.task.model_settings import ModelSettings
 
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
     from crosshatch.codecs import AnyCodec
@@ -63,6 +66,13 @@ class Config:
         assert self.run.name is not None
         return self.run.name
 
+    @property
+    def has_validation_rows(self) -> bool:
+        """Whether some rows are for choosing."""
+        silos = self.federation.silos
+        files = isinstance(silos, tuple) and any(silo.validation_path is not None for silo in silos)
+        return files or self.data.validation is not None
+
 
 def read_config(path: Path, overrides: Sequence[str] = (), *, name: str | None = None) -> Config:
     """The config in a file, changed by `--set` overrides; a ConfigError names the file, the key and the remedy.
@@ -93,6 +103,7 @@ def read_config(path: Path, overrides: Sequence[str] = (), *, name: str | None =
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}): check the file and its permissions") from None
     apply_overrides(tables, overrides)
+    tables = started_from(tables, path.resolve().parent)
     with saying_where(path):
         config = decode_config(tables)
     if config.run.name is None:
@@ -105,8 +116,7 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
     """A config from its tables."""
     for section in tables:
         if section not in SECTIONS:
-            close = get_close_matches(section, SECTIONS, n=1)
-            hint = f"did you mean [{close[0]}]? " if close else ""
+            hint = meant(section, SECTIONS).replace("'", "[", 1).replace("'", "]")
             raise ConfigError(f"unknown section [{section}]: {hint}Allowed are {', '.join(SECTIONS)}")
     for section in ("data", "algorithm", "run"):
         if section not in tables:
@@ -123,7 +133,7 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
         model=model,
         algorithm=algorithm,
         network=network,
-        evaluate=decode(tables.get("evaluate", {}), EvaluateSettings, "evaluate"),
+        evaluate=decode_evaluate(tables.get("evaluate", {})),
         run=decode(tables["run"], RunSettings, "run"),
         codecs=decode_codecs(tables.get("codecs", {}), brought),  # last: slow where there are any
         measure_step=measure_step,
@@ -137,7 +147,7 @@ def encode_config(config: Config) -> dict[str, Any]:
     sections: dict[str, Any] = {name: getattr(config, name) for name in SECTIONS}
     sections["algorithm"] = algorithm_table(config.algorithm)
     sections["algorithm"] |= dict.fromkeys(config.auto, "auto") | dict.fromkeys(config.measured, "measure")
-    sections["codecs"] = {exchange: str(codec) for exchange, codec in config.codecs.items()}
+    sections["codecs"] = codecs_table(config.codecs)
     network = network_table(config.network)
     sections["network"] = network | ({"step_seconds": "measure"} if config.measure_step else {})
     tables = _plain(sections)
@@ -146,42 +156,58 @@ def encode_config(config: Config) -> dict[str, Any]:
 
 
 def config_text(config: Config) -> str:
-    """A config as TOML."""
-    return msgspec.toml.encode(encode_config(config)).decode()
+    """A config as TOML, as a run directory has it: files of own parts are those in its folder `parts`."""
+    return msgspec.toml.encode(_in_run(config)).decode()
+
+
+def part_files(config: Config) -> PartFiles:
+    """The files of a user's own parts that a config names."""
+    return PartFiles.of(encode_config(config))
+
+
+def _in_run(config: Config) -> dict[str, Any]:
+    tables = encode_config(config)
+    return PartFiles.of(tables).in_run(tables)
 
 
 def changed_settings(before: Config, now: Config) -> list[str]:
     """What differs between two configs, a setting each: its value, and what it was."""
-    old, new = _flat(encode_config(before)), _flat(encode_config(now))
+    old, new = _flat(_in_run(before)), _flat(_in_run(now))
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     return [f"{key} = {new.get(key, 'left out')} (was {old.get(key, 'left out')})" for key in changed]
 
 
 def with_absolute_paths(config: Config, folder: Path) -> Config:
-    """The config with every relative path started from `folder`."""
+    """The config with every relative path to data started from `folder`."""
 
     def absolute(path: str | None) -> str | None:
         return None if path is None else str(folder / path)
 
-    def block(name: str) -> str:
-        return str(folder / name) if ":" in name else name
-
     silos = config.federation.silos
     if isinstance(silos, tuple):
-        silos = tuple(replace(s, path=absolute(s.path), test_path=absolute(s.test_path)) for s in silos)
-    changes: dict[str, BlockChanges] = {silo: {**own} for silo, own in config.model.blocks.items()}
-    for own in changes.values():
-        if "block" in own:
-            own["block"] = block(own["block"])
+        silos = tuple(
+            replace(
+                s,
+                path=absolute(s.path),
+                test_path=absolute(s.test_path),
+                validation_path=absolute(s.validation_path),
+            )
+            for s in silos
+        )
     algorithm, graph = config.algorithm, config.algorithm.graph
     if graph is not None:
         algorithm = algorithm.with_graph(replace(graph, file=absolute(graph.file)))
+    validation = config.data.validation
     return replace(
         config,
         algorithm=algorithm,
-        data=replace(config.data, path=absolute(config.data.path), test_path=absolute(config.data.test_path)),
+        data=replace(
+            config.data,
+            path=absolute(config.data.path),
+            test_path=absolute(config.data.test_path),
+            validation=absolute(validation) if isinstance(validation, str) else validation,
+        ),
         federation=replace(config.federation, silos=silos),
-        model=replace(config.model, block=block(config.model.block), blocks=changes),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields
-from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from crosshatch import schedules
@@ -19,10 +20,14 @@ from crosshatch.algorithms.jfl import JFL
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, meant
 from crosshatch.network import BandwidthNetwork, ConstantNetwork
+from crosshatch.own_parts import building, is_own, moved, name_of
 from crosshatch.protocol.names import CODED
+from crosshatch.runs.parts.own_algorithm import ALGORITHM, check_algorithm, find_algorithm
+from crosshatch.runs.run_settings import EvaluateSettings
 from crosshatch.runs.tables.decode import decode, show
+from crosshatch.task.own_metric import find_directions
 
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
     from crosshatch.codecs import AnyCodec
@@ -61,6 +66,7 @@ def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[
         table = {**table, "name": str(table["name"]).removeprefix("c-")}
     kind: type[AnyAlgorithm] = _pick(table, "algorithm", "name", ALGORITHMS)
     assert isinstance(table, Mapping)
+    own = is_own(table["name"])
     auto, measured = _left_open(table, "auto", kind.auto), _left_open(table, "measure", kind.measured())
     _check_measured(table, auto, measured)
     given: dict[str, Any] = {"name": None} | {key: 1 for key in (*auto, *measured) if key != "step_size"}
@@ -72,7 +78,11 @@ def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[
     if "step_size" in table and not as_it_is:
         given["step_size"] = schedules.parse_schedule(table["step_size"])
     brought = dict.fromkeys(("share", "head"), C_VFL) if compressed else {}
-    return decode(table, kind, "algorithm", given), brought, {"auto": auto, "measure": measured}
+    with building(table["name"], ALGORITHM) if own else nullcontext():
+        algorithm = decode(table, kind, "algorithm", given)
+    if own:
+        check_algorithm(algorithm)
+    return algorithm, brought, {"auto": auto, "measure": measured}
 
 
 def _left_open(table: Mapping[str, Any], word: str, keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -85,22 +95,21 @@ def _left_open(table: Mapping[str, Any], word: str, keys: tuple[str, ...]) -> tu
 
 def _refuse_other_words(table: Mapping[str, Any], kind: type[AnyAlgorithm]) -> None:
     """Where some words are allowed, a wrong one is told them."""
-    for key in kind.auto:
+    for key in dict.fromkeys((*kind.auto, *kind.measured())):
         if isinstance(table.get(key), str):
             expected = "a number, a schedule's table" if key == "step_size" else "a whole number"
-            words = ', "auto" or "measure"' if key in kind.measured() else ' or "auto"'
-            raise ConfigError(f"algorithm.{key} = {show(table[key])}: expected {expected}{words}")
+            words = [f'"{word}"' for word, keys in (("auto", kind.auto), ("measure", kind.measured())) if key in keys]
+            listed = ", ".join((expected, *words[:-1]))
+            raise ConfigError(f"algorithm.{key} = {show(table[key])}: expected {listed} or {words[-1]}")
 
 
 def _check_measured(table: Mapping[str, Any], auto: Sequence[str], measured: Sequence[str]) -> None:
-    if not measured:
-        return
-    for key in ("global_steps", "local_steps"):
+    for key in ("global_steps", "local_steps") if {"global_steps", "local_steps"} & {*measured} else ():
         if key in table and key not in measured:
             raise ConfigError(f'algorithm.{key} = {show(table[key])}: where P or Q is "measure" both are: leave it out')
-    if auto:
+    if measured and auto:
         raise ConfigError(
-            f'algorithm.{auto[0]} = "auto": where local_steps is "measure" it needs a value, for example 0.1'
+            f'algorithm.{auto[0]} = "auto": where {measured[-1]} is "measure" it needs a value, or "measure" as well'
         )
 
 
@@ -110,8 +119,7 @@ def decode_codecs(table: object, brought: Mapping[str, str]) -> dict[str, AnyCod
         raise ConfigError(f'codecs = {show(table)}: expected a table, for example share = "topk(0.01)"')
     for exchange in table:
         if exchange not in CODED:
-            close = get_close_matches(str(exchange), CODED, n=1)
-            hint = f"did you mean '{close[0]}'? " if close else ""
+            hint = meant(exchange, CODED)
             raise ConfigError(f"codecs.{exchange} is unknown: {hint}The exchanges are {', '.join(CODED)}")
     if not table and not brought:
         return {}
@@ -122,9 +130,32 @@ def decode_codecs(table: object, brought: Mapping[str, str]) -> dict[str, AnyCod
     }
 
 
+def codecs_table(codecs: Mapping[str, AnyCodec]) -> dict[str, str]:
+    """The section that gives these codecs."""
+    if not codecs:
+        return {}
+    from crosshatch.codecs import spell
+
+    return {exchange: spell(codec) for exchange, codec in codecs.items()}
+
+
+def decode_evaluate(table: object) -> EvaluateSettings:
+    """Section [evaluate], with the direction of every metric of a user's own."""
+    if not isinstance(table, Mapping) or not isinstance(table.get("metrics"), list | tuple):
+        return decode(table, EvaluateSettings, "evaluate")
+    known = decode({"higher_is_better": table.get("higher_is_better", {})}, EvaluateSettings, "evaluate")
+    found = find_directions([name for name in table["metrics"] if is_own(name)], known.higher_is_better)
+    return decode(table, EvaluateSettings, "evaluate", {"higher_is_better": found})
+
+
 def algorithm_name(algorithm: AnyAlgorithm) -> str:
-    """Its name in a config."""
-    return next(name for name, kind in ALGORITHMS.items() if isinstance(algorithm, kind))
+    """Its name in a config; that of a user's own without the folders of its file."""
+    return moved(_whole_name(algorithm), lambda path: Path(path).name)
+
+
+def _whole_name(algorithm: AnyAlgorithm) -> str:
+    named = next((name for name, kind in ALGORITHMS.items() if type(algorithm) is kind), None)
+    return name_of(type(algorithm), "the algorithm") if named is None else named
 
 
 def planned_names() -> tuple[str, ...]:
@@ -147,7 +178,7 @@ def algorithm_table(algorithm: AnyAlgorithm) -> dict[str, Any]:
         step_size = float(schedule)
     else:
         step_size = schedule.value if isinstance(schedule, schedules.Constant) else schedules.to_table(schedule)
-    return {"name": algorithm_name(algorithm)} | settings_of(algorithm) | {"step_size": step_size}
+    return {"name": _whole_name(algorithm)} | settings_of(algorithm) | {"step_size": step_size}
 
 
 def decode_network(table: object) -> tuple[AnyNetwork, bool]:
@@ -174,8 +205,10 @@ def _pick(table: object, place: str, key: str, kinds: Mapping[str, type[Any]]) -
     if key not in table:
         raise ConfigError(f"{place}.{key} is missing: choose one of {choices}")
     name = table[key]
+    if place == "algorithm" and is_own(name):
+        return find_algorithm(name)
     if not isinstance(name, str) or name not in kinds:
-        close = get_close_matches(str(name), kinds, n=1)
-        hint = f"did you mean '{close[0]}'? " if close else ""
-        raise ConfigError(f"{place}.{key} = {show(name)} is unknown: {hint}Choose one of {choices}")
+        known = (*kinds, *(COMPRESSED if place == "algorithm" else ()))
+        own = ", or name your own class as path/to/file.py:ClassName" if place == "algorithm" else ""
+        raise ConfigError(f"{place}.{key} = {show(name)} is unknown: {meant(name, known)}Choose one of {choices}{own}")
     return kinds[name]

@@ -3,7 +3,10 @@
 config.toml     the config with everything spelled out; `crosshatch train config.toml` runs it again
 metrics.jsonl   one JSON object per evaluation
 summary.json    totals, final and best metrics, arrival at the targets; written when the run has ended
-model/          the trained weights, one safetensors file per silo, and head.safetensors
+parts/          copies of the files of a user's own parts, where a config names any
+model/          the trained model, all that predicting needs: one safetensors and one JSON file per silo (weights and
+                buffers; preparation and block), head.safetensors where there is a head, model.json for what is common
+best_model/     where there are validation rows: likewise the model of the best round by them
 checkpoint/     the state to resume from
 report.html     the run on a page, written by the command line
 """
@@ -14,15 +17,19 @@ import contextlib
 import json
 import os
 import shutil
+import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
 from crosshatch.errors import RunError
+from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_whole, writing
+from crosshatch.runs.parts.part_files import PARTS
+from crosshatch.runs.parts.part_names import started_from
 
-KNOWN = {"config.toml", "metrics.jsonl", "summary.json", "model", "checkpoint", "report.html"}
+KNOWN = {"config.toml", "metrics.jsonl", "summary.json", PARTS, "model", "best_model", "checkpoint", "report.html"}
 
 
 @final
@@ -53,6 +60,14 @@ class RunDirectory:
     @property
     def model(self) -> Path:
         return self.path / "model"
+
+    @property
+    def parts(self) -> Path:
+        return self.path / PARTS
+
+    @property
+    def best_model(self) -> Path:
+        return self.path / "best_model"
 
     @property
     def checkpoint(self) -> Path:
@@ -88,8 +103,8 @@ class RunDirectory:
         else:
             self._handle = handle
 
-    def begin(self, config_text: str) -> None:
-        """Make the folder, clear what an earlier start left, and write the config."""
+    def begin(self, config_text: str, parts: Mapping[str, bytes]) -> None:
+        """Make the folder, clear what an earlier start left, and write the config and the files of own parts."""
         with writing(self.path):
             folder = self.path
             while not folder.exists():
@@ -99,7 +114,11 @@ class RunDirectory:
             self._take()
             self.checkpoint.parent.mkdir(exist_ok=True)
             self.summary.unlink(missing_ok=True)
-            shutil.rmtree(self.model, ignore_errors=True)
+            for folder in (self.model, self.best_model, self.parts):
+                shutil.rmtree(folder, ignore_errors=True)
+            for name, content in parts.items():
+                self.parts.mkdir(exist_ok=True)
+                write_whole(self.parts / name, content)
             self.metrics.write_bytes(b"")
             write_whole(self.config, config_text.encode())
 
@@ -165,3 +184,26 @@ def open_existing(path: Path) -> RunDirectory:
 
 def _strange(name: str) -> bool:
     return name not in KNOWN and not name.endswith(PARTIAL)
+
+
+def stored_config(directory: RunDirectory) -> Config | None:
+    """The config of the run that is in a directory; None where none is."""
+    if not directory.config.is_file():
+        return None
+    try:
+        return decode_config(started_from(tomllib.loads(directory.config.read_text(encoding="utf-8")), directory.path))
+    except tomllib.TOMLDecodeError as error:
+        raise RunError(f"{directory.config} is not TOML ({error}): it was changed, use another --out") from None
+
+
+def require_same(stored: Config, config: Config, directory: RunDirectory) -> None:
+    """Only the number of rounds may differ, and when a run ends before."""
+    run = config.run
+    ends = replace(stored.run, rounds=run.rounds, on_divergence=run.on_divergence, patience=run.patience)
+    stored = replace(stored, run=ends)
+    changed = changed_settings(stored, config)
+    if changed:
+        raise RunError(
+            f"the run in {directory.path} was started with another config: {', '.join(changed)}; undo this, or choose "
+            "another --out"
+        )

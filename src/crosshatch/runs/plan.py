@@ -44,7 +44,10 @@ _HALVINGS = 60
 @final
 @dataclass(frozen=True)
 class Judgement:
-    """A theorem's bound at the config's step size or, where that is `above` the limit, at the limit."""
+    """A theorem's bound at the config's step size or, where that is `above` the limit, at the limit.
+
+    ABCD's theorem has no bound at its limit: there the bound is that of its best step size.
+    """
 
     theorem: Theorem
     bound: Bound
@@ -143,7 +146,7 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
         cost=cost,
         level=level,
         outlooks=tuple(_look_ahead(judgement, cost, step_size, level) for judgement in judgements),
-        warnings=(*_warn(judgements, algorithm, step_size), *diverged, *prepared.client_notes),
+        warnings=(*_warn(judgements, config, step_size), *diverged, *prepared.client_notes),
     )
 
 
@@ -152,7 +155,7 @@ def _judge(theorem: Theorem, step_size: float) -> Judgement:
     return Judgement(theorem, theorem.bound(min(step_size, theorem.limit.stated)), above)
 
 
-def _warn(judgements: tuple[Judgement, ...], algorithm: AnyAlgorithm, step_size: float) -> list[str]:
+def _warn(judgements: tuple[Judgement, ...], config: Config, step_size: float) -> list[str]:
     """About theorems that are about this setting: others promise nothing here anyway."""
     warnings = []
     concerned = [judgement for judgement in judgements if judgement.applies]
@@ -172,7 +175,9 @@ def _warn(judgements: tuple[Judgement, ...], algorithm: AnyAlgorithm, step_size:
             )
     if not concerned:
         warnings.append("no theorem covers this setting: the bounds are those of the nearest settings")
-    if not isinstance(algorithm.step_size, float | int | Constant):
+    if config.model.l1 > 0 and concerned:  # ABCD's alone
+        warnings.append("with model.l1 the bound is on the squared norm of a proximal step over the step size")
+    if not isinstance(config.algorithm.step_size, float | int | Constant):
         warnings.append("the theorems have one step size for all rounds: the bounds take that of the first")
     return warnings
 
@@ -196,7 +201,8 @@ def _advise(
     for theorem in found:
         if theorem.name == theorem_names.ABCD:  # HSGD's strategies know nothing of anticipation
             says = "no promise: from the nearest setting" if theorem.differs else "the objective does not rise, any Q"
-            return (Advice("ABCD", over, under, theorem.limit.stated, says),)
+            assert theorem.best is not None
+            return (Advice("ABCD", over, under, theorem.best, says),)
     eta, rounds = first_step_size(algorithm), config.run.rounds
     iterations = rounds * under
     lines = [Advice("1", under, under, eta, "P = Q, the config's Q")]

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import torch
 
 from crosshatch.data.build import build
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import declared
+from crosshatch.exchanges import declared, declared_instance
 from crosshatch.network import BandwidthNetwork
+from crosshatch.predict.model_shape import COMMON, HEAD
 from crosshatch.protocol.idle_clients import Drawn, idle_note
+from crosshatch.runs.best_round import on_rows
 from crosshatch.runs.choosing.auto import PRECISIONS, choose
-from crosshatch.runs.choosing.trials import measure
+from crosshatch.runs.choosing.measure import measure
+from crosshatch.runs.choosing.put_aside import put_aside
+from crosshatch.runs.choosing.trials import Tell
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
+from crosshatch.runs.run_settings import available_cores
+from crosshatch.simulator.assemble import require_device
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
 from crosshatch.task.build_task import build_task, resolve_model
+from crosshatch.task.directions import VALIDATION
 from crosshatch.task.metrics import default_metrics, require_fitting
 from crosshatch.task.task import Task
 
@@ -47,12 +54,16 @@ class Prepared:
         return () if note is None else (note,)
 
 
-def prepare(config: Config, *, folder: Path | None, step_seconds: float | None = None) -> Prepared:
+def prepare(
+    config: Config, *, folder: Path | None, step_seconds: float | None = None, tell: Tell = lambda _: None
+) -> Prepared:
     """Read the data from the data `folder`, build the task, put the parties together.
 
-    `step_seconds` stands in for a measurement, where a run that is resumed has one already.
+    `step_seconds` stands in for a measurement, where a run that is resumed has one already. `tell` gets a line for
+    everything that is tried out or chosen here.
     """
-    _check_device(config.run.device)
+    require_device(config.run.device, "run.device")
+    config = replace(config, algorithm=declared_instance(config.algorithm))
     data = build(config.data, config.federation, folder, seed=config.run.seed)
     _check_names(data)
     config = _resolve(config, data)
@@ -70,8 +81,24 @@ def prepare(config: Config, *, folder: Path | None, step_seconds: float | None =
     batch_size = config.algorithm.batch_size
     if batch_size is not None and isinstance(simulator.state, VerticalState):
         simulator.state.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
-    chosen = measure(choose(config, data, task, simulate), simulate)  # may take a while
+    chosen = _choose(config, data, task, tell)
     return Prepared(chosen, simulator if chosen is config else simulate(chosen.algorithm))
+
+
+def _choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Config:
+    """Numbers for what is "auto" or "measure"; may take a while."""
+    chosen = choose(config, data, task, tell)
+    if not chosen.measured:
+        return chosen
+    aside = put_aside(data, seed=config.run.seed, key=chosen.measured[-1])
+    least = len(aside.y_train) if aside.groups is None else int(np.unique(aside.groups, return_counts=True)[1].min())
+
+    def simulate(algorithm: AnyAlgorithm) -> Simulator:
+        if algorithm.batch_size is not None and algorithm.batch_size > least:  # all that is left
+            algorithm = algorithm.with_batch_size(least)
+        return _simulator(config, algorithm, aside, task)
+
+    return measure(chosen, simulate, tell)
 
 
 def _simulator(config: Config, algorithm: AnyAlgorithm, data: FederatedData, task: Task) -> Simulator:
@@ -90,47 +117,41 @@ def _simulator(config: Config, algorithm: AnyAlgorithm, data: FederatedData, tas
 
 
 def _resolve(config: Config, data: FederatedData) -> Config:
-    metrics = config.evaluate.metrics or default_metrics(data.target)
-    require_fitting(metrics, data.target, data.classes)
+    evaluate = replace(config.evaluate, metrics=tuple(config.evaluate.metrics or default_metrics(data.target)))
+    require_fitting(evaluate.metrics or (), data.target, data.classes)
+    metrics = evaluate.names
     for target in config.evaluate.parsed_targets:
-        if target.metric not in (*metrics, "train_loss"):
+        on_validation = () if data.y_validation is None else tuple(f"{VALIDATION}{name}" for name in on_rows(metrics))
+        if target.metric not in (*metrics, "train_loss", *on_validation):
             raise ConfigError(
                 f"evaluate.targets has {target.label}, which is not measured: "
                 f"add '{target.metric}' to evaluate.metrics (now {', '.join(metrics)})"
             )
     if config.run.stop_at_targets and not config.evaluate.targets:
         raise ConfigError("run.stop_at_targets = true, but evaluate.targets is empty: name a target such as 'auc=0.75'")
+    if data.y_validation is None:
+        for place, value in (("run.patience", config.run.patience), ("evaluate.best_by", config.evaluate.best_by)):
+            if value is not None:
+                raise ConfigError(f"{place} = {value!r} needs validation rows: set data.validation, for example to 0.2")
+    elif not on_rows(metrics) or config.evaluate.best_by not in (None, *on_rows(metrics)):
+        raise ConfigError(
+            f"evaluate.best_by = {config.evaluate.best_by!r}: it is one of what is measured on the validation rows, "
+            f"evaluate.metrics ({', '.join(on_rows(metrics)) or 'none of them'}): add it there, or choose another"
+        )
     run = replace(
         config.run,
         threads=config.run.threads or available_cores(),
         checkpoint_every=config.run.checkpoint_every or config.evaluate.every,
     )
-    evaluate = replace(config.evaluate, metrics=tuple(metrics))
     return replace(config, model=resolve_model(data, config.model), evaluate=evaluate, run=run)
-
-
-def available_cores() -> int:
-    """The cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _check_device(name: str) -> None:
-    try:
-        if torch.empty(1, device=name).is_meta:
-            raise ConfigError(f"run.device = '{name}' has no memory to compute in: use 'cpu'")
-    except (RuntimeError, AssertionError) as error:  # torch asserts where it was built without the device
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"run.device = '{name}' cannot be used ({reason}): use 'cpu'") from None
 
 
 def _check_names(data: FederatedData) -> None:
     """Silos name files of the model, and the parties of the network."""
     for silo in data.silos:
-        if silo.name == "head" or silo.name.startswith(".") or any(sign in silo.name for sign in "/\\\0"):
+        if silo.name in (HEAD, COMMON) or silo.name.startswith(".") or any(sign in silo.name for sign in "/\\\0"):
             raise ConfigError(
-                f"federation.silos has '{silo.name}': it names a file, so no '/', no '.' first, not 'head'"
+                f"federation.silos has '{silo.name}': it names a file, so no '/', no '.' first, not 'head' or 'model'"
             )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from crosshatch.errors import ConfigError, require_whole
+from crosshatch.own_parts import short_name
 from crosshatch.report.measures import Target, parse_target
+from crosshatch.task.directions import directions
 
 MOST_THREADS = 1024
 
@@ -17,13 +21,18 @@ class EvaluateSettings:
 
     `every` so many rounds, and before the first and after the last one. `metrics` on the test samples; left out, those
     usual for the labels. `targets` like "auc=0.75": the summary says when each was first reached. `train_samples`
-    limits how many training samples the training loss is computed on; left out, all.
+    limits how many training samples the training loss is computed on; left out, all. Where there are validation rows
+    (`data.validation`) the metrics are measured on them too, and `best_by` names the one that chooses the best round,
+    whose model is kept beside the last one; left out, the first of auc, accuracy, r2, rmse and so on. Metrics may be a
+    user's own, as `path/to/file.py:function`; `higher_is_better` has their directions, where the file does not say it.
     """
 
     every: int = 10
     metrics: tuple[str, ...] | None = None
     targets: tuple[str, ...] = ()
     train_samples: int | None = None
+    best_by: str | None = None
+    higher_is_better: Mapping[str, bool] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""
@@ -37,7 +46,12 @@ class EvaluateSettings:
     @property
     def parsed_targets(self) -> tuple[Target, ...]:
         """The targets as values."""
-        return tuple(parse_target(text) for text in self.targets)
+        return tuple(parse_target(text, directions(self.higher_is_better)) for text in self.targets)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the metrics are called where they are reported."""
+        return tuple(short_name(metric) for metric in self.metrics or ())
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,7 @@ class RunSettings:
     `name`: by default that of the run directory where one is given, else that of the config file. `threads`: by default
     the number of cores. `strategy`: how local steps are computed. `checkpoint_every` so many rounds; by default at each
     evaluation. `stop_at_targets`: end at the first evaluation by which all targets of [evaluate] were reached.
+    `patience`: end after so many evaluations in a row that were not better on the validation rows than the best one.
     `on_divergence`: end at the first evaluation at which the training loss is more than ten times the larger of that
     before the first round and that of scores of zero, or go on with a warning.
     """
@@ -60,6 +75,7 @@ class RunSettings:
     strategy: Literal["auto", "loop", "stacked", "gram"] = "auto"
     checkpoint_every: int | None = None
     stop_at_targets: bool = False
+    patience: int | None = None
     on_divergence: Literal["stop", "warn"] = "stop"
 
     def __post_init__(self) -> None:
@@ -76,6 +92,8 @@ class RunSettings:
                 )
         if self.checkpoint_every is not None:
             _at_least_one("run.checkpoint_every", self.checkpoint_every, "leave it out: at each evaluation")
+        if self.patience is not None:
+            _at_least_one("run.patience", self.patience, "leave it out to run all rounds")
         if self.name is not None and not is_name(self.name):
             raise ConfigError(f"run.name = {self.name!r}: it names a folder, so no '/', no leading '.', and not empty")
 
@@ -87,6 +105,13 @@ def is_name(text: str) -> bool:
     (True, False, False, False)
     """
     return bool(text.strip()) and "/" not in text and not text.startswith(".")
+
+
+def available_cores() -> int:
+    """The cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _at_least_one(place: str, value: int, remedy: str) -> None:

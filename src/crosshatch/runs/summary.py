@@ -1,4 +1,4 @@
-"""What a run came to, for summary.json; and its model files."""
+"""What a run came to, for summary.json."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save
 
 from crosshatch.report.measures import COST_KEYS, Rows, Target, best_row, first_reaching
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import algorithm_name
-from crosshatch.runs.files import write_whole, writing
 from crosshatch.simulator.cost import silo_costs
 from crosshatch.simulator.divergence import Divergence
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
+from crosshatch.task.directions import directions
 
 
 def summarise(
@@ -30,9 +28,10 @@ def summarise(
     rows: Rows,
     strategy: Mapping[str, str],
     diverged: Divergence | None = None,
+    best_round: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of summary.json, from the evaluations and the simulator after the last round."""
-    last = rows[-1]
+    last, known = rows[-1], directions(config.evaluate.higher_is_better)
     names = [name for name in last if name not in COST_KEYS]
     return {
         "name": config.name,
@@ -41,7 +40,8 @@ def summarise(
         "iterations": simulator.iteration,
         **({} if diverged is None else {"diverged": asdict(diverged)}),
         "final": {name: last[name] for name in names},
-        "best": {name: _best(rows, name) for name in names},
+        "best": {name: _best(rows, name, known) for name in names},
+        **({} if best_round is None else {"best_round": dict(best_round)}),
         "bytes": simulator.meter.bytes,
         "messages": simulator.meter.messages,
         "sim_seconds": simulator.seconds,
@@ -61,21 +61,6 @@ def summarise(
     }
 
 
-def write_model(folder: Path, simulator: Simulator) -> None:
-    """One safetensors file per silo with its block's parameters under torch's names, and the head's."""
-    task = simulator.task
-    with writing(folder):
-        folder.mkdir(exist_ok=True)
-        for j, (silo, weights) in enumerate(zip(task.names, simulator.weights, strict=True)):
-            block, head = task.split(j, weights)
-            files = [(silo, task.layouts[j], block), ("head", task.head_layout, head)]
-            for name, layout, flat in files:
-                if layout is not None and flat is not None:
-                    # standard order in memory: convolutions lie channels-last in the flat vector
-                    tensors = {key: t.contiguous().clone() for key, t in layout.views(flat).items()}
-                    write_whole(folder / f"{name}.safetensors", save(tensors))
-
-
 def _arrival(rows: Rows, target: Target) -> dict[str, Any] | None:
     """Round, bytes and simulated time of the first evaluation that had reached the target."""
     row = first_reaching(rows, target)
@@ -83,8 +68,8 @@ def _arrival(rows: Rows, target: Target) -> dict[str, Any] | None:
     return None if row is None else {key: row[key] for key in costs if key in row}
 
 
-def _best(rows: Rows, name: str) -> dict[str, Any]:
-    row = best_row(rows, name)
+def _best(rows: Rows, name: str, known: Mapping[str, bool]) -> dict[str, Any]:
+    row = best_row(rows, name, known)
     return {"value": row[name], "round": row["round"]}
 
 

@@ -7,47 +7,39 @@ with the same bits as one that was never stopped.
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from crosshatch.errors import DivergenceError, RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.report.measures import first_reaching
+from crosshatch.runs.best_round import BestRound, on_rows
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.choosing.auto import adopt
-from crosshatch.runs.config import Config, changed_settings, config_text, decode_config
-from crosshatch.runs.directory import BusyError, RunDirectory, open_existing, open_new
+from crosshatch.runs.config import Config, config_text, part_files
+from crosshatch.runs.directory import (
+    BusyError,
+    RunDirectory,
+    open_existing,
+    open_new,
+    require_same,
+    stored_config,
+)
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.parts.blaming import blaming
+from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.stopping import Stop, stop_on_signals
-from crosshatch.runs.summary import summarise, write_model
-from crosshatch.runs.user_block_errors import blaming, own_files
+from crosshatch.runs.summary import summarise
+from crosshatch.runs.trained.write_model import write_model
+from crosshatch.runs.watcher import Watcher
 from crosshatch.simulator.divergence import Divergence, Growth
 from crosshatch.simulator.simulator import Simulator
-
-
-class Watcher(Protocol):
-    """Somebody to tell how it goes."""
-
-    def begin(self, prepared: Prepared, path: Path) -> None:
-        """Everything was checked; rounds follow."""
-        ...
-
-    def advance(self, round: int) -> None:
-        """So many rounds are done."""
-        ...
-
-    def evaluated(self, row: Mapping[str, Any]) -> None:
-        """A line of metrics.jsonl."""
-        ...
-
-    def warned(self, text: str) -> None:
-        """The run goes on, though it has diverged."""
-        ...
+from crosshatch.task.directions import VALIDATION
+from crosshatch.task.own_metric import find_metrics
 
 
 @dataclass(frozen=True)
@@ -72,9 +64,9 @@ def train(
     """Run a config into the directory `out`, reading named data sets from the data `folder`.
 
     Nothing is written before everything was checked. With `resume` a run that was stopped goes on from its checkpoint.
-    An error before the second evaluation leaves nothing behind; a later one leaves the evaluations and the checkpoint.
     A run that diverges (by the rule of `simulator/divergence.py`, or because its numbers are no longer finite) is a
-    DivergenceError in the end: its directory is complete, and `diverged` in its summary says where and why.
+    DivergenceError in the end: its directory is complete, and `diverged` in its summary says where and why. Any other
+    error before the second evaluation leaves nothing behind; a later one leaves the evaluations and the checkpoint.
 
     >>> import tempfile
     >>> from crosshatch import read_config
@@ -86,7 +78,7 @@ def train(
     >>> outcome.finished, outcome.summary["final"]["accuracy"] > 0.9
     (True, True)
     """
-    with blaming(own_files(config.model)):
+    with blaming(part_files(config).names):
         directory = open_existing(out) if resume else open_new(out)
         with directory.alone():
             return _train_in(directory, config, folder=folder, resume=resume, watcher=watcher)
@@ -96,13 +88,14 @@ def _train_in(
     directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher | None
 ) -> Outcome:
     out = directory.path
-    stored = _stored_config(directory) if resume else None
+    stored = stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
     config = config if stored is None else adopt(config, stored)
-    prepared = prepare(config, folder=folder, step_seconds=known)
+    tell = (lambda _: None) if watcher is None else watcher.tell
+    prepared = prepare(config, folder=folder, step_seconds=known, tell=tell)
     if stored is not None:
-        _require_same(stored, prepared.config, directory)
-    loop = _Loop(prepared, directory)
+        require_same(stored, prepared.config, directory)
+    loop = _Loop(prepared, directory, part_files(prepared.config).read())
     if directory.checkpoint.is_file():
         loop.restore()
         if loop.is_done and directory.summary.is_file():
@@ -114,9 +107,10 @@ def _train_in(
         try:
             return loop.run(stop, watcher)
         except BaseException as error:
-            if not loop.restored and len(loop.rows) <= 1 and not isinstance(error, BusyError):
+            early = not loop.restored and len(loop.rows) <= 1
+            if early and not isinstance(error, BusyError | DivergenceError):
                 directory.give_up()
-            elif isinstance(error, TrainingError) and not isinstance(error, DivergenceError):
+            elif isinstance(error, TrainingError) and not directory.summary.is_file():
                 loop.mark_broken(str(error))
                 raise DivergenceError(f"{error}; the rounds before are kept in {out}") from None
             raise
@@ -125,22 +119,28 @@ def _train_in(
 class _Loop:
     """The state of a run between rounds."""
 
-    def __init__(self, prepared: Prepared, directory: RunDirectory) -> None:
+    def __init__(self, prepared: Prepared, directory: RunDirectory, files: PartFiles) -> None:
         self.config = prepared.config
         self.simulator: Simulator = prepared.simulator
         self.directory = directory
+        self.files = files
+        self.metrics = find_metrics(self.config.evaluate.metrics or ())  # once: a file may change meanwhile
         self.rows: list[Mapping[str, Any]] = []
         self.strategy: dict[str, str] = {}
         self.restored = False
         self.diverged: Divergence | None = None
+        self.best = BestRound.of(self.config)
         self._under_way = 0  # the round, while it may break
         self._wall_before = 0.0
         self._started = time.monotonic()
 
     @property
     def is_done(self) -> bool:
-        """All rounds were run, or all targets reached or the training loss grown where that ends the run."""
-        if self.simulator.round >= self.config.run.rounds or self._ended_by is not None:
+        """All rounds were run, or all targets reached, the training loss grown or patience lost where that ends it."""
+        run = self.config.run
+        if self.simulator.round >= run.rounds or self._ended_by is not None:
+            return True
+        if self.best is not None and run.patience is not None and self.best.since >= run.patience:
             return True
         targets = self.config.evaluate.parsed_targets
         return self.config.run.stop_at_targets and all(first_reaching(self.rows, target) for target in targets)
@@ -165,13 +165,19 @@ class _Loop:
     def restore(self) -> None:
         """Go on from the checkpoint."""
         tensors, state = read_checkpoint(self.directory.checkpoint)
+        self.files.require_unchanged(state.parts, self.directory.path)
         self.simulator.restore(tensors, state.simulator)
-        if self.simulator.round > self.config.run.rounds:
-            raise RunError(
-                f"{self.directory.path} has {self.simulator.round} rounds already, run.rounds = "
-                f"{self.config.run.rounds}: set at least as many"
-            )
+        done = self.simulator.round
+        if done > self.config.run.rounds:
+            if self.directory.summary.is_file():
+                raise RunError(
+                    f"{self.directory.path} has {done} rounds already, run.rounds = {self.config.run.rounds}: set at "
+                    "least as many"
+                )
+            self.config = replace(self.config, run=replace(self.config.run, rounds=done))  # it ends where it is
         self.rows = list(self.directory.cut_metrics(state.metrics_offset))
+        if self.best is not None:
+            self.best.restore(tensors, self.rows)
         self.diverged = next(filter(None, map(self._look_for_divergence, self.rows)), None)
         self.strategy = dict(state.strategy)
         self._wall_before = state.wall_seconds
@@ -186,7 +192,7 @@ class _Loop:
                 write_whole(self.directory.config, text.encode())
         else:
             first = self._measure()
-            self.directory.begin(text)
+            self.directory.begin(text, self.files.contents)
             self._note(first, watcher)
             self._write_checkpoint()
             self.simulator.align()
@@ -197,8 +203,11 @@ class _Loop:
         while not self.is_done:
             if stop.requested:
                 self._write_checkpoint()
+                self._write_models()
                 return Outcome(self.directory.path, finished=False, round=self.simulator.round)
             self._run_round(watcher)
+        if self.rows[-1]["round"] < self.simulator.round:  # it ends before the round it was to end with
+            self._note(self._measure(), watcher)
         return self._finish()
 
     def _run_round(self, watcher: Watcher | None) -> None:
@@ -215,8 +224,8 @@ class _Loop:
             watcher.advance(done)
 
     def _measure(self) -> dict[str, Any]:
-        simulator = self.simulator
-        assert self.config.evaluate.metrics is not None
+        simulator, metrics = self.simulator, self.metrics
+        on_validation = {} if self.best is None else simulator.evaluate(on_rows(metrics), on="validation")
         return {
             "iteration": simulator.iteration,
             "round": simulator.round,
@@ -226,12 +235,15 @@ class _Loop:
             "sim_seconds": simulator.seconds,
             "wall_seconds": round(self._wall_seconds(), 3),
             "train_loss": simulator.objective(self.config.evaluate.train_samples),
-            **simulator.evaluate(self.config.evaluate.metrics),
+            **simulator.evaluate(metrics),
+            **{f"{VALIDATION}{name}": value for name, value in on_validation.items()},
         }
 
     def _note(self, row: Mapping[str, Any], watcher: Watcher | None) -> None:
         self.directory.append_metrics(row)
         self.rows.append(row)
+        if self.best is not None:
+            self.best.see(row, self.simulator.weights)
         if watcher is not None:
             watcher.evaluated(row)
         if self.diverged is None:
@@ -257,10 +269,12 @@ class _Loop:
             seen = {*kinds.split(", "), *self.strategy.get(silo, kinds).split(", ")}
             self.strategy[silo] = ", ".join(sorted(seen))
         tensors, state = self.simulator.snapshot()
+        tensors |= {} if self.best is None else self.best.tensors()
         offset = self.directory.metrics.stat().st_size
         write_checkpoint(
-            self.directory.checkpoint, tensors, Checkpoint(state, offset, self._wall_seconds(), self.strategy)
-        )
+            self.directory.checkpoint, tensors,
+            Checkpoint(state, offset, self._wall_seconds(), self.strategy, self.files.hashes),
+        )  # fmt: skip
 
     def _finish(self) -> Outcome:
         """The summary comes last: a run with a summary is finished."""
@@ -268,32 +282,19 @@ class _Loop:
         summary = self._write_results()
         self.complain()
         done, losses = self.simulator.round, (self.rows[0]["train_loss"], self.rows[-1]["train_loss"])
-        advice = self.simulator.advise(done)
+        advice = self.simulator.advise(done) if losses[1] > losses[0] else ""
         return Outcome(self.directory.path, True, done, summary, losses=losses, advice=advice)
 
     def _write_results(self) -> dict[str, Any]:
-        write_model(self.directory.model, self.simulator)
-        summary = summarise(self.config, self.simulator, self.rows, self.strategy, self.diverged)
+        self._write_models()
+        chosen = None if self.best is None else self.best.describe()
+        summary = summarise(self.config, self.simulator, self.rows, self.strategy, self.diverged, chosen)
+        summary |= {"parts": self.files.hashes} if self.files.hashes else {}
         self.directory.write_json(self.directory.summary, summary)
         return summary
 
-
-def _stored_config(directory: RunDirectory) -> Config | None:
-    if not directory.config.is_file():
-        return None
-    try:
-        return decode_config(tomllib.loads(directory.config.read_text(encoding="utf-8")))
-    except tomllib.TOMLDecodeError as error:
-        raise RunError(f"{directory.config} is not TOML ({error}): it was changed, use another --out") from None
-
-
-def _require_same(stored: Config, config: Config, directory: RunDirectory) -> None:
-    """Only the number of rounds may differ, and only grow, and what divergence does."""
-    rounds, on_divergence = max(stored.run.rounds, config.run.rounds), config.run.on_divergence
-    stored = replace(stored, run=replace(stored.run, rounds=rounds, on_divergence=on_divergence))
-    changed = changed_settings(stored, config)
-    if changed:
-        raise RunError(
-            f"the run in {directory.path} was started with another config: {', '.join(changed)}; undo this, or choose "
-            "another --out"
-        )
+    def _write_models(self) -> None:
+        """That of the last round, and that of the best where validation rows tell which it is."""
+        write_model(self.directory.model, self.simulator, self.config, self.files)
+        if self.best is not None and self.best.weights:
+            write_model(self.directory.best_model, self.simulator, self.config, self.files, self.best.weights)

@@ -50,14 +50,33 @@ class Engine:
     codecs: Mapping[str, AnyCodec] = field(default_factory=dict)
 
 
+def require_device(name: str, place: str = "device") -> None:
+    """Refuse a device that torch does not have here, or cannot compute on."""
+    try:
+        if torch.empty(1, device=name).is_meta:
+            raise ConfigError(f"{place} = '{name}' has no memory to compute in: use 'cpu'")
+    except (RuntimeError, AssertionError, TypeError) as error:  # torch asserts where it was built without the device
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise ConfigError(f"{place} = {name!r} cannot be used ({reason}): use 'cpu'") from None
+
+
 def move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedData:
     """The same data on a device and in a precision."""
     silos = tuple(
-        replace(silo, train=silo.train.to(device, precision), test=silo.test.to(device, precision))
+        replace(
+            silo,
+            train=silo.train.to(device, precision),
+            test=silo.test.to(device, precision),
+            validation=None if silo.validation is None else silo.validation.to(device, precision),
+        )
         for silo in data.silos
     )
     kind = precision if data.y_train.is_floating_point() else torch.int64
-    return replace(data, silos=silos, y_train=data.y_train.to(device, kind), y_test=data.y_test.to(device, kind))
+    y_validation = None if data.y_validation is None else data.y_validation.to(device, kind)
+    return replace(
+        data, silos=silos, y_train=data.y_train.to(device, kind), y_test=data.y_test.to(device, kind),
+        y_validation=y_validation,
+    )  # fmt: skip
 
 
 def assemble(
@@ -70,10 +89,11 @@ def assemble(
     batches: BatchSource | tuple[BatchSource, ...] | None,
 ) -> SimulatedFederation | GroupedFederation:
     """The federation an algorithm runs on; a ConfigError where it does not run on this one."""
-    central = declared(algorithm).central
+    central, pairs = declared(algorithm).central, declared(algorithm).pairs
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     check_head(data, task)
-    check_parties(data, engine.network)
+    # In pairs, messages are those of clients also at a silo that is one party.
+    check_parties(data, engine.network, topology=None if central or pairs else algorithm.topology)
     if not central:
         name, known = type(algorithm).__name__, declared(algorithm)
         check_topology(data, name, algorithm.topology)
@@ -125,10 +145,11 @@ def _one(
     suffix: str,
     seed: int,
 ) -> SimulatedFederation:
-    central, pairs = declared(algorithm).central, declared(algorithm).pairs
+    known, name = declared(algorithm), type(algorithm).__name__
+    central, pairs = known.central, known.pairs
     if not central:
-        name, where = type(algorithm).__name__, suffix.replace("@", " in group ")
-        check_clients(data, name, algorithm.topology, pairs=pairs, where=where)
+        where = suffix.replace("@", " in group ")
+        check_clients(data, name, algorithm.topology, pairs=pairs, several=known.several_clients, where=where)
     names = [silo.name + suffix for silo in data.silos]
     clients = tuple(silo.clients for silo in data.silos)
     one_party = one_party_silos(algorithm.topology, clients)

@@ -91,7 +91,7 @@ def _check_step_size(algorithm: TokenAlgorithm, agents: tuple[Agent, ...]) -> No
         if algorithm.step_size == "auto" or agent.smoothness == 0:
             continue
         limit = 2.0 / agent.smoothness
-        first = rate(algorithm.step_size, 0)  # schedules only decrease
+        first = rate(algorithm.step_size, 0)  # all but a user's own schedules only decrease
         if first >= limit:
             raise ConfigError(
                 f"algorithm.step_size = {first:g} is not below {limit:.4g}, two over the smoothness "

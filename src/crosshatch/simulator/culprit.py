@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from crosshatch.data.federated import FederatedData
+from crosshatch.data.federated import FederatedData, Split
 from crosshatch.local.forward import forward
 from crosshatch.task.task import Task
 
@@ -18,14 +18,15 @@ _ORDINARY = 1e4  # weights this many times as large as at the start have run awa
 
 def find_culprit(data: FederatedData, task: Task, weights: Sequence[Tensor]) -> str | None:
     """What is to blame and what to do about it, or None where training under these weights diverged."""
-    for which, count in (("training", len(data.y_train)), ("test", len(data.y_test))):
-        xs = [silo.train if which == "training" else silo.test for silo in data.silos]
+    kinds: dict[str, Split] = {"training": "train", "test": "test"}
+    for which, kind in (kinds if data.y_validation is None else kinds | {"validation": "validation"}).items():
+        xs = [silo.rows(kind) for silo in data.silos]
         for silo, x in zip(data.silos, xs, strict=True):
             row = _first_bad(x)
             if row is not None:
                 return f"silo '{silo.name}' has features of {which} sample {row} that are NaN or infinite: correct them"
         for tried in _candidates(task, weights):
-            found = _by_module(task, tried, xs, which) if count else None
+            found = _by_module(task, tried, xs, which) if len(xs[0]) else None
             if found is not None:
                 return found
     return _by_gradient(data, task)

@@ -1,7 +1,8 @@
 """What an algorithm carries from round to round besides the blocks, as tensors for a checkpoint and back.
 
-A memory is made of tuples, of the federation's batches and what is frozen, of tensors and plain numbers. Its structure
-is written as JSON: what is plain as it is, anything else as its kind and what it is made of.
+A memory is a tuple of the federation's batches and what is frozen, of tensors and plain values, and of tuples, lists
+and tables of all these. Its structure is written as JSON: what is plain as it is, anything else as its kind and what it
+is made of.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ def worked_out(value: Any) -> Any:
     """The same with everything worked out that was put off, and nothing kept that only the round itself needed."""
     if isinstance(value, tuple):
         return tuple(map(worked_out, value))
+    if isinstance(value, list):
+        return list(map(worked_out, value))
+    if isinstance(value, dict):
+        return {key: worked_out(one) for key, one in value.items()}
     if isinstance(value, Frozen) and not value.worked_out:
         return Frozen.of(*_frozen_parts(value))
     return value
@@ -89,8 +94,8 @@ def _write(value: Any, found: list[Tensor]) -> Any:
         return {"tensor": place}
     if type(value) not in _APART:
         raise ConfigError(
-            f"the algorithm's memory holds a {type(value).__name__}: it may hold tuples, batches, what is frozen, "
-            "tensors and numbers"
+            f"the algorithm's memory holds a {type(value).__name__}: it may hold batches, what is frozen, tensors, "
+            "arrays, numbers, strings and None, in tuples, lists and dicts"
         )
     return {type(value).__name__: [_write(one, found) for one in _APART[type(value)](value)]}
 

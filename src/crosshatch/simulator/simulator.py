@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ConfigError, TrainingError, require_whole
+from crosshatch.errors import ConfigError, DivergenceError, TrainingError, require_whole
 from crosshatch.exchanges import (
     Algorithm,
     DualAlgorithm,
@@ -33,7 +34,7 @@ from crosshatch.schedules import Adaptive
 from crosshatch.seeds import require_seed
 from crosshatch.simulator.adapt import adapt, with_value
 from crosshatch.simulator.allocator import keep_freed_memory
-from crosshatch.simulator.assemble import Engine, assemble, move
+from crosshatch.simulator.assemble import Engine, assemble, move, require_device
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
 from crosshatch.simulator.culprit import find_culprit
 from crosshatch.simulator.divergence import advise
@@ -46,6 +47,7 @@ from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.losses import require_labels
 from crosshatch.task.metrics import default_metrics, evaluate
+from crosshatch.task.own_metric import OwnMetric, find_metrics
 from crosshatch.task.task import Task
 from crosshatch.theory.optimum import Optimum
 
@@ -92,10 +94,15 @@ class Simulator:
             torch.set_num_threads(threads)
         require_labels(task.loss, data.y_train, data.classes, "training samples")
         require_labels(task.loss, data.y_test, data.classes, "test samples")
+        if data.y_validation is not None:
+            require_labels(task.loss, data.y_validation, data.classes, "validation samples")
         if precision not in (torch.float16, torch.float32, torch.float64):
             raise ConfigError(f"precision = {precision}: numbers are sent as float32 or float64: give one of these")
+        require_device(device)
         self.data = move(data, device, precision)
-        self.task = task.to(device, precision)
+        names = tuple(silo.name for silo in data.silos)
+        named = task if task.silos or len(names) != len(task.blocks) else replace(task, silos=names)
+        self.task = named.to(device, precision)
         self.algorithm = algorithm = on_federation(algorithm, data)
         self.meter = Meter()
         engine = Engine(
@@ -106,7 +113,7 @@ class Simulator:
             precision,
             codecs or {},
         )
-        self.threads = engine.threads
+        self.threads, self._codecs = engine.threads, engine.codecs
         self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens | SimulatedDuals
         self.state: State
         if not on_silos(algorithm):
@@ -153,21 +160,19 @@ class Simulator:
         return self.state.weights
 
     def run_round(self) -> None:
-        """One round; a TrainingError if the weights are no longer finite."""
+        """One round; a TrainingError if numbers are not finite, a DivergenceError where training made them so."""
         schedule = self.algorithm.step_size
         if isinstance(schedule, Adaptive) and self.round > 0 and self.round % schedule.every == 0:
             self._use(adapt(self._adaptive, schedule, self.data, self.task, self.weights))
         try:
             self.state.run_round(self.round)
         except TrainingError:  # a codec could not write what it got
-            culprit = find_culprit(self.data, self.task, self.weights)
-            if culprit is None:
-                raise
-            raise TrainingError(f"round {self.round + 1}: {culprit}") from None
+            self.round += 1
+            raise self._diverged("what is to be sent is") from None
         self.round += 1
         broken = self.state.broken()
         if broken is not None:
-            raise TrainingError(self._diverged(broken))
+            raise self._diverged(broken)
 
     @property
     def _adaptive(self) -> Algorithm:
@@ -180,18 +185,20 @@ class Simulator:
         assert isinstance(self.state, VerticalState)
         self.algorithm = self.state.algorithm = algorithm
 
-    def _diverged(self, what: str) -> str:
+    def _diverged(self, what: str) -> TrainingError:
         culprit = find_culprit(self.data, self.task, self.weights)
         if self.round == 0:
             default = "look at the features, and at what the blocks return"
-            return f"before the first round {what} not finite: {culprit or default}"
+            return TrainingError(f"before the first round {what} not finite: {culprit or default}")
         if culprit is not None:
-            return f"round {self.round}: {what} not finite: {culprit}"
-        return f"round {self.round}: {what} no longer finite, training diverged: {self.advise(self.round)}"
+            return TrainingError(f"round {self.round}: {what} not finite: {culprit}")
+        return DivergenceError(
+            f"round {self.round}: {what} no longer finite, training diverged: {self.advise(self.round)}"
+        )
 
     def advise(self, round: int) -> str:
         """What to change where training diverged in this round (from 1 on)."""
-        return advise(self.algorithm, self.data, self.task, round=round)
+        return advise(self.algorithm, self.data, self.task, round=round, codecs=self._codecs)
 
     def scores(self, xs: Sequence[Tensor]) -> Tensor:
         """Scores (n, c) of samples given as one tensor per silo, under the hubs' blocks."""
@@ -209,7 +216,7 @@ class Simulator:
         penalty = sum(float(self.task.penalty(j, weights)) for j, weights in enumerate(self.weights))
         value = self._loss(scores, samples) + penalty
         if not np.isfinite(value):
-            raise TrainingError(self._diverged("the training loss is"))
+            raise self._diverged("the training loss is")
         return value
 
     def zero_objective(self, samples: int | None = None) -> float:
@@ -227,17 +234,21 @@ class Simulator:
         """The best value of the objective, where every block is linear."""
         return find_best(self.data, self.task, summed=self.state.summed)
 
-    def evaluate(self, metrics: Sequence[str] | None = None) -> dict[str, float]:
+    def evaluate(
+        self, metrics: Sequence[str | OwnMetric] | None = None, on: Literal["test", "validation"] = "test"
+    ) -> dict[str, float]:
         """Metrics on the test samples; `suboptimality` is (f - f*) / (f(0) - f*) of the objective itself."""
-        names = default_metrics(self.data.target) if metrics is None else metrics
-        scores = self.scores([silo.test for silo in self.data.silos])
+        asked = find_metrics(default_metrics(self.data.target) if metrics is None else metrics)
+        if on == "validation" and self.data.y_validation is None:
+            raise ConfigError("there are no validation samples: set data.validation, for example to 0.2")
+        scores = self.scores([silo.rows(on) for silo in self.data.silos])
         if not torch.isfinite(scores).all():
-            raise TrainingError(self._diverged("a test score is"))
-        on_test = [name for name in names if name != "suboptimality"]
-        found = evaluate(on_test, scores, self.data.y_test, self.task.loss) if on_test else {}
-        if "suboptimality" in names:
+            raise self._diverged(f"a {on} score is")
+        by_scores = [metric for metric in asked if metric != "suboptimality"]
+        found = evaluate(by_scores, scores, self.data.labels(on), self.task.loss) if by_scores else {}
+        if "suboptimality" in asked:
             found["suboptimality"] = self.best.suboptimality(self.objective())
-        return {name: found[name] for name in names}
+        return {name: found[name] for name in (one if isinstance(one, str) else one.name for one in asked)}
 
     def align(self) -> None:
         """Have memory laid out as after `restore`, so that rounds to come give the bits they would give there."""

@@ -10,7 +10,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, Memory, declared
+from crosshatch.protocol.refusals import require_memory
 from crosshatch.simulator.allocator import aligned
 from crosshatch.simulator.memory import pack, unpack, worked_out
 from crosshatch.simulator.vertical.averaging import averaged
@@ -110,11 +112,18 @@ class VerticalState:
         grouped = isinstance(self.federation, GroupedFederation)
         before = self.blocks if grouped else self.blocks[0]
         text: Any = self.algorithm
+        after: Any
         if self._remembers:
-            after, memory = text.run_round(self.federation, before, r, self.memory)
+            after, memory = require_memory(text, text.run_round(self.federation, before, r, self.memory))
             self.memory = worked_out(memory)
         else:
             after = text.run_round(self.federation, before, r)
+        wanted: Any = tuple if grouped else Blocks
+        if not isinstance(after, wanted):
+            raise ConfigError(
+                f"run_round of algorithm {type(text).__name__} returned {type(after).__name__}: end it with "
+                "`return blocks`, what broadcast, descend or average returned last"
+            )
         blocks: GroupBlocks = averaged(after) if grouped else (after,)
         # Between rounds there is what the hubs hold: steps that were never averaged are lost with their clients.
         self.blocks = tuple(one if one.steps is None else Blocks(one.base) for one in blocks)

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ModelError
+from crosshatch.errors import ModelError, meant
 from crosshatch.seeds import torch_seed
-from crosshatch.task.blocks import MLP, build_block
+from crosshatch.task.blocks import MLP, build_block, without_features
 from crosshatch.task.fusion import Fusion, Head, Sum
-from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared, require_target
-from crosshatch.task.model_settings import BlockChanges, LossName, ModelSettings
+from crosshatch.task.losses import LOSSES, require_target
+from crosshatch.task.model_settings import BlockChanges, ModelSettings
+from crosshatch.task.own_loss import find_loss
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
 __all__ = ["ModelSettings", "build_task", "resolve_model"]
 
-_LOSSES: dict[LossName, Loss] = {"squared": Squared(), "logistic": Logistic(), "cross_entropy": CrossEntropy()}
-_BY_TARGET = {loss.target: name for name, loss in _LOSSES.items()}
+_BY_TARGET = {loss.target: name for name, loss in LOSSES.items()}
 
 
-def resolve_model(data: FederatedData, settings: ModelSettings) -> ModelSettings:
+def resolve_model(data: FederatedData, settings: ModelSettings, *, folder: Path | None = None) -> ModelSettings:
     """The settings with everything that follows from the data spelled out: loss, outputs, and the head's holder."""
     name = _BY_TARGET[data.target] if settings.loss == "auto" else settings.loss
-    loss = _LOSSES[name]
+    loss = find_loss(name, folder=folder)
     require_target(loss, data.target)
     silos = [silo.name for silo in data.silos]
     for silo in settings.blocks:
         if silo not in silos:
             raise ModelError(f"model.blocks names {_not_a_silo(silo, silos)}")
+        if data.silos[silos.index(silo)].train.shape[1:] == (0,):
+            raise ModelError(f"model.blocks.{silo}: this silo has the labels and no columns, so no block: leave it out")
     if settings.fusion == "sum":
         outputs = settings.outputs if settings.outputs is not None else loss.scores(data.classes)
         return replace(settings, loss=name, outputs=outputs)
@@ -47,7 +48,7 @@ def resolve_model(data: FederatedData, settings: ModelSettings) -> ModelSettings
 def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folder: Path | None = None) -> Task:
     """The task for these silos; initial weights come from `(seed, "initial", silo number)`.
 
-    Files of a user's own blocks are looked for in `folder`, by default the current one.
+    Files of a user's own blocks and loss are looked for in `folder`, by default the current one.
 
     >>> from crosshatch.data.build import federate, load_dataset
     >>> from crosshatch.data.data_settings import FederationSettings
@@ -56,27 +57,36 @@ def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folde
     >>> task.loss, [layout.size for layout in task.layouts]
     (CrossEntropy(), [91, 83])
     """
-    settings = resolve_model(data, settings)
+    settings = resolve_model(data, settings, folder=folder)
     assert settings.outputs is not None
     assert settings.loss != "auto"
-    loss = _LOSSES[settings.loss]
+    loss = find_loss(settings.loss, classes=data.classes, folder=folder)
     blocks, width = [], 0
     for number, silo in enumerate(data.silos):
-        chosen = _for_silo(settings, silo.name)
-        outputs = chosen.outputs or settings.outputs
+        chosen = for_silo(settings, silo.name)
+        shape = tuple(silo.train.shape[1:])
+        outputs = 0 if has_no_embedding(settings, shape) else chosen.outputs or settings.outputs
         width += outputs
         own_seed = torch_seed(seed, "initial", number)
-        shape = tuple(silo.train.shape[1:])
-        blocks.append(build_block(silo.name, shape, outputs, chosen, seed=own_seed, folder=folder))
+        if shape == (0,):
+            blocks.append(without_features(outputs))
+        else:
+            blocks.append(build_block(silo.name, shape, outputs, chosen, seed=own_seed, folder=folder))
     names = tuple(silo.name for silo in data.silos)
     fusion: Fusion = Sum()
     if settings.fusion == "head":
-        module = _build_head(settings, width, loss.scores(data.classes), seed=torch_seed(seed, "initial head"))
+        module = build_head(settings, width, loss.scores(data.classes), seed=torch_seed(seed, "initial head"))
         fusion = Head(module, names.index(str(settings.head_holder)))
     return Task(tuple(blocks), fusion, loss, Regulariser(l2=settings.l2, l1=settings.l1), names)
 
 
-def _for_silo(settings: ModelSettings, silo: str) -> ModelSettings:
+def has_no_embedding(settings: ModelSettings, shape: tuple[int, ...]) -> bool:
+    """Whether a silo with samples of this shape gives a head nothing; to a sum it adds zeros."""
+    return settings.fusion == "head" and shape == (0,)
+
+
+def for_silo(settings: ModelSettings, silo: str) -> ModelSettings:
+    """The settings of one silo's block."""
     changes = settings.blocks.get(silo, BlockChanges())
     allowed = sorted(BlockChanges.__annotations__)
     if unknown := [key for key in changes if key not in allowed]:
@@ -84,7 +94,8 @@ def _for_silo(settings: ModelSettings, silo: str) -> ModelSettings:
     return replace(settings, **changes)
 
 
-def _build_head(settings: ModelSettings, width: int, scores: int, *, seed: int) -> nn.Module:
+def build_head(settings: ModelSettings, width: int, scores: int, *, seed: int) -> nn.Module:
+    """The head on embeddings (n, width), all silos' side by side; its initial weights come from torch's `seed`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if settings.head == "linear":
@@ -93,6 +104,5 @@ def _build_head(settings: ModelSettings, width: int, scores: int, *, seed: int) 
 
 
 def _not_a_silo(name: str, silos: list[str]) -> str:
-    close = get_close_matches(name, silos, n=1)
-    hint = f"did you mean '{close[0]}'? The silos are" if close else "the silos are"
-    return f"'{name}', which is not a silo: {hint} {', '.join(silos)}"
+    hint = meant(name, silos)
+    return f"'{name}', which is not a silo: {f'{hint}The' if hint else 'the'} silos are {', '.join(silos)}"

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
+
+VALIDATION = "validation_"
+"""Before the name of a metric that is measured on the validation rows."""
+
+_ON_ROWS = {
+    "auc": True,
+    "accuracy": True,
+    "top5": True,
+    "f1": True,
+    "precision": True,
+    "recall": True,
+    "r2": True,
+    "loss": False,
+    "rmse": False,
+}
 
 HIGHER_IS_BETTER = MappingProxyType(
     {
-        "auc": True,
-        "accuracy": True,
-        "top5": True,
-        "f1": True,
-        "precision": True,
-        "recall": True,
-        "r2": True,
-        "loss": False,
+        **_ON_ROWS,
         "train_loss": False,
-        "rmse": False,
         "suboptimality": False,
+        **{f"{VALIDATION}{name}": higher for name, higher in _ON_ROWS.items()},
     }
 )
+
+
+def directions(own: Mapping[str, bool]) -> dict[str, bool]:
+    """The same with a user's own metrics, which are measured on validation rows too.
+
+    >>> directions({"lift": True})["validation_lift"]
+    True
+    """
+    return {**HIGHER_IS_BETTER, **own, **{f"{VALIDATION}{name}": higher for name, higher in own.items()}}

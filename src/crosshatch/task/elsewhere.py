@@ -22,8 +22,8 @@ class Elsewhere(nn.Module):
     def __init__(self, width: int) -> None:
         """Stand for a module with outputs (n, width)."""
         super().__init__()
-        if width < 1:
-            raise ModelError(f"embeddings of width {width}: every silo has at least one number per sample, correct it")
+        if width < 0:
+            raise ModelError(f"embeddings of width {width}: a silo has some numbers per sample, or none, correct it")
         self.width = width
 
     def forward(self, x: Tensor) -> NoReturn:  # noqa: ARG002 - a module's call

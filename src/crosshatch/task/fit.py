@@ -15,9 +15,20 @@ from crosshatch.task.probe import ROWS, first_outputs, refuse_random, try_out
 
 
 def refuse_modules(place: str, module: nn.Module) -> None:
-    """Refuse running statistics, and parameters whose shape is not known yet."""
+    """Refuse running statistics, scripts, and parameters without a shape yet or that are not floating-point numbers."""
+    if any(isinstance(m, torch.jit.ScriptModule) for m in module.modules()):
+        raise ModelError(
+            f"{place} is scripted or traced (torch.jit) and cannot be run with other weights than its own: give the "
+            "module it was made from"
+        )
     if any(isinstance(parameter, nn.parameter.UninitializedParameter) for parameter in module.parameters()):
         raise ModelError(f"{place} has parameters without a shape (a Lazy layer): give its sizes, or run it once first")
+    for name, parameter in module.named_parameters():
+        if not parameter.is_floating_point():
+            raise ModelError(
+                f"{place} has a parameter '{name}' of {str(parameter.dtype).removeprefix('torch.')}: parameters are "
+                "averaged, so they must be floating-point numbers; register it as a buffer"
+            )
     if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()):
         raise ModelError(
             f"{place} has BatchNorm, whose running statistics are neither averaged nor shared: use GroupNorm"

@@ -7,7 +7,7 @@ sample's own loss with respect to its own scores; whoever averages over a batch 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, final
+from typing import ClassVar, Protocol, final
 
 import torch
 from torch import Tensor
@@ -141,7 +141,58 @@ class CrossEntropy:
         return torch.softmax(scores, dim=-1)
 
 
-Loss: TypeAlias = Squared | Logistic | CrossEntropy
+class Loss(Protocol):
+    """What every loss has, a user's own included; in that `continued` and `curvature` may be missing.
+
+    Without the first, methods that let derivatives go on are refused; without the second, those that ask for a bound of
+    the second derivatives in the scores.
+    """
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def target(self) -> str:
+        """For which labels it is."""
+        ...
+
+    @property
+    def curvature(self) -> float:
+        """No second derivative in the scores is above."""
+        ...
+
+    def scores(self, classes: int) -> int:
+        """How many scores a sample needs."""
+        ...
+
+    def value(self, scores: Tensor, y: Tensor) -> Tensor:
+        """Loss of each sample, (..., n)."""
+        ...
+
+    def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
+        """Of each sample's loss in its scores, (..., n, c)."""
+        ...
+
+    def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
+        """The derivative at scores that have moved so far since this one was taken."""
+        ...
+
+    def predict(self, scores: Tensor) -> Tensor:
+        """What scores say of the label: probabilities (..., n) or (..., n, c), or values (..., n)."""
+        ...
+
+
+LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "cross_entropy": CrossEntropy()}
+
+
+def predicted_classes(loss: Loss, scores: Tensor) -> Tensor:
+    """Classes (n,) for scores (n, c); a binary score predicts class 1 from probability one half upwards, exclusively.
+
+    Of several equal scores the lower class is predicted.
+    """
+    return (scores[:, 0] > 0).long() if loss.target == "binary" else scores.argmax(dim=1)
 
 
 def require_target(loss: Loss, target: str) -> None:
@@ -156,9 +207,9 @@ def require_labels(loss: Loss, y: Tensor, classes: int, which: str) -> None:
 
     Labels -1 and +1 are not taken for 0 and 1: whoever reads predictions would have to know of it.
     """
-    if isinstance(loss, Squared):
+    if loss.target == "regression":
         fits, wanted = torch.isfinite(y), "finite numbers: correct it or take the sample out"
-    elif isinstance(loss, Logistic):
+    elif loss.target == "binary":
         signs = bool(((y == -1) | (y == 1)).all())
         fits, wanted = (y == 0) | (y == 1), f"0 or 1: {'give (y + 1) / 2' if signs else 'use another loss or code'}"
     else:

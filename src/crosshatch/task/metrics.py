@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.metrics import f1_score, precision_score, r2_score, recall_score
 from torch import Tensor
 
-from crosshatch.errors import ModelError, TrainingError
-from crosshatch.task.losses import Loss
+from crosshatch.errors import ModelError, TrainingError, meant
+from crosshatch.own_parts import is_own
+from crosshatch.task.losses import Loss, predicted_classes
+from crosshatch.task.own_metric import OwnMetric, find_metrics
 
 Metric = Callable[[Tensor, Tensor, Loss], float]
 
@@ -39,8 +40,14 @@ def default_metrics(target: str) -> tuple[str, ...]:
 def require_fitting(names: Sequence[str], target: str, classes: int) -> None:
     """Refuse unknown metrics and those which make no sense for the target, before anything is trained."""
     for name in names:
+        if is_own(name):
+            continue
         if name not in NAMES:
-            raise ModelError(f"unknown metric {name!r} in evaluate.metrics: choose among {', '.join(NAMES)}")
+            hint = meant(name, NAMES)
+            raise ModelError(
+                f"unknown metric {name!r} in evaluate.metrics: {f'{hint}Choose' if hint else 'choose'} among "
+                f"{', '.join(NAMES)}, or name your own as path/to/file.py:function"
+            )
         fits = name in ("loss", "suboptimality") or (name in _REGRESSION_ONLY) == (target == "regression")
         if not fits:
             remedy = ", ".join(default_metrics(target))
@@ -49,8 +56,8 @@ def require_fitting(names: Sequence[str], target: str, classes: int) -> None:
             raise ModelError(f"metric 'top5' needs at least 6 classes, the data has {classes}: use accuracy instead")
 
 
-def evaluate(names: Sequence[str], scores: Tensor, y: Tensor, loss: Loss) -> dict[str, float]:
-    """Each named metric of scores (n, c) against labels (n,).
+def evaluate(metrics: Sequence[str | OwnMetric], scores: Tensor, y: Tensor, loss: Loss) -> dict[str, float]:
+    """Each metric of scores (n, c) against labels (n,), by name or a user's own.
 
     >>> from crosshatch.task.losses import Logistic
     >>> evaluate(["accuracy", "auc"], torch.tensor([[2.0], [-1.0], [1.0]]), torch.tensor([1.0, 0.0, 0.0]), Logistic())
@@ -58,6 +65,7 @@ def evaluate(names: Sequence[str], scores: Tensor, y: Tensor, loss: Loss) -> dic
     """
     assert scores.dim() == 2, f"scores are (n, c), got {tuple(scores.shape)}"
     assert y.shape == scores.shape[:1], f"{tuple(y.shape)} labels for {tuple(scores.shape)} scores"
+    names = [metric for metric in metrics if isinstance(metric, str)]
     require_fitting(names, loss.target, scores.shape[1] if loss.target == "multiclass" else 2)
     if not len(y):
         raise ModelError("metrics need at least one sample, the test set is empty: give the data a test part")
@@ -68,7 +76,13 @@ def evaluate(names: Sequence[str], scores: Tensor, y: Tensor, loss: Loss) -> dic
         )
     if "suboptimality" in names:
         raise ModelError("metric 'suboptimality' is about the training objective, not about scores: ask the simulator")
-    return {name: _METRICS[name](scores, y, loss) for name in names}
+    found = {}
+    for metric in find_metrics(metrics):
+        if isinstance(metric, OwnMetric):
+            found[metric.name] = metric(scores, y, loss)
+        else:
+            found[metric] = _METRICS[metric](scores, y, loss)
+    return found
 
 
 def mean_loss(scores: Tensor, y: Tensor, loss: Loss) -> float:
@@ -111,16 +125,22 @@ def auc(scores: Tensor, y: Tensor, loss: Loss) -> float:
 
 def f1(scores: Tensor, y: Tensor, loss: Loss) -> float:
     """Harmonic mean of precision and recall; 0 where both are 0."""
+    from sklearn.metrics import f1_score  # late, here and below: it takes a second
+
     return float(f1_score(_labels(y), _predicted(scores, loss), average=_average(scores), zero_division=0))
 
 
 def precision(scores: Tensor, y: Tensor, loss: Loss) -> float:
     """Share of the predicted positives that are positive; 0 where none is predicted."""
+    from sklearn.metrics import precision_score
+
     return float(precision_score(_labels(y), _predicted(scores, loss), average=_average(scores), zero_division=0))
 
 
 def recall(scores: Tensor, y: Tensor, loss: Loss) -> float:
     """Share of the positives that are predicted; 0 where there are none."""
+    from sklearn.metrics import recall_score
+
     return float(recall_score(_labels(y), _predicted(scores, loss), average=_average(scores), zero_division=0))
 
 
@@ -133,6 +153,8 @@ def r2(scores: Tensor, y: Tensor, loss: Loss) -> float:
     """Share of the labels' variance that is explained; 1 is perfect, 0 is predicting the mean."""
     if len(y) < 2:
         raise ModelError("metric 'r2' needs at least two test samples, there is one: use rmse instead")
+    from sklearn.metrics import r2_score
+
     return float(r2_score(_numpy(y), _numpy(loss.predict(scores))))
 
 
@@ -167,9 +189,7 @@ def _binary_auc(scores: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_]
 
 
 def _predicted(scores: Tensor, loss: Loss) -> npt.NDArray[np.int64]:
-    """Predicted classes (n,); a binary score predicts class 1 from probability one half upwards, exclusively."""
-    values = _numpy(scores)
-    return (values[:, 0] > 0).astype(np.int64) if loss.target == "binary" else np.argmax(values, axis=1)
+    return predicted_classes(loss, scores.detach()).cpu().numpy()
 
 
 def _average(scores: Tensor) -> str:

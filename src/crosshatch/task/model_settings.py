@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypedDict, final
 
-from crosshatch.errors import ModelError
+from crosshatch.errors import ModelError, meant
+from crosshatch.own_parts import is_own
 from crosshatch.task.regulariser import Regulariser
 
 BLOCK_NAMES = ("linear", "mlp", "cnn", "lstm", "resnet18")
-LossName = Literal["squared", "logistic", "cross_entropy"]
+LOSS_NAMES = ("auto", "squared", "logistic", "cross_entropy")
 
 
 class BlockChanges(TypedDict, total=False):
@@ -41,8 +42,9 @@ class ModelSettings:
     points in time that an LSTM folds a table's columns into. `arguments`: keyword arguments for a class of the user's
     own. `outputs` is the width of a block's embeddings: one per score for the sum, 16 for a head unless given.
 
-    `loss` "auto" follows the labels. `head_holder` names the silo that trains the head: by default the one with the
-    labels, else the first. `l2` and `l1` are explained at `Regulariser`.
+    `loss` "auto" follows the labels; squared, logistic and cross_entropy are for one kind of labels each, and
+    `path/to/file.py:ClassName` is a user's own. `head_holder` names the silo that trains the head: by default the one
+    with the labels, else the first. `l2` and `l1` are explained at `Regulariser`.
 
     >>> ModelSettings(block="mlp", hidden=(32,), blocks={"bank": {"hidden": (8,)}}).fusion
     'sum'
@@ -58,7 +60,7 @@ class ModelSettings:
     norm: str = "group"
     steps: int | None = None
     arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
-    loss: Literal["auto"] | LossName = "auto"
+    loss: str = "auto"
     fusion: Literal["sum", "head"] = "sum"
     outputs: int | None = None
     head: Literal["linear", "mlp"] = "linear"
@@ -82,11 +84,13 @@ class ModelSettings:
         Regulariser(l2=self.l2, l1=self.l1)  # refuses what is not a weight
 
     def _require_block(self) -> None:
-        if ":" not in self.block and self.block not in BLOCK_NAMES:
-            raise ModelError(
-                f"unknown block {self.block!r} in model.block: choose among {', '.join(BLOCK_NAMES)}, "
-                "or name your own class as path/to/file.py:ClassName"
-            )
+        for what, name, names in (("block", self.block, BLOCK_NAMES), ("loss", self.loss, LOSS_NAMES)):
+            if not is_own(name) and name not in names:
+                hint = meant(name, names)
+                raise ModelError(
+                    f"unknown {what} {name!r} in model.{what}: {f'{hint}Choose' if hint else 'choose'} among "
+                    f"{', '.join(names)}, or name your own class as path/to/file.py:ClassName"
+                )
         sizes = [("hidden", units) for units in self.hidden or ()]
         for name, size in [*sizes, ("channels", self.channels), ("dense", self.dense)]:
             if size < 1:

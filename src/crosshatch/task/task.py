@@ -81,13 +81,17 @@ class Task:
         """
         if not 0 <= silo < len(widths):
             raise ModelError(f"silo number {silo} of {len(widths)}: give its own width and those of all others")
+        if fusion.module is None and min(widths) < 1:
+            raise ModelError(
+                f"embeddings of width {min(widths)}: every silo adds a number per sample at least to a sum, correct it"
+            )
         blocks = (block if j == silo else Elsewhere(width) for j, width in enumerate(widths))
         return cls(tuple(blocks), fusion, loss, regulariser, silos)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the silos; numbered where none were given."""
-        return self.silos or tuple(f"silo{j}" for j in range(len(self.blocks)))
+        """Names of the silos; numbered from 1 on where none were given, as data is divided."""
+        return self.silos or tuple(f"silo{j + 1}" for j in range(len(self.blocks)))
 
     @cached_property
     def layouts(self) -> tuple[Layout, ...]:

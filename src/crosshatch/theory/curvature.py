@@ -21,6 +21,8 @@ def symmetric_norm(apply: Map, start: Tensor, *, steps: int) -> float:
     >>> round(symmetric_norm(lambda v: torch.tensor([1.0, -3.0, 2.0]) * v, torch.ones(3), steps=3), 3)
     3.0
     """
+    if not len(start):
+        return 0.0  # a silo without features
     basis = [start / start.norm()]
     diagonal: list[float] = []
     beside: list[float] = []

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import ElasticNet, LogisticRegression
 
 from crosshatch.errors import ModelError
 from crosshatch.task.losses import Logistic, Loss, Squared
@@ -110,6 +108,9 @@ class _Problem:
 
     def first(self) -> Array:
         """Scikit-learn's solution."""
+        from sklearn.exceptions import ConvergenceWarning  # late: it takes a second
+        from sklearn.linear_model import ElasticNet, LogisticRegression
+
         samples, total = len(self.y), self.l1 + self.l2
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the gap decides whether it was good enough

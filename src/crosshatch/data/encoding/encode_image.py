@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from crosshatch.data.data_settings import Preparation
 from crosshatch.data.dataset import Array
+from crosshatch.data.encoding.encode_table import clipping
 from crosshatch.errors import DataError
+from crosshatch.partition.windows import Window
 
 
-@dataclass(frozen=True)
-class ImageEncoder:
-    """Fitted numbers (c,) for each channel, in units of the raw pixels."""
+class ImageEncoder(msgspec.Struct, frozen=True, tag_field="kind", tag="image"):
+    """Fitted numbers (c,) for each channel, in units of the raw pixels; `limits` is None where nothing is clipped.
 
-    low: Array
-    high: Array
-    centre: Array
-    scale: Array
+    The silo holds the `window` of an `image` (h, w[, c]). `whole`: its pixels were whole numbers.
+    """
+
+    image: tuple[int, ...]
+    window: Window
+    whole: bool
+    limits: tuple[tuple[float, float], ...] | None
+    centre: tuple[float, ...]
+    scale: tuple[float, ...]
 
     def apply(self, x: Array, place: str) -> Array:
-        """(n, h, w[, c]) raw pixels to (n, c, h, w) float32."""
+        """(n, h, w[, c]) raw pixels of the window to (n, c, h, w) float32."""
         pixels = _with_channels(x)
         _require_finite(pixels, place)
+        if self.whole and pixels.dtype.kind == "f" and bool((pixels != np.rint(pixels)).any()):
+            raise DataError(
+                f"{place}: pixels have fractions, and those of the training images were whole numbers: give them in "
+                "the same units"
+            )
         n, height, width, channels = pixels.shape
         out = np.empty((n, channels, height, width), dtype=np.float32)
         for k in range(channels):
             # One float32 pass each, in place: MNIST and CIFAR are too large for float64 copies.
             channel = out[:, k]
             channel[...] = pixels[..., k]
-            if np.isfinite(self.low[k]):
-                np.clip(channel, np.float32(self.low[k]), np.float32(self.high[k]), out=channel)
+            if self.limits is not None:
+                low, high = self.limits[k]
+                np.clip(channel, np.float32(low), np.float32(high), out=channel)
             channel -= np.float32(self.centre[k])
             channel /= np.float32(self.scale[k])
         return out
 
 
-def fit_image(x: Array, preparation: Preparation, place: str) -> ImageEncoder:
-    """Fit on training images. Bytes are divided by 255, other integers by the largest one, floats by nothing."""
+def fit_image(
+    x: Array, preparation: Preparation, place: str, *, image: tuple[int, ...] = (), window: Window | None = None
+) -> ImageEncoder:
+    """Fit on training images. Bytes are divided by 255, other integers by the largest one, floats by nothing.
+
+    They are the `window` of an `image`, or whole ones.
+    """
     pixels = _with_channels(x)
     _require_finite(pixels, place)
     unit = 1.0
@@ -47,13 +63,16 @@ def fit_image(x: Array, preparation: Preparation, place: str) -> ImageEncoder:
     elif pixels.dtype.kind in "iu":
         unit = max(1.0, float(pixels.max(initial=0)))
     mean, deviation = _moments(pixels)
-    reach = np.inf if preparation.clip is None else preparation.clip * deviation
+    moments = list(zip(mean.tolist(), deviation.tolist(), strict=True))
+    clip = preparation.clip
     # (x / unit - mean / unit) / (deviation / unit) = (x - mean) / deviation
     return ImageEncoder(
-        low=mean - reach,
-        high=mean + reach,
-        centre=mean if preparation.standardise else np.zeros_like(mean),
-        scale=deviation if preparation.standardise else np.full_like(mean, unit),
+        image=image or x.shape[1:],
+        window=window or Window(0, x.shape[1], 0, x.shape[2]),
+        whole=pixels.dtype.kind in "iu",
+        limits=None if clip is None else tuple(clipping(mean, deviation, clip) for mean, deviation in moments),
+        centre=tuple(mean if preparation.standardise else 0.0 for mean, _ in moments),
+        scale=tuple(deviation if preparation.standardise else unit for _, deviation in moments),
     )
 
 

@@ -1,8 +1,9 @@
-"""What a silo does with its raw columns: fit on its training rows, apply to training and test rows."""
+"""What a silo does with its raw columns: fit on its training rows, apply to training, test and new rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -10,16 +11,20 @@ import torch
 
 from crosshatch.data.data_settings import Preparation
 from crosshatch.data.dataset import Array, Kind
-from crosshatch.data.encoding.encode_image import fit_image
-from crosshatch.data.encoding.encode_sequence import fit_sequence
-from crosshatch.data.encoding.encode_table import fit_table
+from crosshatch.data.encoding.encode_image import ImageEncoder, fit_image
+from crosshatch.data.encoding.encode_sequence import SequenceEncoder, fit_sequence
+from crosshatch.data.encoding.encode_table import TableEncoder, fit_table
+from crosshatch.partition.windows import Window
+
+Encoder: TypeAlias = TableEncoder | SequenceEncoder | ImageEncoder
+"""A silo's fitted preparation: a frozen value, written and read as JSON by msgspec."""
 
 
 @dataclass(frozen=True)
 class Part:
     """A silo's raw columns: frames (table), (n, h, w[, c]) (image) or (n, t, d) (sequence), with their names.
 
-    `place` says in errors whose they are and from where.
+    `place` says in errors whose they are and from where. Pixels are those in the `window` of an `image` (h, w[, c]).
     """
 
     place: str
@@ -27,34 +32,51 @@ class Part:
     train: pl.DataFrame | Array
     test: pl.DataFrame | Array
     columns: tuple[str, ...]
+    image: tuple[int, ...] = ()
+    window: Window | None = None
+    validation: pl.DataFrame | Array | None = None
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Float32 tensors (n, features), (n, c, h, w) or (n, t, features) and the names of the features."""
+    """Float32 tensors (n, features), (n, c, h, w) or (n, t, features), the features' names, and what made them."""
 
     train: torch.Tensor
     test: torch.Tensor
     features: tuple[str, ...]
+    encoder: Encoder
+    validation: torch.Tensor | None = None
 
 
 def encode_part(part: Part, preparation: Preparation) -> Encoded:
-    """Encode one silo's part; nothing is learned from its test rows or from other silos."""
-    place, in_test = part.place, f"{part.place}, test rows"
-    train, test = part.train, part.test
-    if part.kind == "table":
-        assert isinstance(train, pl.DataFrame)
-        assert isinstance(test, pl.DataFrame)
-        table = fit_table(train, preparation, place)
-        return Encoded(_tensor(table.apply(train, place)), _tensor(table.apply(test, in_test)), table.features)
-    assert isinstance(train, np.ndarray)
-    assert isinstance(test, np.ndarray)
-    if part.kind == "image":
-        image = fit_image(train, preparation, place)
-        return Encoded(_tensor(image.apply(train, place)), _tensor(image.apply(test, in_test)), part.columns)
-    sequence = fit_sequence(train, part.columns, preparation, place)
-    return Encoded(_tensor(sequence.apply(train, place)), _tensor(sequence.apply(test, in_test)), sequence.features)
+    """Encode one silo's part; nothing is learned from its other rows or from other silos."""
+    encoder = _fit(part, preparation)
+    train, test = encode(encoder, part.train, part.place), encode(encoder, part.test, f"{part.place}, test rows")
+    validation = None
+    if part.validation is not None:
+        validation = encode(encoder, part.validation, f"{part.place}, validation rows")
+    features = part.columns if isinstance(encoder, ImageEncoder) else encoder.features
+    return Encoded(train, test, features, encoder, validation)
 
 
-def _tensor(values: Array) -> torch.Tensor:
+def encode(encoder: Encoder, x: pl.DataFrame | Array, place: str) -> torch.Tensor:
+    """A silo's raw columns of some rows as its block takes them; `place` says in errors which rows."""
+    if isinstance(encoder, TableEncoder) and not encoder.columns:
+        values = np.zeros((len(x), 0))
+    elif isinstance(encoder, TableEncoder):
+        assert isinstance(x, pl.DataFrame)
+        values = encoder.apply(x, place)
+    else:
+        assert isinstance(x, np.ndarray)
+        values = encoder.apply(x, place)
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
+
+
+def _fit(part: Part, preparation: Preparation) -> Encoder:
+    if not part.columns and part.kind != "image":
+        return TableEncoder(())  # a silo that has nothing but labels
+    if isinstance(part.train, pl.DataFrame):
+        return fit_table(part.train, preparation, part.place)
+    if part.kind == "image":
+        return fit_image(part.train, preparation, part.place, image=part.image, window=part.window)
+    return fit_sequence(part.train, part.columns, preparation, part.place)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from crosshatch.data.data_settings import Preparation
 from crosshatch.data.dataset import LARGEST, Array
-from crosshatch.data.encoding.encode_table import large_values, missing_values, replacement, spread
+from crosshatch.data.encoding.encode_table import clipping, large_values, missing_values, replacement, spread
 from crosshatch.errors import DataError
 
 
-@dataclass(frozen=True)
-class SequenceEncoder:
-    """Fitted numbers (d,) for each variable; `fill` is None where missing cells are an error."""
+class SequenceEncoder(msgspec.Struct, frozen=True, tag_field="kind", tag="sequence"):
+    """Fitted numbers (d,) for each variable over so many `steps` in time.
+
+    `fill` is None where missing cells are an error, `limits` where nothing is clipped.
+    """
 
     names: tuple[str, ...]
-    fill: Array | None
-    low: Array
-    high: Array
-    centre: Array
-    scale: Array
+    steps: int
+    fill: tuple[float, ...] | None
+    limits: tuple[tuple[float, float], ...] | None
+    centre: tuple[float, ...]
+    scale: tuple[float, ...]
     indicators: bool
 
     @property
@@ -40,7 +41,9 @@ class SequenceEncoder:
             if self.fill is not None:
                 values = forward_fill(values)
                 values[np.isnan(values)] = self.fill[k]
-            out[:, :, k] = (np.clip(values, self.low[k], self.high[k]) - self.centre[k]) / self.scale[k]
+            if self.limits is not None:
+                values = np.clip(values, *self.limits[k])
+            out[:, :, k] = (values - self.centre[k]) / self.scale[k]
         if self.indicators:
             out[:, :, d:] = missing
         return out
@@ -57,17 +60,16 @@ def fit_sequence(x: Array, names: tuple[str, ...], preparation: Preparation, pla
     if preparation.impute == "none" and missing.any():
         raise _missing_cells(names, missing, place)
     measured = [x[:, :, k][~missing[:, :, k]].astype(np.float64) for k in range(len(names))]
-    fills = [replacement(values, preparation.impute) for values in measured]
-    mean, deviation = np.array([spread(values) for values in measured], dtype=np.float64).reshape(-1, 2).T
-    reach = np.inf if preparation.clip is None else preparation.clip * deviation
+    moments = [spread(values) for values in measured]
+    impute, clip = preparation.impute, preparation.clip
     return SequenceEncoder(
         names=names,
-        fill=None if preparation.impute == "none" else np.array(fills, dtype=np.float64),
-        low=mean - reach,
-        high=mean + reach,
-        centre=mean if preparation.standardise else np.zeros_like(mean),
-        scale=deviation if preparation.standardise else np.ones_like(mean),
-        indicators=preparation.indicators and preparation.impute != "none",
+        steps=x.shape[1],
+        fill=None if impute == "none" else tuple(replacement(values, impute) for values in measured),
+        limits=None if clip is None else tuple(clipping(mean, deviation, clip) for mean, deviation in moments),
+        centre=tuple(mean if preparation.standardise else 0.0 for mean, _ in moments),
+        scale=tuple(deviation if preparation.standardise else 1.0 for _, deviation in moments),
+        indicators=preparation.indicators and impute != "none",
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -14,14 +13,12 @@ from crosshatch.errors import DataError
 MOST_CATEGORIES = 1000
 
 
-@dataclass(frozen=True)
-class NumericColumn:
+class NumericColumn(msgspec.Struct, frozen=True, tag_field="kind", tag="numbers"):
     """Fitted numbers of one column: what replaces a missing value, the limits, and the standardising."""
 
     name: str
     fill: float | None  # None: missing values are an error
-    low: float
-    high: float
+    limits: tuple[float, float] | None  # None: nothing is clipped
     centre: float
     scale: float
     indicator: bool
@@ -37,18 +34,23 @@ class NumericColumn:
             if self.fill is None:
                 raise missing_values(self.name, int(missing.sum()), place)
             values = np.where(missing, self.fill, values)
-        scaled = (np.clip(values, self.low, self.high) - self.centre) / self.scale
+        if self.limits is not None:
+            values = np.clip(values, *self.limits)
+        scaled = (values - self.centre) / self.scale
         return [scaled, missing] if self.indicator else [scaled]
 
 
-@dataclass(frozen=True)
-class CategoricalColumn:
-    """The categories seen in training; any other value is all zeros, a missing one also sets the indicator."""
+class CategoricalColumn(msgspec.Struct, frozen=True, tag_field="kind", tag="categories"):
+    """The categories seen in training; any other value is all zeros, a missing one also sets the indicator.
+
+    `text`: the column was text, so that a reader shall not take "007" for a number.
+    """
 
     name: str
     categories: tuple[str, ...]
     allow_missing: bool
     indicator: bool
+    text: bool
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -64,8 +66,7 @@ class CategoricalColumn:
         return [*one_hot, missing.to_numpy()] if self.indicator else one_hot
 
 
-@dataclass(frozen=True)
-class TableEncoder:
+class TableEncoder(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     """Columns in order, each with its fitted numbers."""
 
     columns: tuple[NumericColumn | CategoricalColumn, ...]
@@ -113,6 +114,8 @@ def is_numeric(series: pl.Series, place: str) -> bool:
 
 def numbers(series: pl.Series, place: str) -> Array:
     """A numeric column as float64 with NaN for missing values; infinity, or nearly so, is an error."""
+    if series.null_count() == len(series):
+        return np.full(len(series), np.nan)  # of whatever type: a reader cannot tell
     if not is_numeric(series, place):
         raise DataError(f"{place}: column '{series.name}' is text here and numbers elsewhere: make the files agree")
     values = np.asarray(series.cast(pl.Float64).to_numpy())  # null becomes NaN
@@ -132,10 +135,8 @@ def as_text(series: pl.Series, place: str) -> pl.Series:
     return pl.select(whole.otherwise(values.cast(pl.String)).alias(series.name)).to_series()
 
 
-def replacement(measured: Array, impute: Impute) -> float | None:
-    """What stands for a missing value; 0 where a column was never measured in training."""
-    if impute == "none":
-        return None
+def replacement(measured: Array, impute: Impute) -> float:
+    """What stands for a missing value where there is imputing; 0 where a column was never measured in training."""
     if impute == "zero" or not len(measured):
         return 0.0
     return float(np.mean(measured) if impute == "mean" else np.median(measured))
@@ -149,6 +150,11 @@ def spread(values: Array) -> tuple[float, float]:
     # Rounding may leave a constant column with a deviation of some ulps instead of 0.
     constant = deviation <= 10 * np.finfo(np.float64).eps * abs(mean)
     return mean, 1.0 if constant else deviation
+
+
+def clipping(mean: float, deviation: float, clip: float) -> tuple[float, float]:
+    """Between which limits values are left as they are."""
+    return mean - clip * deviation, mean + clip * deviation
 
 
 def missing_values(name: str, count: int, place: str) -> DataError:
@@ -170,16 +176,16 @@ def large_values(name: str, count: int, place: str) -> DataError:
 def _fit_numeric(series: pl.Series, preparation: Preparation, place: str) -> NumericColumn:
     values = numbers(series, place)
     missing = np.isnan(values)
-    fill = replacement(values[~missing], preparation.impute)
+    fill = None if preparation.impute == "none" else replacement(values[~missing], preparation.impute)
     if missing.any():
         if fill is None:
             raise missing_values(series.name, int(missing.sum()), place)
         values = np.where(missing, fill, values)
     mean, deviation = spread(values)
-    reach = np.inf if preparation.clip is None else preparation.clip * deviation
     centre, scale = (mean, deviation) if preparation.standardise else (0.0, 1.0)
     indicator = preparation.indicators and bool(missing.any())
-    return NumericColumn(series.name, fill, mean - reach, mean + reach, centre, scale, indicator)
+    limits = None if preparation.clip is None else clipping(mean, deviation, preparation.clip)
+    return NumericColumn(series.name, fill, limits, centre, scale, indicator)
 
 
 def _fit_categorical(series: pl.Series, preparation: Preparation, place: str) -> CategoricalColumn:
@@ -194,7 +200,8 @@ def _fit_categorical(series: pl.Series, preparation: Preparation, place: str) ->
     if texts.null_count() and not allow_missing:
         raise missing_values(series.name, texts.null_count(), place)
     indicator = preparation.indicators and texts.null_count() > 0
-    return CategoricalColumn(series.name, tuple(_in_order(categories)), allow_missing, indicator)
+    text = not is_numeric(series, place)
+    return CategoricalColumn(series.name, tuple(_in_order(categories)), allow_missing, indicator, text)
 
 
 def _in_order(categories: list[str]) -> list[str]:

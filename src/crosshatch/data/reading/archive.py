@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.lib.npyio import NpzFile
 
-from crosshatch.data.dataset import Array, Kind, Samples
+from crosshatch.data.dataset import Array, Kind, Rows, Samples
 from crosshatch.data.make_dataset import Raw
 from crosshatch.data.reading.challenge import FIRST, read_challenge
 from crosshatch.errors import DataError, one_line
@@ -104,6 +104,27 @@ def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | N
     left = len(arrays["y_val"]) if "y_val" in arrays else 0
     notes = (f"{left} validation samples of {name} are not used",) if left else ()
     return Raw(name, kind, train, test, columns, groups, notes=notes, train_rows=train_rows, split_by=split_by)
+
+
+def read_unlabelled(path: Path) -> Rows:
+    """The rows of an archive to be scored: `x`, or else `x_test`, with `id` and `static` where it has them."""
+    arrays = open_set(path)
+    suffix = "_test" if not {"x", "jpeg"}.intersection(arrays) else ""
+    if not {f"x{suffix}", f"jpeg{suffix}"}.intersection(arrays):
+        raise DataError(f"{path} has no features: expected an array 'x' (or 'x_test'), it has {', '.join(arrays)}")
+    x = _pixels_or_numbers(arrays, suffix, path)
+    kind = _kind(x, path)
+    if not len(x):
+        raise DataError(f"{path} has no rows: 'x{suffix}' is {x.shape}")
+    named = kind != "image" and "feature_names" in arrays
+    static, ids = None, arrays.get(f"id{suffix}")
+    if f"static{suffix}" in arrays:
+        values = arrays[f"static{suffix}"]
+        static = _frame(values, _names(arrays, "static_names", values.shape[-1], path))
+    if (ids is not None and ids.shape != (len(x),)) or (static is not None and len(static) != len(x)):
+        raise DataError(f"{path}: 'id{suffix}' and 'static{suffix}' must have one row for each of the {len(x)} of x")
+    columns = _names(arrays, "feature_names", x.shape[-1], path) if named else ()
+    return Rows(str(path), x, columns, static, ids)
 
 
 def _samples(

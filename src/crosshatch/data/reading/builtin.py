@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,19 +24,49 @@ BUILTIN = {
 }
 
 
+_WINE = (
+    "alcohol", "malic_acid", "ash", "alcalinity_of_ash", "magnesium", "total_phenols", "flavanoids",
+    "nonflavanoid_phenols", "proanthocyanins", "color_intensity", "hue", "od280/od315_of_diluted_wines", "proline",
+)  # fmt: skip
+_NUCLEI = (
+    "radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity", "concave points", "symmetry",
+    "fractal dimension",
+)  # fmt: skip
+_BREAST_CANCER = {
+    **{f"mean {name}": "mean" for name in _NUCLEI},
+    **{f"{name} error": "error" for name in _NUCLEI},
+    **{f"worst {name}": "worst" for name in _NUCLEI},
+}
+
+
 def load_builtin(name: str) -> Raw:
     """One of `BUILTIN`. Breast cancer has the groups mean, error and worst; digits are images in [0, 1]."""
-    from sklearn import datasets  # late: it takes a second
-
-    bunch: Any = getattr(datasets, f"load_{name}")()
     licence, _, source = BUILTIN[name]
-    y = np.asarray(bunch.target)
     if name == "digits":
-        images = np.asarray(bunch.images, dtype=np.float32) / 16  # four bits and one: 0..16
-        return Raw(name, "image", Samples(images, y), None, (), licence=licence, source=source)
-    columns = tuple(str(column).strip() for column in bunch.feature_names)
-    groups: tuple[str, ...] = ()
-    if name == "breast_cancer":
-        groups = tuple(next(g for g in ("mean", "error", "worst") if g in column) for column in columns)
-    frame = pl.DataFrame({column: bunch.data[:, i] for i, column in enumerate(columns)})
-    return Raw(name, "table", Samples(frame, y), None, columns, groups, licence, source)
+        values = np.loadtxt(_file("digits.csv.gz"), delimiter=",")
+        images = values[:, :-1].reshape(-1, 8, 8).astype(np.float32) / 16  # four bits and one: 0..16
+        return Raw(
+            name, "image", Samples(images, values[:, -1].astype(np.int64)), None, (), licence=licence, source=source
+        )
+    if name == "diabetes":
+        from sklearn import datasets  # late: it takes a second, and the files hold columns that it scales
+
+        bunch: Any = datasets.load_diabetes()
+        columns, x, y = tuple(bunch.feature_names), bunch.data, bunch.target
+    else:
+        columns = _WINE if name == "wine" else tuple(_BREAST_CANCER)
+        values = np.loadtxt(
+            _file("wine_data.csv" if name == "wine" else "breast_cancer.csv"), delimiter=",", skiprows=1
+        )
+        x, y = values[:, :-1], values[:, -1].astype(np.int64)
+    groups = tuple(_BREAST_CANCER.values()) if name == "breast_cancer" else ()
+    frame = pl.DataFrame({column: x[:, i] for i, column in enumerate(columns)})
+    return Raw(name, "table", Samples(frame, np.asarray(y)), None, columns, groups, licence, source)
+
+
+def _file(name: str) -> Path:
+    """A file within scikit-learn, found without importing it."""
+    found = find_spec("sklearn")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent / "datasets" / "data" / name

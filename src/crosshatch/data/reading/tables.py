@@ -24,19 +24,25 @@ MISSING = ["", "NA", "N/A", "nan", "null", "NULL", "?"]
 def read_table(path: Path, leave_out: Collection[str] = ()) -> pl.DataFrame:
     """A .csv, .tsv or .parquet file with at least one row, and no number too large to train on but in `leave_out`."""
     require_table(path)
-    try:
-        frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path)
-    except (pl.exceptions.PolarsError, csv.Error, OSError) as error:
-        raise DataError(f"{path} is unreadable: {one_line(error)[:200]}; correct the file or save it again") from error
-    if not frame.height:
-        raise DataError(f"{path} has no rows: it needs a header line and at least one row")
+    frame = read_any_table(path)
     for column in frame:
         if column.dtype.is_float() and column.name not in leave_out:
             _require_moderate(column, path)
     return frame
 
 
-def _read_text(path: Path) -> pl.DataFrame:
+def read_any_table(path: Path, text: Collection[str] = ()) -> pl.DataFrame:
+    """A file that is there, with at least one row; columns in `text` stay text, even if numbers are written there."""
+    try:
+        frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path, text)
+    except (pl.exceptions.PolarsError, csv.Error, OSError) as error:
+        raise DataError(f"{path} is unreadable: {one_line(error)[:200]}; correct the file or save it again") from error
+    if not frame.height:
+        raise DataError(f"{path} has no rows: it needs a header line and at least one row")
+    return frame
+
+
+def _read_text(path: Path, text: Collection[str]) -> pl.DataFrame:
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file, delimiter=separator)
@@ -47,7 +53,13 @@ def _read_text(path: Path) -> pl.DataFrame:
         if len(header) == 1:
             _require_separator(header[0], separator, path)
         try:
-            return pl.read_csv(path, separator=separator, null_values=MISSING, infer_schema_length=None)
+            return pl.read_csv(
+                path,
+                separator=separator,
+                null_values=MISSING,
+                infer_schema_length=None,
+                schema_overrides={name: pl.String for name in text if name in header},
+            )
         except pl.exceptions.PolarsError:
             for values in lines:
                 if len(values) > len(header):
@@ -86,15 +98,19 @@ def read_one_file(settings: DataSettings, base: Path) -> Raw:
     assert settings.path is not None
     path = base / settings.path
     train = _labelled(read_table(path, settings.leave_out), settings, path)
-    test = None
-    if settings.test_path is not None:
-        test_path = base / settings.test_path
-        test = _labelled(read_table(test_path, settings.leave_out), settings, test_path)
-        same_columns(train, test, path, test_path)
-        no_common_id(train.ids, test.ids, path, test_path)
+    others: dict[str, Samples] = {}
+    for kind, name in (("test", settings.test_path), ("validation", settings.validation)):
+        if isinstance(name, str):
+            other = base / name
+            others[kind] = _labelled(read_table(other, settings.leave_out), settings, other)
+            same_columns(train, others[kind], path, other)
+            no_common_id(train.ids, others[kind].ids, path, other, kind)
     assert isinstance(train.x, pl.DataFrame)
     notes = mixed_columns(train.x, path)
-    return Raw(path.name, "table", train, test, tuple(train.x.columns), source=str(path), notes=notes)
+    return Raw(
+        path.name, "table", train, others.get("test"), tuple(train.x.columns), source=str(path), notes=notes,
+        validation=others.get("validation"),
+    )  # fmt: skip
 
 
 def _labelled(frame: pl.DataFrame, settings: DataSettings, path: Path) -> Samples:
@@ -124,11 +140,15 @@ def mixed_columns(frame: pl.DataFrame, path: Path) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def unique_ids(frame: pl.DataFrame, column: str, path: Path) -> Array:
+def unique_ids(frame: pl.DataFrame, column: str, path: Path | str) -> Array:
     """The ids of a file (n,): whole numbers or text, each once."""
     if column not in frame.columns:
         raise DataError(str(unknown("id column", column, frame.columns, str(path))))
-    ids = plain_array(frame[column], f"{path}: id '{column}'")
+    return once_each(plain_array(frame[column], f"{path}: id '{column}'"), path, f"column '{column}'")
+
+
+def once_each(ids: Array, path: Path | str, where: str) -> Array:
+    """Ids (n,) as whole numbers or text, or the refusal of one that occurs twice."""
     whole = ids.dtype.kind == "f" and bool((ids == np.rint(ids)).all())
     if whole or ids.dtype.kind in "iu":
         ids = ids.astype(np.int64)
@@ -136,8 +156,8 @@ def unique_ids(frame: pl.DataFrame, column: str, path: Path) -> Array:
     if len(values) < len(ids):
         twice = values[counts > 1]
         raise DataError(
-            f"{path}: id '{twice[0]}' in column '{column}' occurs {counts[counts > 1][0]} times ({len(twice)} such "
-            "ids): keep one row per id"
+            f"{path}: id '{twice[0]}' in {where} occurs {counts[counts > 1][0]} times ({len(twice)} such ids): keep "
+            "one row per id"
         )
     return ids
 
@@ -150,10 +170,10 @@ def same_columns(train: Samples, test: Samples, path: Path, test_path: Path) -> 
         raise DataError(f"{test_path} has no column '{absent[0]}', which {path} has: give both the same columns")
 
 
-def no_common_id(train: Array | None, test: Array | None, path: Path, test_path: Path) -> None:
+def no_common_id(train: Array | None, test: Array | None, path: Path, test_path: Path, kind: str = "test") -> None:
     """Refuse a row that is trained on and tested on."""
     if train is None or test is None:
         return
     both = np.intersect1d(train.astype(str), test.astype(str))
     if len(both):
-        raise DataError(f"id '{both[0]}' is in {path} and in {test_path}: a test row must not be trained on")
+        raise DataError(f"id '{both[0]}' is in {path} and in {test_path}: a {kind} row must not be trained on")

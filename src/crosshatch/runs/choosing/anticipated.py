@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import final
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ConfigError
 from crosshatch.local.layers import Layer
 from crosshatch.local.read_chain import as_chain
 from crosshatch.runs.config_names import AnyAlgorithm
@@ -90,14 +89,3 @@ class Anticipated:
         assert self._layers is not None
         silos = zip(self.data.silos, self._layers, strict=True)
         return tuple(block_curvature(silo.train, self.task.loss, bias=layer.bias) for silo, layer in silos)
-
-
-def safe_step_size(anticipated: Anticipated, *, compressed: bool) -> float:
-    """The step size up to which the theorem holds; where it does not apply, the reasons are told."""
-    differs = [*(("exchanges are compressed",) if compressed else ()), *anticipated.unlike_theorem()]
-    if differs:
-        raise ConfigError(
-            f"algorithm.step_size = 'auto': the theorem it would follow from does not cover this setting "
-            f"({'; '.join(differs)}): change that, or give a number, to begin with the best one of central training"
-        )
-    return anticipated.anticipation().limit.stated

@@ -1,9 +1,9 @@
 """Settings that are "auto": chosen from estimated constants before training by HSGD's adaptive strategies.
 
 Strategy 1: where one of P and Q is given, the other equals it. Strategy 2: where neither is, both are Q*; at a step
-size which the theorem behind Q* does not allow, trials decide instead (`trials.py`). Strategy 3: the step size, which
+size which the theorem behind Q* does not allow, trials decide instead (`measure.py`). Strategy 3: the step size, which
 training then finds anew as it goes. Without groups P is Q: TDCD and FedBCD are the case of one. ABCD's step size is the
-one of its own theorem.
+one of its own theorem; where that does not apply, trials decide too.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import torch
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
-from crosshatch.runs.choosing.anticipated import Anticipated, safe_step_size
-from crosshatch.runs.choosing.trials import Simulate, best_of
+from crosshatch.runs.choosing.anticipated import Anticipated
+from crosshatch.runs.choosing.trials import Tell
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm, algorithm_name, planned_names, settings_of
 from crosshatch.schedules import Adaptive, Constant, rate
@@ -33,10 +33,10 @@ MOST_STEPS = 1000
 """No run needs more local steps between exchanges; a formula that asks for more has found hardly any noise."""
 
 
-def choose(config: Config, data: FederatedData, task: Task, simulate: Simulate) -> Config:
+def choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Config:
     """The config with numbers in place of "auto"; the step size becomes an adaptive schedule with its constants.
 
-    `simulate` makes a simulation of an algorithm, for trials.
+    What theory leaves open is then to be measured.
     """
     if not config.auto:
         return config
@@ -44,11 +44,9 @@ def choose(config: Config, data: FederatedData, task: Task, simulate: Simulate) 
     require_planned(algorithm)
     data, task = _as_trained(config, data, task)
     if theorem_names.ABCD in algorithm.proved_by:
-        anticipated = Anticipated(algorithm, data, task, uses_all(algorithm, data))
-        step_size = Constant(_round(safe_step_size(anticipated, compressed=bool(config.codecs))))
-        return replace(config, algorithm=algorithm.with_step_size(step_size), auto=())
+        return _by_our_theorem(config, Anticipated(algorithm, data, task, uses_all(algorithm, data)), tell)
     constants, gradient = estimate_start(algorithm, data, task, seed=config.run.seed)
-    return replace(config, algorithm=_choose(config, algorithm, constants, gradient, simulate), auto=())
+    return _choose(config, algorithm, constants, gradient, tell)
 
 
 def estimate_start(algorithm: AnyAlgorithm, data: FederatedData, task: Task, *, seed: int) -> tuple[Constants, float]:
@@ -153,9 +151,17 @@ def covers(constants: Constants, *, step_size: float, steps: int) -> bool:
     return step_size <= 1 / (8 * steps * constants.rho)
 
 
-def _choose(
-    config: Config, algorithm: AnyAlgorithm, constants: Constants, gradient: float, simulate: Simulate
-) -> AnyAlgorithm:
+def _by_our_theorem(config: Config, anticipated: Anticipated, tell: Tell) -> Config:
+    compressed = ("exchanges are compressed",) if config.codecs else ()
+    differs = (*compressed, *anticipated.unlike_theorem())
+    if differs:
+        tell(f'algorithm.step_size = "auto": its theorem does not cover this setting ({"; ".join(differs)})')
+        return replace(config, auto=(), measured=("step_size",))
+    step_size = Constant(_round(anticipated.anticipation().best))
+    return replace(config, algorithm=config.algorithm.with_step_size(step_size), auto=())
+
+
+def _choose(config: Config, algorithm: AnyAlgorithm, constants: Constants, gradient: float, tell: Tell) -> Config:
     auto, rounds = config.auto, config.run.rounds
     if "global_steps" in algorithm.auto and ("global_steps" in auto) != ("local_steps" in auto):
         over, under = intervals(algorithm)
@@ -167,10 +173,11 @@ def _choose(
             step_size = first_step_size(algorithm)
             steps = strategy_2(constants, step_size=step_size, rounds=rounds)
             if not covers(constants, step_size=step_size, steps=steps):
-                steps = best_of(algorithm, simulate)
+                tell(f'algorithm.local_steps = "auto": no theorem allows the step size {step_size:g}')
+                return replace(config, auto=(), measured=auto)
         algorithm = algorithm.with_interval(steps)
     if "step_size" not in auto:
-        return algorithm
+        return replace(config, algorithm=algorithm, auto=())
     over, under = intervals(algorithm)
     ratio = over // under
     schedule = Adaptive(
@@ -179,7 +186,7 @@ def _choose(
         delta_squared=_round(constants.delta_squared),
         every=ratio * -(-config.evaluate.every // ratio),  # at evaluations, moved on to the end of a global round
     )
-    return algorithm.with_step_size(schedule)
+    return replace(config, algorithm=algorithm.with_step_size(schedule), auto=())
 
 
 def _as_trained(config: Config, data: FederatedData, task: Task) -> tuple[FederatedData, Task]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -36,12 +38,15 @@ class Theorem:
     """One theorem: its step-size limit, its bound at a step size up to that, and why it does not cover this setting.
 
     `differs` is empty where it is. The bound is then a theorem's; otherwise it is that of the nearest setting it has.
+    `best` is the step size of the least bound and `lipschitz` the L_k of its own, where it says so of them.
     """
 
     name: str
     limit: StepLimit
     bound: Callable[[float], Bound]
     differs: tuple[str, ...]
+    best: float | None = None
+    lipschitz: tuple[float, ...] = ()
 
 
 def theorems(
@@ -65,7 +70,7 @@ def theorems(
     def hsgd(eta: float) -> Bound:
         return hsgd_bound(constants, step_size=eta, iterations=iterations, global_steps=over, local_steps=steps)
 
-    every = (*setting.unlike_all(), *setting.ahead())
+    every = (*setting.unlike_all(), *setting.unlike_papers())
     papers = (
         Theorem(theorem_names.FEDBCD, fedbcd_limit(constants, local_steps=steps), fedbcd,
                 (*every, *setting.unlike_fedbcd())),
@@ -82,10 +87,13 @@ def theorems(
     anticipation = ours.anticipation(constants)
 
     def abcd(eta: float) -> Bound:
-        return anticipation.bound(constants.gap, step_size=eta, iterations=iterations, local_steps=steps)
+        bound = partial(anticipation.bound, constants.gap, iterations=iterations, local_steps=steps)
+        found = bound(step_size=eta)
+        return found if math.isfinite(found.value) else bound(step_size=anticipation.best)
 
     differs = (*setting.unlike_all(), *ours.unlike_theorem())
-    return (Theorem(theorem_names.ABCD, anticipation.limit, abcd, differs), *papers)
+    own = (anticipation.best, anticipation.curvatures)
+    return (Theorem(theorem_names.ABCD, anticipation.limit, abcd, differs, *own), *papers)
 
 
 @final
@@ -109,12 +117,12 @@ class _Setting:
         """What no theorem here speaks of."""
         if self.config.codecs:
             yield "exchanges are compressed"
-        if self.config.model.l1 > 0:
-            yield "the L1 term has no gradient"
         yield from self.algorithm.unlike_theory
 
-    def ahead(self) -> Iterator[str]:
+    def unlike_papers(self) -> Iterator[str]:
         """What the papers' theorems do not speak of."""
+        if self.config.model.l1 > 0:
+            yield "the L1 term has no gradient"
         if self._several_steps and (self.algorithm.anticipated(len(self.data.silos)) or 1) != 1:
             yield "silos anticipate each other"
         if self._several_steps and self.algorithm.window > 1:

@@ -1,73 +1,102 @@
-"""`local_steps = "measure"`: Q found by trials before training, where the theorems' worst case says little.
+"""Trials before training: a candidate trains from the start, and is judged by samples that were put aside for it.
 
-Every candidate trains from the start for the same number of bytes; the one with the lowest training loss stays, of
-nearly equal ones the shortest. None is given up earlier: long intervals overshoot at first. With groups P is Q.
+They are shorter than the run, a third of its rounds: much shorter ones favour steps that are too many or too long, as
+what they overfit has not hurt yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from statistics import median
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
 
 from crosshatch.errors import TrainingError
-from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
+from crosshatch.simulator.divergence import GROWTH
 from crosshatch.simulator.simulator import Simulator
 
-CANDIDATES = (1, 2, 5, 10, 20, 50)
-ROUNDS = 12
-"""The trials' bytes are those of so many rounds with one local step."""
-NEAR = 0.01
-"""Losses closer than this share of the best are taken for equal."""
-_SAMPLES = 4096  # the first so many training samples are looked at
+LEAST, MOST = 16, 64
+"""No fewer and no more rounds than these, whatever the run has; never more than the run."""
 
 Simulate = Callable[[AnyAlgorithm], Simulator]
+Tell = Callable[[str], None]
 
 
-@dataclass
-class Trial:
-    """A candidate Q, and its training loss after each round."""
+def trial_rounds(rounds: int) -> int:
+    """How many rounds trials have before a run of so many.
 
-    steps: int
-    simulator: Simulator
-    losses: list[float] = field(default_factory=list)
-    diverged: bool = False
+    >>> [trial_rounds(rounds) for rounds in (4, 12, 60, 1000)]
+    [4, 12, 20, 64]
+    """
+    return min(rounds, max(LEAST, min(MOST, rounds // 3)))
 
-    def go_on(self, budget: float) -> None:
-        """Rounds until so many bytes are sent."""
-        try:
-            while self.sent < budget and not self.diverged:
-                self.simulator.run_round()
-                self.losses.append(self.simulator.objective(_SAMPLES))
-        except TrainingError:
-            self.diverged = True
 
-    @property
-    def sent(self) -> int:
-        """Bytes so far; rounds where nothing is sent, as with one silo of one party."""
-        return self.simulator.meter.bytes or self.simulator.round
+@final
+@dataclass(frozen=True)
+class Verdict:
+    """The `losses` (n,) of the samples put aside, each the mean over the last quarter of the rounds, or an `error`."""
+
+    round: int = 0
+    losses: Tensor | None = None
+    error: str = ""
 
     @property
     def loss(self) -> float:
-        """The median of the second half: single rounds go up and down, with long intervals a lot."""
-        return float("inf") if self.diverged else median(self.losses[len(self.losses) // 2 :])
+        """The mean over samples; infinite where training diverged."""
+        return float("inf") if self.losses is None else float(self.losses.mean())
+
+    def is_as_good_as(self, best: Verdict) -> bool:
+        """Whether the best one is ahead by no more than the standard error of the difference, sample by sample."""
+        if self.losses is None or best.losses is None:
+            return False
+        behind = self.losses - best.losses
+        return bool(behind.mean() <= behind.std(correction=0) / len(behind) ** 0.5)
 
 
-def measure(config: Config, simulate: Simulate) -> Config:
-    """The config with a number in place of "measure"."""
-    if not config.measured:
-        return config
-    algorithm = config.algorithm
-    return replace(config, algorithm=algorithm.with_interval(best_of(algorithm, simulate)), measured=())
+@final
+class Trial:
+    """A candidate under way, on data whose test samples are those put aside."""
 
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self.verdict = Verdict()
+        self._highest = GROWTH * max(float(self._look().mean()), simulator.zero_objective())
 
-def best_of(algorithm: AnyAlgorithm, simulate: Simulate, candidates: Sequence[int] = CANDIDATES) -> int:
-    """The Q whose trial ends lowest."""
-    trials = [Trial(steps, simulate(algorithm.with_interval(steps))) for steps in candidates]
-    trials[0].go_on(1)
-    budget = ROUNDS * trials[0].sent
-    for trial in trials:
-        trial.go_on(budget)
-    least = min(trial.loss for trial in trials)
-    return min(trial.steps for trial in trials if trial.loss <= least * (1 + NEAR))
+    @property
+    def bytes_a_round(self) -> float:
+        """So far; 0 before the first round, and where nothing is sent."""
+        return self._simulator.meter.bytes / max(1, self._simulator.round)
+
+    def go_on(self, rounds: int) -> Verdict:
+        """Up to so many rounds in all. A trial that has diverged, by the rule that ends runs, stays as it is."""
+        seen: list[Tensor] = []
+        try:
+            while self._simulator.round < rounds and not self.verdict.error:
+                self._simulator.run_round()
+                if 4 * self._simulator.round > 3 * rounds:
+                    seen.append(self._look())
+        except TrainingError as error:
+            self.verdict = Verdict(self._simulator.round, error=str(error))
+        if seen and not self.verdict.error:
+            self.verdict = Verdict(rounds, torch.stack(seen).mean(0))
+            if self.verdict.loss > self._highest:
+                self.verdict = Verdict(rounds, error=f"round {rounds}: the loss has grown to {self.verdict.loss:.4g}")
+        return self.verdict
+
+    def _look(self) -> Tensor:
+        """Every sample's loss; of classes, as if one of the samples had another one's label.
+
+        A few samples that all happen to be right would ask for scores, and steps, without end.
+        """
+        data, loss = self._simulator.data, self._simulator.task.loss
+        scores = self._simulator.scores([silo.test for silo in data.silos]).double()
+        if not torch.isfinite(scores).all():
+            raise TrainingError(f"round {self._simulator.round}: a score is not finite")
+        labels = data.y_test.double() if data.y_test.is_floating_point() else data.y_test
+        if data.target == "regression":
+            return loss.value(scores, labels)
+        samples = len(labels)
+        return ((samples - 1) * loss.value(scores, labels) + loss.value(scores, labels.roll(1))) / samples

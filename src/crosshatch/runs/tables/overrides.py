@@ -36,11 +36,11 @@ def _set(tables: dict[str, Any], keys: list[str], value: str, place: str) -> Non
     last = keys[-1]
     if isinstance(inner, list):
         _entry(inner, last, place)
-        inner[int(last)] = _parse(value)
+        inner[int(last)] = parse_value(value)
     elif not isinstance(inner, dict):
         raise ConfigError(f"{place}: '{'.'.join(keys[:-1])}' is {inner!r}, not a table: set it as a whole")
     elif value:
-        inner[last] = _parse(value)
+        inner[last] = parse_value(value)
     else:
         inner.pop(last, None)
 
@@ -53,7 +53,8 @@ def _entry(found: object, key: str, place: str) -> Any:
     return found[int(key)]
 
 
-def _parse(text: str) -> Any:
+def parse_value(text: str) -> Any:
+    """A value as TOML has it, or the text itself where it is not TOML."""
     try:
         read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:

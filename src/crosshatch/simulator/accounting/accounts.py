@@ -36,6 +36,10 @@ class Accounts:
     def _with_links(self, silos: Sequence[int]) -> tuple[int, ...]:
         return tuple(j for j in silos if j in self._linked)
 
+    def _with_blocks(self, silos: Sequence[int]) -> Sequence[int]:
+        """Those that have something to send: one with labels alone has not."""
+        return silos if all(self.sizes) else [j for j in silos if self.sizes[j]]
+
     @cached_property
     def _blocks(self) -> dict[str, list[Always]]:
         """Messages with a silo's block, by exchange; "whole" for clients that missed what a codec builds on."""
@@ -44,7 +48,7 @@ class Accounts:
 
     def broadcast(self, batch: Batch, within: Within, call: Call, behind: Behind) -> None:
         """Hub (or server) to clients at work: the silo's block (TDCD lines 11-12)."""
-        silos = range(len(self.sizes))
+        silos = self._with_blocks(range(len(self.sizes)))
         if within == "federation":
             self._straight_to_server(batch, silos, call)
         linked, blocks = self._with_links(silos), self._blocks
@@ -53,6 +57,7 @@ class Accounts:
 
     def average(self, batch: Batch, silos: Sequence[int], within: Within, call: Call) -> None:
         """Clients at work to hub (or server): the blocks of these silos (TDCD line 32)."""
+        silos = self._with_blocks(silos)
         if within == "federation":
             self._straight_to_server(batch, silos, call)
         linked, blocks = self._with_links(silos), self._blocks["average"]
@@ -68,15 +73,15 @@ class Accounts:
 
     def to_server(self, call: Call) -> None:
         """Every hub to the server: its block, in an average over groups."""
-        self.links.hubs_and_server(range(len(self.sizes)), self._groups_blocks, "up", call)
+        self.links.hubs_and_server(self._with_blocks(range(len(self.sizes))), self._groups_blocks, "up", call)
 
     def from_server(self, call: Call) -> None:
         """The server to every hub."""
-        self.links.hubs_and_server(range(len(self.sizes)), self._groups_blocks, "down", call)
+        self.links.hubs_and_server(self._with_blocks(range(len(self.sizes))), self._groups_blocks, "down", call)
 
     @cached_property
     def _groups_blocks(self) -> list[Specs]:
-        return [self.contents.block("average_groups", size) for size in self.sizes]
+        return [self.contents.block("average_groups", size) for size in self.sizes if size]
 
     def _to_clients(
         self,

@@ -26,7 +26,7 @@ class BranchAccounts:
         """Nodes of a depth to everybody at work below them."""
         links = self.accounts.links
         for j, size in enumerate(self.accounts.sizes):
-            if links.one_machine or j in links.one_party:
+            if links.one_machine or j in links.one_party or not size:
                 continue
             block = self.accounts.contents.block("broadcast", size)
             when = links.clocks.branches.get((j, depth), np.full(1, links.clocks.hubs[j]))
@@ -39,7 +39,7 @@ class BranchAccounts:
     def up(self, batch: Batch, silo: int, depth: int, call: Call) -> None:
         """Clients at work to their branch, and on to the nodes of a depth."""
         links, contents, size = self.accounts.links, self.accounts.contents, self.accounts.sizes[silo]
-        if links.one_machine or silo in links.one_party:
+        if links.one_machine or silo in links.one_party or not size:
             return
         clients, deepest = batch.clients[silo], self.branches.deepest
         block = Always(contents.block("average", size))

@@ -22,6 +22,7 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec, Channel, Draw, ErrorFeedback
 from crosshatch.errors import ConfigError
 from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import CODED, block_channel
 from crosshatch.simulator.vertical.batch import Batch
 
@@ -88,39 +89,38 @@ class Arrivals:
         pieces = torch.split(back, [len(value) for value in rows])
         return tuple(batch.as_drawn([sender], s, [piece])[0] for s, piece in zip(parts, pieces, strict=True))
 
-    def vector(self, exchange: str, name: str, row: Tensor, *, round: int, where: Tensor | None) -> Tensor:
-        """What arrives of one vector (p,) from a party with a channel of its own; `where` as for `vectors`."""
+    def vector(self, name: str, row: Tensor, call: Call, *, where: Tensor | None) -> Tensor:
+        """What arrives of one vector (p,) from a party with a channel of its own; the rest as for `vectors`."""
         first = np.zeros(1, dtype=np.int64)
-        return self.vectors(exchange, name, row.unsqueeze(0), first, 1, round=round, where=where).squeeze(0)
+        return self.vectors(name, row.unsqueeze(0), first, 1, call, where=where).squeeze(0)
 
-    def vectors(
-        self, exchange: str, name: str, rows: Tensor, ids: Ids, senders: int, *, round: int, where: Tensor | None
-    ) -> Tensor:
+    def vectors(self, name: str, rows: Tensor, ids: Ids, senders: int, call: Call, *, where: Tensor | None) -> Tensor:
         """What arrives of vectors (n, p), one message each, sent by parties numbered `ids` of `senders`.
 
         Only the numbers at `where` are sent (None: all): what is not trained everybody has.
         """
+        exchange = call.exchange
         if exchange not in self.altered:
             return rows
-        draws = [Draw(self.seed, f"{exchange}:{name}", (round,)).of(int(i)) for i in ids]
+        draws = [Draw(self.seed, f"{exchange}:{name}", (call.round, call.use, int(i))) for i in ids]
         sent = rows if where is None else rows.index_select(1, where)
         arrived = self._channel(exchange, name, senders).transmit(sent, ids, np.ones_like(ids), draws=draws)
         return arrived if where is None else rows.index_copy(1, where, arrived)
 
-    def broadcast(self, base: Sequence[Tensor], trained: Sequence[Tensor | None], round: int) -> tuple[Tensor, ...]:
+    def broadcast(self, base: Sequence[Tensor], trained: Sequence[Tensor | None], call: Call) -> tuple[Tensor, ...]:
         """What clients get of the hubs' blocks; empty where that is the blocks themselves."""
         sent = [j for j in range(len(base)) if self.travels("broadcast", j)]
-        got = {j: self.vector("broadcast", block_channel(j), base[j], round=round, where=trained[j]) for j in sent}
+        got = {j: self.vector(block_channel(j), base[j], call, where=trained[j]) for j in sent}
         return tuple(got.get(j, weights) for j, weights in enumerate(base)) if got else ()
 
     def blocks(
-        self, rows: Tensor, start: Tensor, silo: int, clients: Ids, total: int, *, round: int, where: Tensor | None
+        self, rows: Tensor, start: Tensor, silo: int, clients: Ids, total: int, call: Call, *, where: Tensor | None
     ) -> Tensor:
         """What arrives of the blocks (n, p) of these clients, `total` in the silo: each sends how far it moved."""
         if not self.travels("average", silo):
             return rows
         name = block_channel(silo)
-        return start + self.vectors("average", name, rows - start, clients, total, round=round, where=where)
+        return start + self.vectors(name, rows - start, clients, total, call, where=where)
 
     def behind(self, exchange: str, name: str, clients: Ids, total: int) -> npt.NDArray[np.bool_] | None:
         """Which of the clients at work missed an earlier message of a channel whose messages build on each other.

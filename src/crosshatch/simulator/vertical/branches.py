@@ -17,6 +17,7 @@ from torch import Tensor
 from crosshatch.exchanges import ClientWeights
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.client_weights import everyones_weights
+from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import block_channel
 from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
@@ -60,6 +61,7 @@ class Branches:
         owners: Sequence[Ids],
         arrivals: Arrivals,
         depth: int,
+        call: Call,
     ) -> Blocks:
         """Averages at the nodes of a depth, from the clients' blocks; `owners[j]` (n,) says who holds silo j's samples.
 
@@ -73,7 +75,7 @@ class Branches:
             own = torch.as_tensor(self.of(j, clients, self.deepest))
             before = blocks.branches[j] if blocks.branches else blocks.base[j].expand(self.count(self.deepest), -1)
             trained = blocks.steps.problems[j].task.trained[j]
-            rows = arrivals.blocks(rows, starts[j], j, clients, self.clients[j], round=batch.round, where=trained)
+            rows = arrivals.blocks(rows, starts[j], j, clients, self.clients[j], call, where=trained)
             everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
             branch = self.of(j, np.arange(self.clients[j]), self.deepest)
             total = torch.as_tensor(np.bincount(branch, everyone, minlength=len(before))).to(rows)
@@ -96,7 +98,13 @@ class Branches:
         return torch.where((weight > 0).index_select(0, node).unsqueeze(1), mean, before)
 
     def broadcast(
-        self, blocks: Blocks, batch: Batch, arrivals: Arrivals, trained: Sequence[Tensor | None], depth: int
+        self,
+        blocks: Blocks,
+        batch: Batch,
+        arrivals: Arrivals,
+        trained: Sequence[Tensor | None],
+        depth: int,
+        call: Call,
     ) -> Blocks:
         """What arrives of the blocks that the nodes of a depth send to everybody at work below them.
 
@@ -114,7 +122,7 @@ class Branches:
             if not arrivals.travels("broadcast", j):
                 continue
             name, sent = block_channel(j, depth), held.index_select(0, first)
-            arrived = arrivals.vectors("broadcast", name, sent, ids, len(ids), round=batch.round, where=trained[j])
+            arrived = arrivals.vectors(name, sent, ids, len(ids), call, where=trained[j])
             received[j] = arrived.index_select(0, node) if depth else arrived[0]
             if depth < self.deepest:
                 below = np.unique(self.of(j, batch.clients[j], depth + 1))

@@ -54,20 +54,23 @@ class Descending:
         every = [(number, s) for number, (one, _) in enumerate(exchanged) for s in range(len(one.parts))]
         used = every if asked.steps > 1 else [every[asked.first % len(every)]]
         first = used[0] == (0, 0)
+        # Who has nothing of an earlier part takes the newest in its place.
+        needed = used if used[0][0] == 0 else [*every[: len(batch.parts)], *used]
         known = {
             number: self._known(exchanged[number][1], starts, asked, once=first and asked.steps == 1)
-            for number in {number for number, _ in used}
+            for number in {number for number, _ in needed}
         }
         parts: dict[int, list[Part]] = {j: [] for j in starts}
-        for number, s in used:
+        for number, s in needed:
             then = exchanged[number][0]
             x = then.features(list(starts), s, [self.data.silos[j].train for j in starts])
             for j, features in zip(starts, x, strict=True):
                 part = Part(features, known[number][j][s], then.held[j][s].counts, then.held[j][s].owners)
-                parts[j].append(part if number == 0 else part.at_clients(then.clients[j], batch.clients[j]))
+                newest = parts[j][: len(batch.parts)]
+                parts[j].append(part if number == 0 else part.at_clients(then.clients[j], batch.clients[j], newest))
         return {
             j: Problem(
-                task=self.task, silo=j, parts=tuple(parts[j]), start=start,
+                task=self.task, silo=j, parts=tuple(parts[j][-len(used) :]), start=start,
                 head=None if frozen.head is None or self.task.holds_head(j) else frozen.head, columns=self._columns[j],
                 steps=asked.steps, step_size=asked.step_size, first=asked.first, proximal=asked.proximal,
                 anticipation=asked.anticipation, continued=asked.continued,

@@ -26,8 +26,8 @@ class Embeddings:
     """Outputs of every silo's block, part by part, in the batch's order.
 
     `passes` are forward passes kept for a first local step. `head` is the head of that moment at its holder's hub,
-    `clients_head` at the holder's clients (both None for a sum). `seen` is what others got to see of a silo's values
-    where a codec stood in between.
+    `clients_head` at the holder's clients, (h,) for all or (clients at work, h); both are None for a sum. `seen` is
+    what others got to see of a silo's values where a codec stood in between.
     """
 
     values: tuple[tuple[Tensor, ...], ...]  # [silo][part] (n, e)
@@ -68,14 +68,19 @@ class Embedder:
         seen = {} if known is None or only is None else {j: rows for j, rows in known.seen.items() if j != only}
         head: Tensor | None = None
         clients_head: Tensor | None = None
-        if self.task.head is not None:
-            if self.task.head_holder in self.one_party and self.task.head_holder in moved:
-                head = clients_head = self.task.head_in([one if one.dim() == 1 else one[0] for one in weights])
-            else:
-                head = clients_head = self.task.head_in(blocks.base)
-                if blocks.received or blocks.branches:
-                    clients_head = self.task.head_in([start if start.dim() == 1 else start[0] for start in starts])
+        holder = self._head_holder
+        if holder is not None:
+            own = self.task.split(holder, weights[holder])[1]
+            assert own is not None
+            clients_head = own[0] if own.dim() == 2 and len(own) == 1 else own
+            head = clients_head if holder in self.one_party and holder in moved else self.task.head_in(blocks.base)
+            if known is not None and only not in (None, holder):
+                clients_head = known.clients_head  # that of the moment its clients' embeddings are of
         return Embeddings(tuple(values), tuple(passes), head, clients_head, seen)
+
+    @cached_property
+    def _head_holder(self) -> int | None:
+        return self.task.head_holder
 
     @cached_property
     def _alike(self) -> list[tuple[Chain | None, list[int]]]:

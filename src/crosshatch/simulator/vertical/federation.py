@@ -14,7 +14,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.protocol.batches import BatchSource
-from crosshatch.protocol.client_weights import client_weights
+from crosshatch.protocol.client_weights import client_weights, counted_together
 from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import block_channel, head_channel
 from crosshatch.simulator.accounting.accounts import Accounts, Behind
@@ -127,11 +127,11 @@ class SimulatedFederation:
         call = self.call("broadcast", batch.round)
         if self.branches is not None:
             BranchAccounts(self.branches, self.accounts).down(batch, depth, call)
-            return self.branches.broadcast(blocks, batch, self.arrivals, self.task.trained, depth)
+            return self.branches.broadcast(blocks, batch, self.arrivals, self.task.trained, depth, call)
         self.accounts.broadcast(batch, within, call, self._behind("broadcast", self.silos, batch))
         if "broadcast" not in self.arrivals.altered:
             return Blocks(blocks.base)
-        return Blocks(blocks.base, received=self.arrivals.broadcast(blocks.base, self.task.trained, batch.round))
+        return Blocks(blocks.base, received=self.arrivals.broadcast(blocks.base, self.task.trained, call))
 
     def _behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Behind:
         """By silo which of its clients at work missed an earlier message that this one builds on."""
@@ -160,7 +160,7 @@ class SimulatedFederation:
                 tree.up(batch, j, depth, call)
             owners = [silo.owners for silo in self.data.silos]
             return self.branches.average(
-                blocks, self._starts(blocks, batch), batch, weights, owners, self.arrivals, depth
+                blocks, self._starts(blocks, batch), batch, weights, owners, self.arrivals, depth, call
             )
         return averaged([self.ask_average(blocks, batch, weights=weights, within=within)])[0]
 
@@ -169,7 +169,8 @@ class SimulatedFederation:
         steps = blocks.steps
         if steps is None:
             return replace(blocks, received=())
-        self.accounts.average(batch, tuple(sorted(steps.problems)), within, self.call("average", batch.round))
+        call = self.call("average", batch.round)
+        self.accounts.average(batch, tuple(sorted(steps.problems)), within, call)
         silos = self.data.silos
         holders = {j: (silos[j].owners, self._clients(j), batch.clients[j]) for j in steps.problems}
         at_work = client_weights(holders, weights)
@@ -182,13 +183,16 @@ class SimulatedFederation:
             starts = self._starts(blocks, batch)
             done = {
                 j: self.arrivals.blocks(
-                    rows, starts[j], j, batch.clients[j], self._clients(j), round=batch.round,
-                    where=self.task.trained[j],
+                    rows, starts[j], j, batch.clients[j], self._clients(j), call, where=self.task.trained[j]
                 )
                 for j, rows in steps.client_blocks().items()
             }  # fmt: skip
         asked = LocalSteps(steps.problems, steps.solver, done, Average(at_work, idle))
         return Blocks(blocks.base, asked, blocks.branches, blocks.received)
+
+    def counted(self, silo: int, batch: Batch, weights: ClientWeights) -> int:
+        """How much a silo's clients count together beside those of other groups."""
+        return counted_together(self.data.silos[silo].owners, self._clients(silo), batch.clients[silo], weights)
 
     def embed(
         self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None

@@ -19,6 +19,7 @@ from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.local.pool import run_all
 from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import server_channel
 from crosshatch.simulator.vertical.averaging import averaged
 from crosshatch.simulator.vertical.batch import Batch
@@ -109,8 +110,8 @@ class GroupedFederation:
         if within == "silo":
             return done
         self._meet()
-        at_work = np.array([max(len(clients) for clients in one.clients) for one in batch])
-        return (self._mean(done, at_work),) * len(self.groups)
+        counted = [[group.counted(j, batch[g], weights) for g, group in enumerate(self.groups)] for j in self.silos]
+        return (self._mean(done, counted),) * len(self.groups)
 
     def average_groups(self, blocks: GroupBlocks, *, round: int, level: int = 0) -> GroupBlocks:
         """Every hub to the server of its member of the tier, the weighted average back."""
@@ -126,20 +127,18 @@ class GroupedFederation:
             self._meet(mine)
             for g in mine:
                 self.groups[g].accounts.from_server(call)
-            sent = tuple(self._arrived(blocks[g], g, "up", level, round) for g in mine)
-            mean = self._arrived(self._mean(sent, self.samples[mine]), mine[0], "down", level, round)
-            after |= dict.fromkeys(mine, mean)
+            sent = tuple(self._arrived(blocks[g], g, "up", level, call) for g in mine)
+            mean = self._mean(sent, [self.samples[mine]] * len(self.silos))
+            after |= dict.fromkeys(mine, self._arrived(mean, mine[0], "down", level, call))
         return tuple(after[g] for g in range(len(self.groups)))
 
-    def _arrived(self, blocks: Blocks, group: int, way: Literal["up", "down"], level: int, round: int) -> Blocks:
+    def _arrived(self, blocks: Blocks, group: int, way: Literal["up", "down"], level: int, call: Call) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
         one = self.groups[group]
         if "average_groups" not in one.arrivals.altered:
             return blocks
         arrived = (
-            one.arrivals.vector(
-                "average_groups", server_channel(j, way, level), weights, round=round, where=one.task.trained[j]
-            )
+            one.arrivals.vector(server_channel(j, way, level), weights, call, where=one.task.trained[j])
             for j, weights in enumerate(blocks.base)
         )
         return Blocks(tuple(arrived))
@@ -152,14 +151,15 @@ class GroupedFederation:
         for clock in clocks:
             clock.hubs[:] = last
 
-    def _mean(self, blocks: GroupBlocks, samples: Ids) -> Blocks:
-        weights = (samples / samples.sum()).tolist()
+    def _mean(self, blocks: GroupBlocks, counted: Sequence[Ids | list[int]]) -> Blocks:
+        """The average over groups, each of which counts so much: `counted` is by silo, then by group."""
+        shares = [(np.asarray(groups) / np.sum(groups)).tolist() for groups in counted]
         if is_joint(blocks):
-            return average_jointly(blocks, weights)
+            return average_jointly(blocks, shares)
         means = []
-        for pieces in zip(*(block.base for block in blocks), strict=True):
-            mean = pieces[0] * weights[0]
-            for piece, weight in zip(pieces[1:], weights[1:], strict=True):
+        for share, *pieces in zip(shares, *(block.base for block in blocks), strict=True):
+            mean = pieces[0] * share[0]
+            for piece, weight in zip(pieces[1:], share[1:], strict=True):
                 mean.add_(piece, alpha=weight)
             means.append(mean)
         return Blocks(tuple(means))
@@ -167,7 +167,7 @@ class GroupedFederation:
     def model(self, blocks: GroupBlocks) -> tuple[Tensor, ...]:
         """The global model: the groups' blocks weighted by their samples."""
         now = averaged(blocks)
-        return now[0].base if _equal(now) else self._mean(now, self.samples).base
+        return now[0].base if _equal(now) else self._mean(now, [self.samples] * len(self.silos)).base
 
     def embed(
         self,

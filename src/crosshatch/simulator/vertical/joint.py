@@ -60,13 +60,13 @@ def is_joint(blocks: Sequence[Blocks]) -> bool:
     )
 
 
-def average_jointly(blocks: Sequence[Blocks], weights: Sequence[float]) -> Blocks:
-    """The weighted average of joint groups' averages: their clients as those of one group."""
+def average_jointly(blocks: Sequence[Blocks], shares: Sequence[Sequence[float]]) -> Blocks:
+    """The average of joint groups' averages, by silo with each group's share: their clients as those of one group."""
     steps = [one.steps for one in blocks if one.steps is not None]
     averages = [one.average for one in steps if one.average is not None]
     silos = list(steps[0].problems)
     problems = [_merge([one.problems[j] for one in steps]) for j in silos]
-    clients = [torch.cat([one.at_work[j] * w for one, w in zip(averages, weights, strict=True)]) for j in silos]
+    clients = [torch.cat([one.at_work[j] * w for one, w in zip(averages, shares[j], strict=True)]) for j in silos]
     base = list(blocks[0].base)
     for j, mine, total in zip(silos, clients, steps[0].solver(problems, clients, keep=False), strict=True):
         base[j] = add_idle(total, base[j], 1.0 - float(mine.sum()))
@@ -84,10 +84,10 @@ def _merge(problems: Sequence[Problem]) -> Problem:
     owners = None
     if any(part.owners is not None for part in parts):
         owners = np.concatenate([part.whose() + begin for part, begin in zip(parts, begins, strict=True)])
-    part = Part(common.x, _cat([one.loss_inputs for one in parts]), np.concatenate([p.counts for p in parts]), owners)
+    part = Part(
+        common.x,
+        LossInputs.joined([one.loss_inputs for one in parts]),
+        np.concatenate([p.counts for p in parts]),
+        owners,
+    )
     return replace(first, parts=(part,), kept_pass=common.kept, numbers=None)
-
-
-def _cat(inputs: Sequence[LossInputs]) -> LossInputs:
-    columns = zip(*((one.y, one.rest, one.derivative, one.start) for one in inputs), strict=True)
-    return LossInputs(*(None if column[0] is None else torch.cat(column) for column in columns))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ConfigError
 from crosshatch.local.passes import KeptPass
 from crosshatch.local.problem import LossInputs
 from crosshatch.local.read_chain import as_chain
-from crosshatch.protocol.message_contents import About
+from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import derivative_channels, head_channel, share_channel
-from crosshatch.protocol.refusals import check_seen
 from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.embedding import Embeddings
+from crosshatch.simulator.vertical.own_heads import with_own_heads
+from crosshatch.simulator.vertical.sent import Rows, Sent, SentSoFar
 from crosshatch.task.task import Task
 
 KnownBySilo = Mapping[int, Sequence[LossInputs]]
@@ -60,21 +60,6 @@ class Frozen:
         return self.known(list(starts))
 
 
-Rows = tuple[Tensor, ...]
-"""A silo's embeddings, part by part in the batch's order."""
-
-
-@dataclass(frozen=True)
-class Sent:
-    """What arrived of an exchange: by sender its embeddings at everybody or silo `to`, and the head at `with_head`."""
-
-    batch: Batch
-    arrived: Mapping[int, Rows]
-    to: int | None
-    head: Tensor | None
-    with_head: Sequence[int]
-
-
 @dataclass(frozen=True)
 class Sharing:
     """The numbers behind `share` and `share_derivatives`; the messages are those of `accounting.Accounts`."""
@@ -83,7 +68,10 @@ class Sharing:
     task: Task
     arrivals: Arrivals
     widths: tuple[int, ...]
-    _sent: list[Sent] = field(default_factory=list)  # of the samples of the last exchange, in order
+
+    @cached_property
+    def _sent(self) -> SentSoFar:
+        return SentSoFar(len(self.widths))
 
     @cached_property
     def head_holder(self) -> int | None:
@@ -108,22 +96,12 @@ class Sharing:
     ) -> Frozen:
         """Everybody (or silo `to`) gets the others' part for its own samples, the labels it has itself."""
         arrived = self._arrive(embeddings, batch, senders, to=to, use=use)
-        head, with_head = self._send_head(embeddings.head, batch, senders, receivers, to)
-        if self._sent and self._sent[0].batch is not batch:
-            self._sent.clear()  # who went on with what was sent before asks for the same samples
-        self._sent.append(Sent(batch, {j: arrived[j] for j in senders}, to, head, with_head))
+        head, with_head = self._send_head(embeddings.head, batch, senders, receivers, to, use)
+        self._note(Sent(batch, {j: arrived[j] for j in senders}, to, head, with_head))
         anew = len(senders) >= len(self.widths) - (to is not None)  # nobody goes on with what was sent before
-        views = {} if anew else {i: self._view(i, embeddings) for i in receivers}
+        views = {} if anew else {i: self._sent.seen_by(i, embeddings.values[i]) for i in receivers}
         told = _Told(self, embeddings, batch, arrived, views, head)
         return Frozen(told.known, told.stood, head, embeddings.passes, told.at_start if self._plain and anew else None)
-
-    def _view(self, silo: int, embeddings: Embeddings) -> dict[int, Rows]:
-        """What a silo knows of all: its own embeddings, and of each other what it saw last."""
-        seen: dict[int, Rows] = {}
-        for sent in self._sent:
-            seen |= sent.arrived if sent.to in (None, silo) else {}
-        check_seen(seen, (j for j in range(len(self.widths)) if j != silo))
-        return seen | {silo: embeddings.values[silo]}
 
     def stood(
         self,
@@ -141,14 +119,25 @@ class Sharing:
                 if head is not None:
                     joined = self.task.fusion.join(where, rest(s)[j], self.task.fusion.columns(self.widths, j))
                     mine = embeddings.clients_head if self.task.holds_head(j) else head
-                    assert mine is not None
                     with torch.no_grad():
-                        where = self.task.apply_head(mine, joined)
+                        where = with_own_heads(self.task.apply_head, mine, [joined], batch, j, s)
                 own[j] += batch.by_client([j], s, [where])
         return own
 
+    def _note(self, sent: Sent) -> None:
+        """One more exchange; who goes on with what was sent before asks for the same samples."""
+        if (before := self._sent.exchanges) and before[0].batch is not sent.batch:
+            before.clear()
+        before.append(sent)
+
     def _send_head(
-        self, head: Tensor | None, batch: Batch, senders: Sequence[int], receivers: Sequence[int], to: int | None
+        self,
+        head: Tensor | None,
+        batch: Batch,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        to: int | None,
+        use: int,
     ) -> tuple[Tensor | None, Sequence[int]]:
         """What others get of the head with its holder's embeddings, or got of it before, and at whom it arrives now."""
         if head is None:
@@ -157,15 +146,9 @@ class Sharing:
         if not others:
             return head, ()
         if self.head_holder in senders:
-            where = self.task.trained_head
-            return self.arrivals.vector("head", head_channel(to), head, round=batch.round, where=where), others
-        before = [sent for sent in reversed(self._sent) if sent.batch is batch]
-        heads = [next(sent.head for sent in before if i in sent.with_head) for i in others]
-        if any(one is not heads[0] for one in heads):
-            raise ConfigError(
-                "share: silos were sent different heads since the batch was drawn: name its holder in senders"
-            )
-        return heads[0], ()
+            call = Call("head", batch.round, use)
+            return self.arrivals.vector(head_channel(to), head, call, where=self.task.trained_head), others
+        return self._sent.head_at(others, batch), ()
 
     def derivatives(
         self,
@@ -182,21 +165,24 @@ class Sharing:
         """The holder gets the others' embeddings, the other receivers the loss's derivatives at theirs."""
         sending = [j for j in senders if j != holder]
         arrived = self._arrive(embeddings, batch, sending, use=use, part=about.asked)
-        reference = [around.seen.get(j, values) for j, values in enumerate(around.values)]
+        now = {j: arrived[j] for j in sending}
+        # What is sent of a single local step serves that step alone.
+        self._note(Sent(batch, now if about.asked is None else {}, holder))
+        seen = self._sent.seen_by(holder, around.values[holder])
+        now = seen | now
         known: dict[int, list[LossInputs]] = {j: [LossInputs()] * len(batch.parts) for j in receivers}
         answered = range(len(batch.parts)) if about.answered is None else [about.answered]
         for s in answered:
             labels = self.labels(batch, s)
-            rest = self.task.fusion.others([values[s] for values in reference], receivers)
+            rest = self.task.fusion.others([seen[j][s] for j in range(len(self.widths))], receivers)
             for j, others in zip(receivers, rest, strict=True):
                 if j == holder:
                     y, rest_here = batch.by_client([j, j], s, [labels, others])
                     known[j][s] = LossInputs(y=y, rest=rest_here)
                 else:
-                    columns = self.task.fusion.columns(self.widths, j)
-                    found = self.task.derivative(
-                        arrived[j][s], others, labels, columns=columns, head=around.clients_head
-                    )
+                    rows = [now[j][s], others, labels]
+                    derivative = partial(self._derivative, j)
+                    found = with_own_heads(derivative, around.clients_head, rows, batch, holder, s)
                     known[j][s] = LossInputs(derivative=found)
         asking = [j for j in receivers if j != holder]
         each = about.each or len(receivers) == 1
@@ -209,6 +195,10 @@ class Sharing:
             return self.stood(asking, embeddings, batch, lambda _: {}, None)
 
         return Frozen(lambda asking: {j: known[j] for j in asking}, stood, around.head, embeddings.passes)
+
+    def _derivative(self, silo: int, head: Tensor | None, own: Tensor, others: Tensor, y: Tensor) -> Tensor:
+        columns = self.task.fusion.columns(self.widths, silo)
+        return self.task.derivative(own, others, y, columns=columns, head=head)
 
     def _send_back(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import final
 
 from torch import Tensor, nn
@@ -31,3 +32,15 @@ class Linear(nn.Module):
         """Outputs (n, outputs)."""
         out: Tensor = self.layers(x)
         return out
+
+
+def without_features(outputs: int) -> nn.Module:
+    """The block of a silo without features: no numbers to train, and zeros (n, outputs) of samples (n, 0).
+
+    >>> import torch
+    >>> without_features(2)(torch.zeros(3, 0)).tolist()
+    [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Initializing zero-element tensors", UserWarning)
+        return Linear((0,), outputs, bias=False)

@@ -58,7 +58,7 @@ class Client:
 
     def take_block(self, content: Tensor, call: Call) -> Tensor:
         """The silo's block from its hub's message; `Draw` names the hub's only sender."""
-        draw = Draw(self.agreed.seed, f"broadcast:{self.silo}", (call.round, 0))
+        draw = Draw(self.agreed.seed, f"broadcast:{self.silo}", (call.round, call.use, 0))
         codec, size = self.agreed.codec("broadcast", self.silo), self.model.sizes[0]
         arrived = self.desk.decode_vector("broadcast", codec, content, size, self.agreed.dtype, draw)
         return self.model.filled(arrived)
@@ -68,12 +68,12 @@ class Client:
         codec = self.agreed.codec("average", self.silo)
         if codec is None:
             return self.model.sent(block)
-        draw = Draw(self.agreed.seed, f"average:{self.silo}", (call.round, self.number))
+        draw = Draw(self.agreed.seed, f"average:{self.silo}", (call.round, call.use, self.number))
         return self.desk.encode_vector("average", codec, self.model.sent(block) - self.model.sent(start), draw)
 
     def take_head(self, content: Tensor, name: str, call: Call) -> Tensor:
         """The head from its hub's message."""
-        draw = Draw(self.agreed.seed, f"head:{name}", (call.round, 0))
+        draw = Draw(self.agreed.seed, f"head:{name}", (call.round, call.use, 0))
         codec, size = self.agreed.codec("head"), self.model.sizes[1]
         arrived = self.desk.decode_vector(f"head:{name}", codec, content, size, self.agreed.dtype, draw)
         return self.model.filled_head(arrived)
@@ -114,12 +114,21 @@ class Client:
     ) -> Tensor:
         """Gradient steps on its own samples; it stays where it is in a step whose part it has nothing of.
 
-        It goes through what was exchanged in turn, newest first, part by part.
+        It goes through what was exchanged in turn, newest first, part by part. In the turn of an earlier batch that it
+        has nothing of, it takes the first part of the newest that it has samples of.
         """
         now, newest = block, exchanged[0][0]
-        every = [(ids, known[s]) for batch, known in exchanged for s, ids in enumerate(batch.parts) if s < len(known)]
+        every = [
+            (ids, known[s], batch is newest)
+            for batch, known in exchanged
+            for s, ids in enumerate(batch.parts)
+            if s < len(known)
+        ]
+        mine_first = next((one for one in every if one[2] and len(self._mine(one[0]))), every[0])
         for step in range(first, first + steps):
-            ids, known = every[step % len(every)]
+            ids, known, is_newest = every[step % len(every)]
+            if not is_newest and not len(self._mine(ids)):
+                ids, known, _ = mine_first
             mine = self._mine(ids)
             if len(mine):
                 with self._masks(newest, step):

@@ -90,6 +90,8 @@ class PartyByParty:
 
 
 def _cast(data: FederatedData, precision: torch.dtype) -> FederatedData:
-    silos = tuple(replace(s, train=s.train.to(precision), test=s.test.to(precision)) for s in data.silos)
+    silos = tuple(
+        replace(s, train=s.train.to(precision), test=s.test.to(precision), validation=None) for s in data.silos
+    )
     kind = precision if data.y_train.is_floating_point() else torch.int64
-    return replace(data, silos=silos, y_train=data.y_train.to(kind), y_test=data.y_test.to(kind))
+    return replace(data, silos=silos, y_train=data.y_train.to(kind), y_test=data.y_test.to(kind), y_validation=None)

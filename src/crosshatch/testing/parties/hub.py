@@ -35,7 +35,7 @@ class Hub:
     def broadcast(self, block: Tensor, clients: list[int], call: Call) -> dict[int, Tensor]:
         """What each client at work gets of the block; one that missed what the message builds on gets it whole."""
         codec, value = self.agreed.codec("broadcast", self.silo), self.model.sent(block)
-        draw = Draw(self.agreed.seed, f"broadcast:{self.silo}", (call.round, 0))
+        draw = Draw(self.agreed.seed, f"broadcast:{self.silo}", (call.round, call.use, 0))
         content = self.desk.encode_vector("broadcast", codec, value, draw)
         whole = self.desk.decode_vector("broadcast back", codec, content, len(value), self.agreed.dtype, draw)
         self.told = self.model.filled(whole)
@@ -63,7 +63,7 @@ class Hub:
         if codec is None:
             return content
         assert self.told is not None
-        draw = Draw(self.agreed.seed, f"average:{self.silo}", (call.round, client))
+        draw = Draw(self.agreed.seed, f"average:{self.silo}", (call.round, call.use, client))
         move = self.desk.decode_vector(f"average {client}", codec, content, size, self.agreed.dtype, draw)
         return self.model.sent(self.told) + move
 
@@ -97,12 +97,12 @@ class Hub:
 
     def give_head(self, head: Tensor, name: str, call: Call) -> Tensor:
         """The head, of which this hub's silo is the holder, for the other hubs."""
-        draw = Draw(self.agreed.seed, f"head:{name}", (call.round, 0))
+        draw = Draw(self.agreed.seed, f"head:{name}", (call.round, call.use, 0))
         return self.desk.encode_vector(f"head:{name}", self.agreed.codec("head"), head, draw)
 
     def pass_head(self, content: Tensor, name: str, clients: list[int], call: Call) -> dict[int, Tensor]:
         """Pass the head's message on to the clients at work; those who missed the last one get the head whole."""
-        draw = Draw(self.agreed.seed, f"head:{name}", (call.round, 0))
+        draw = Draw(self.agreed.seed, f"head:{name}", (call.round, call.use, 0))
         codec, size = self.agreed.codec("head"), self.model.sizes[1]
         whole = self.desk.decode_vector(f"head:{name}", codec, content, size, self.agreed.dtype, draw)
         behind = self.desk.behind(f"head:{name}", codec, clients)

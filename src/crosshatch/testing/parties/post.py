@@ -12,6 +12,7 @@ from crosshatch.meter import Meter
 from crosshatch.protocol.message_contents import Call
 
 _RUN = "0badcafe"
+_OF_BLOCKS = ("broadcast", "average", "average_groups")
 
 
 @dataclass
@@ -21,7 +22,12 @@ class Post:
     meter: Meter = field(default_factory=Meter)
 
     def carry(self, link: str | None, call: Call, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """What the receiver reads; without a link (hub and client are one party) nothing is counted."""
+        """What the receiver reads; without a link (hub and client are one party) nothing is counted.
+
+        A block without numbers, that of a silo with labels alone, is not sent at all.
+        """
+        if call.exchange in _OF_BLOCKS and not any(tensor.numel() for tensor in tensors):
+            return tensors
         message = wire.encode(_RUN, call.round, call.exchange, tensors, step=call.use)
         if link is not None:
             self.meter.count(link, call.exchange, messages=1, size=len(message))

@@ -23,6 +23,7 @@ from crosshatch.protocol.refusals import (
     check_head,
     check_topology,
     check_turns,
+    require_memory,
 )
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
@@ -66,7 +67,7 @@ class VerticalParties:
         fed, before = (self.federation, self.blocks) if grouped else (self.federation.groups[0], self.blocks[0])
         text: Any = self.algorithm
         if declared(text).remembers:
-            after, self.memory = text.run_round(fed, before, r, self.memory)
+            after, self.memory = require_memory(text, text.run_round(fed, before, r, self.memory))
         else:
             after = text.run_round(fed, before, r)
         self.blocks = after if grouped else (after,)
@@ -90,9 +91,11 @@ class VerticalParties:
     def _federation(
         self, member: Member, task: Task, widths: tuple[int, ...], codecs: Mapping[str, AnyCodec]
     ) -> PartyFederation:
-        data, topology, in_pairs = member.data, self.algorithm.topology, declared(self.algorithm).pairs
+        known = declared(self.algorithm)
+        data, topology, in_pairs = member.data, self.algorithm.topology, known.pairs
         where = member.suffix.replace("@", " in group ")
-        check_clients(data, type(self.algorithm).__name__, topology, pairs=in_pairs, where=where)
+        name, several = type(self.algorithm).__name__, known.several_clients
+        check_clients(data, name, topology, pairs=in_pairs, several=several, where=where)
         names, pairs = [silo.name for silo in data.silos], zip(task.blocks, data.silos, strict=True)
         one_party = one_party_silos(topology, [silo.clients for silo in data.silos])
         data = pair(data) if in_pairs else data

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import derivative_channels, share_channel
+from crosshatch.protocol.refusals import check_seen
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.legs import Parties
@@ -54,6 +55,7 @@ class HeldLabels:
             new[j] = hub.read("share", name, j, arrived, width, batch, part, self.up)
         if not self._later:
             hub.seen |= new
+        check_seen(hub.seen, fed.agreed.others(holder))
         if not sending:
             return {}
         columns = self._columns(new)

@@ -92,7 +92,7 @@ class Branches:
     def _draw(self, node: Node, call: Call) -> Draw:
         silo, level, number = node
         name = f"{silo} at depth {level}" if level else str(silo)
-        return Draw(self.parties.agreed.seed, f"broadcast:{name}", (call.round, number))
+        return Draw(self.parties.agreed.seed, f"broadcast:{name}", (call.round, call.use, number))
 
     def _desk(self, node: Node) -> Desk:
         return self._desks.setdefault(node, Desk())
@@ -146,7 +146,7 @@ class Branches:
         codec = agreed.codec("average", node[0])
         if codec is None:
             return content
-        draw = Draw(agreed.seed, f"average:{node[0]}", (call.round, client))
+        draw = Draw(agreed.seed, f"average:{node[0]}", (call.round, call.use, client))
         size = model.sizes[0]
         move = self._desk(node).decode_vector(f"average {client}", codec, content, size, agreed.dtype, draw)
         return model.sent(self._told[node]) + move

@@ -13,6 +13,7 @@ from torch import Tensor
 from crosshatch.codecs import Draw
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.client_weights import counted_together
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.desk import Desk
 from crosshatch.testing.parties.exchanges.party_federation import PartyFederation
@@ -82,10 +83,19 @@ class Groups:
         )
         if within == "silo":
             return after
-        at_work = [
-            max(len(group.agreed.at_work(j, batch[g])) for j in self.silos) for g, group in enumerate(self.groups)
+        means = [
+            _mean(
+                [(one.hubs[j],) for one in after], [self._counted(g, j, batch[g], weights) for g in range(len(after))]
+            )
+            for j in self.silos
         ]
-        return (Blocks(_mean([one.hubs for one in after], at_work)),) * len(self.groups)
+        return (Blocks(tuple(mean for (mean,) in means)),) * len(self.groups)
+
+    def _counted(self, group: int, silo: int, batch: Batch, weights: ClientWeights) -> int:
+        """How much a silo's clients count together beside those of other groups."""
+        agreed = self.groups[group].agreed
+        at_work = np.array(agreed.at_work(silo, batch))
+        return counted_together(agreed.owners[silo], agreed.clients[silo], at_work, weights)
 
     def average_groups(self, blocks: tuple[Blocks, ...], *, round: int, level: int = 0) -> tuple[Blocks, ...]:
         """Every hub sends to the server of its member of the tier, and the average weighted by samples comes back."""
@@ -101,13 +111,13 @@ class Groups:
                 arrived = []
                 for g in mine:
                     desk, seed = self.groups[g].parties.hubs[j].desk, self.groups[g].agreed.seed
-                    draw = Draw(seed, f"average_groups:{j} up {level}", (round, 0))
+                    draw = Draw(seed, f"average_groups:{j} up {level}", (round, call.use, 0))
                     content = desk.encode_vector(f"up {level}", codec, models[g].sent(hubs[g][j]), draw)
                     (message,) = self.post.carry("group-server up", call, content)
                     size = models[g].sizes[0]
                     arrived.append((server.decode_vector(f"{g} {j}", codec, message, size, first.dtype, draw),))
                 (mean,) = _mean(arrived, [self.groups[g].agreed.samples for g in mine])
-                draw = Draw(first.seed, f"average_groups:{j} down {level}", (round, 0))
+                draw = Draw(first.seed, f"average_groups:{j} down {level}", (round, call.use, 0))
                 content = server.encode_vector(f"down {j}", codec, mean, draw)
                 for g in mine:
                     (message,) = self.post.carry("group-server down", call, content)

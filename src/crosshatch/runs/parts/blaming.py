@@ -1,24 +1,17 @@
-"""Errors that come out of a user's own block are the user's to correct: one line with file and line, no traceback."""
+"""Errors that come out of a user's own file are the user's to correct: one line with file and line, no traceback."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from crosshatch.errors import CrosshatchError, ModelError
-from crosshatch.task.model_settings import ModelSettings
-
-
-def own_files(model: ModelSettings) -> frozenset[Path]:
-    """The Python files that [model] takes blocks from."""
-    names = [model.block, *(changes.get("block", "") for changes in model.blocks.values())]
-    return frozenset(Path(name.rpartition(":")[0]).resolve() for name in names if ":" in name)
 
 
 @contextmanager
-def blaming(files: frozenset[Path]) -> Iterator[None]:
+def blaming(files: Collection[Path]) -> Iterator[None]:
     """Turn what is raised in one of these files, a call of `sys.exit` too, into a ModelError; leave the rest alone."""
     try:
         yield
@@ -30,4 +23,4 @@ def blaming(files: frozenset[Path]) -> Iterator[None]:
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())
         place = f"{frames[-1].filename}, line {frames[-1].lineno}"
-        raise ModelError(f"the block in {place} failed with {what}: correct it there") from error
+        raise ModelError(f"the code in {place} failed with {what}: correct it there") from error

@@ -15,12 +15,12 @@ Parts = Mapping[str, Traffic]
 
 def link_bars(runs: Sequence[Run]) -> str:
     """Bars by kind of link and direction; empty when no run recorded any."""
-    return _bars(runs, lambda run: run.facts.bytes_by_link, "Link", "carries")
+    return _bars(runs, lambda run: run.facts.bytes_by_link, "carries")
 
 
 def exchange_bars(runs: Sequence[Run]) -> str:
     """Bars by exchange; empty when no run recorded any."""
-    return _bars(runs, _exchanges, "Exchange", "takes")
+    return _bars(runs, _exchanges, "takes")
 
 
 def _exchanges(run: Run) -> Parts:
@@ -28,7 +28,7 @@ def _exchanges(run: Run) -> Parts:
     return {name: part if isinstance(part, Traffic) else Traffic(bytes=part) for name, part in parts.items()}
 
 
-def _bars(runs: Sequence[Run], parts_of: Callable[[Run], Parts], what: str, verb: str) -> str:
+def _bars(runs: Sequence[Run], parts_of: Callable[[Run], Parts], verb: str) -> str:
     by_run = [(run, parts_of(run)) for run in runs]
     names = list(dict.fromkeys(name for _, parts in by_run for name in parts))
     largest = max((_total(parts) for _, parts in by_run), default=0.0)
@@ -39,7 +39,7 @@ def _bars(runs: Sequence[Run], parts_of: Callable[[Run], Parts], what: str, verb
     bars = "".join(_bar(run, parts, largest, colors) for run, parts in by_run)
     return (
         f"<h3>{escape(_title(by_run, verb))}</h3>"
-        f'<div class="bars" aria-hidden="true">{bars}</div>{_table(by_run, names, colors, what)}'
+        f'<div class="bars" aria-hidden="true">{bars}</div>{_table(by_run, names, colors)}'
     )
 
 
@@ -68,15 +68,13 @@ def _bar(run: Run, parts: Parts, largest: float, colors: Mapping[str, str]) -> s
     )
 
 
-def _table(by_run: Sequence[tuple[Run, Parts]], names: Sequence[str], colors: Mapping[str, str], what: str) -> str:
-    head = "".join(f"<th>{escape(run.name)}</th>" for run, _ in by_run)
+def _table(by_run: Sequence[tuple[Run, Parts]], names: Sequence[str], colors: Mapping[str, str]) -> str:
+    head = "".join(f'<th><i class="key" style="background:{colors[name]}"></i>{escape(name)}</th>' for name in names)
     rows = "".join(
-        f'<tr><th><i class="key" style="background:{colors[name]}"></i>{escape(name)}</th>'
-        + "".join(_cell(parts.get(name), _total(parts)) for _, parts in by_run)
-        + "</tr>"
-        for name in names
+        f"<tr><th>{escape(run.name)}</th>{''.join(_cell(parts.get(name), _total(parts)) for name in names)}</tr>"
+        for run, parts in by_run
     )
-    head = f"<thead><tr><th>{what}</th>{head}</tr></thead>"
+    head = f"<thead><tr><th>Run</th>{head}</tr></thead>"
     return f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>'
 
 

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from crosshatch.report.federation_picture import MOST_CLIENTS, MOST_SILOS, draw_federation, federation_title
+from crosshatch.report.pictures.federation_picture import MOST_CLIENTS, MOST_SILOS, draw_federation, federation_title
 from crosshatch.report.summary_file import FederationShape, SiloShape
 
 

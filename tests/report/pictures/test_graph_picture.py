@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from crosshatch.report.findings import axes_of
-from crosshatch.report.graph_picture import MOST_AGENTS, MOST_HOPS, draw_graph, graph_title
 from crosshatch.report.page import write_report
+from crosshatch.report.pictures.graph_picture import MOST_AGENTS, MOST_HOPS, draw_graph, graph_title
 from crosshatch.report.runs import read_run
 from crosshatch.report.summary_file import FederationShape, GraphShape, SiloShape
 

@@ -1,0 +1,85 @@
+"""The commands that put a finished run's model to work: their options and their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+ModelRound = Annotated[
+    Literal["best", "last"] | None,
+    typer.Option(
+        "--round",
+        metavar="best|last",
+        help="Whose model; if left out, that of the best round where validation rows chose one, else of the last.",
+    ),
+]
+OneRun = Annotated[Path, typer.Argument(metavar="RUN", hidden=True)]
+
+
+def predict(
+    run: OneRun,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            metavar="[SILO=]FILE",
+            help="New rows: a file with the columns of all silos, or one per silo. Repeatable; if left out, the rows "
+            "the run was tested on.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The scores as CSV; if left out, or -, printed.")
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Id column, if it is not called as in training.")
+    ] = None,
+    common: Annotated[
+        bool, typer.Option("--common", help="Score the ids that all files have, and leave the others out.")
+    ] = False,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-folder",
+            metavar="DIR",
+            envvar="CROSSHATCH_DATA",
+            show_envvar=False,
+            help="Folder of data sets, for the rows the run was tested on; or set CROSSHATCH_DATA.",
+        ),
+    ] = None,
+    round: ModelRound = None,
+) -> None:
+    """Score new rows with the model of a run.
+
+    RUN is a run directory; nothing else of the training is needed. Rows come as CSV, TSV, Parquet or NPZ and are
+    prepared as those of the training were. Writes one line per row: its id, scores, probabilities and the class, or the
+    predicted value.
+
+    \b
+    Example:
+      crosshatch predict runs/clinic --data new.csv --out scores.csv
+      crosshatch predict runs/clinic --data bank=new_bank.csv --data insurer=new_insurer.csv
+    """
+    from crosshatch.cli.run_predict import run_predict
+
+    run_predict(run, data or [], out=out, id_column=id_column, common=common, folder=folder, round=round)
+
+
+def export(
+    run: OneRun,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The program, for example model.pt2.")],
+    round: ModelRound = None,
+) -> None:
+    """Write the model of a run as one program of torch.export.
+
+    RUN is a run directory. The program takes prepared rows, one tensor per silo, and gives their scores; it needs torch
+    but not crosshatch.
+
+    \b
+    Example:
+      crosshatch export runs/clinic --out model.pt2
+    """
+    from crosshatch.cli.run_predict import run_export
+
+    run_export(run, out, round)

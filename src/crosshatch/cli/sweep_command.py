@@ -1,0 +1,74 @@
+"""The command that makes many runs: its options and its help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder
+
+
+def sweep(
+    config: ConfigFile,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option("--grid", metavar="a.b=c,d", help="A setting and the values to try. Repeatable."),
+    ] = None,
+    seeds: Annotated[
+        str,
+        typer.Option(
+            "--seeds",
+            metavar="N",
+            show_default=False,
+            help="How many seeds per point, counted from run.seed on, or which, as in 3,7,11; if left out, one.",
+        ),
+    ] = "1",
+    choose: Annotated[
+        str | None,
+        typer.Option(
+            "--choose",
+            metavar="TEXT",
+            help="By what: 'best validation auc', 'last validation auc', 'fewest rounds to validation auc=0.9'; if "
+            "left out, the best of the metric by which runs keep their best round.",
+        ),
+    ] = None,
+    halving: Annotated[
+        bool,
+        typer.Option(
+            "--halving",
+            help="Give all points a ninth of the rounds, the best third of them a third, and the best of those all.",
+        ),
+    ] = False,
+    changes: Changes = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", help="Runs side by side; if left out, one per core."),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option("--ray", metavar="ADDRESS", help="Hand the runs to a Ray cluster; needs crosshatch[ray]."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Folder of the sweep; if left out, sweeps/ and the config's name."),
+    ] = None,
+    data: DataFolder = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
+) -> None:
+    """Train with many values and seeds; choose by validation rows.
+
+    CONFIG is a TOML file. A point is one combination of values, and has a run per seed. Writes runs/, table.csv,
+    report.html and chosen.toml into the folder. The same command goes on with a sweep that was stopped; no run that has
+    finished is repeated, and one that goes wrong is marked and stops no other.
+
+    \b
+    Example:
+      crosshatch sweep mine.toml --set data.validation=0.2 --grid algorithm.local_steps=1,5,10 --seeds 3
+    """
+    from crosshatch.cli.sweeping.run_sweep import Asked, run_sweep
+
+    out = Path("sweeps") / config.stem if out is None else out
+    asked = Asked(config, grid or [], changes or [], seeds, choose, halving, jobs, ray, out, data, quiet)
+    raise typer.Exit(run_sweep(asked))

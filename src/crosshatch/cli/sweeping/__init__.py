@@ -1,0 +1,1 @@
+"""`crosshatch sweep`: from its options to its table, and how it is watched."""

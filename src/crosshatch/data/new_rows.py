@@ -1,0 +1,137 @@
+"""Rows to be scored: read as training reads its files, but without labels; and a silo's part of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from crosshatch.data.dataset import Array, Rows
+from crosshatch.data.encoding.encode_image import ImageEncoder
+from crosshatch.data.encoding.encode_part import Encoder
+from crosshatch.data.encoding.encode_sequence import SequenceEncoder
+from crosshatch.data.encoding.encode_table import CategoricalColumn, TableEncoder
+from crosshatch.data.reading.archive import read_unlabelled
+from crosshatch.data.reading.sources import TABLES
+from crosshatch.data.reading.tables import once_each, read_any_table, unique_ids
+from crosshatch.errors import DataError
+from crosshatch.partition.features import unknown
+
+ARCHIVE = ".npz"
+
+
+def read_rows(path: Path, text: Collection[str] = ()) -> Rows:
+    """All columns of a table, those in `text` as text; or the arrays of an npz archive."""
+    if path.suffix.lower() not in (*TABLES, ARCHIVE):
+        raise DataError(f"{path}: unsupported kind of file '{path.suffix}': use .csv, .tsv, .parquet or .npz")
+    if not path.is_file():
+        raise DataError(f"no file {path}: check the path")
+    if path.suffix.lower() == ARCHIVE:
+        rows = read_unlabelled(path)
+        return rows if rows.ids is None else replace(rows, ids=once_each(rows.ids, path, "array 'id'"))
+    return Rows(str(path), read_any_table(path, text))
+
+
+def text_columns(encoders: Iterable[tuple[str, Encoder]]) -> frozenset[str]:
+    """Columns of these silos that were text in training, also by the names they have in a silo's own file."""
+    text: set[str] = set()
+    others: set[str] = set()
+    for silo, encoder in encoders:
+        for column in encoder.columns if isinstance(encoder, TableEncoder) else ():
+            is_text = isinstance(column, CategoricalColumn) and column.text
+            (text if is_text else others).update((column.name, _own_name(column.name, silo)))
+    return frozenset(text - others)
+
+
+def ids_of(rows: Rows, names: Sequence[str]) -> Array | None:
+    """The ids (n,), each once: from the first of these columns that is there, or from the archive; None without any."""
+    if rows.ids is not None or not isinstance(rows.x, pl.DataFrame) or not names:
+        return rows.ids
+    found = [name for name in names if name in rows.x.columns]
+    if not found:
+        raise DataError(str(unknown("id column", names[0], rows.x.columns, rows.place)))
+    return unique_ids(rows.x, found[0], rows.place)
+
+
+def part_of(rows: Rows, encoder: Encoder, silo: str, *, own: bool) -> pl.DataFrame | Array:
+    """The raw columns of a silo, as its encoder takes them; `own`: the rows hold nothing but this silo's columns.
+
+    Columns are found by name. Where an array of a silo's own names none they are in the order of training, and images
+    may be the silo's window alone.
+    """
+    if isinstance(encoder, ImageEncoder):
+        return _pixels(rows, encoder, silo, own=own)
+    if isinstance(encoder, SequenceEncoder):
+        x = rows.x
+        if isinstance(x, pl.DataFrame) or x.ndim != 3 or x.shape[1] != encoder.steps:
+            raise DataError(
+                f"{rows.place}: {_describe(x)}, but silo '{silo}' takes sequences of {encoder.steps} steps: give an "
+                f"array (rows, {encoder.steps}, columns)"
+            )
+        return x[..., _positions(rows, encoder.names, silo, own=own)]
+    names = [column.name for column in encoder.columns]
+    frame = rows.x if isinstance(rows.x, pl.DataFrame) else rows.static
+    if frame is not None:
+        found = [_find(name, silo, frame.columns, rows.place) for name in names]
+        return frame.select(pl.col(theirs).alias(name) for name, theirs in zip(names, found, strict=True))
+    assert isinstance(rows.x, np.ndarray)
+    if rows.x.ndim != 2:
+        raise DataError(
+            f"{rows.place}: {_describe(rows.x)}, but silo '{silo}' takes a table with columns {_some(names)}: give one"
+        )
+    positions = _positions(rows, names, silo, own=own)
+    return pl.DataFrame({name: rows.x[:, at] for name, at in zip(names, positions, strict=True)})
+
+
+def _positions(rows: Rows, names: Sequence[str], silo: str, *, own: bool) -> list[int]:
+    count = rows.x.shape[-1]
+    if own and not rows.columns and count == len(names):
+        return list(range(count))
+    known = rows.columns or tuple(f"x{i}" for i in range(count))
+    return [known.index(_find(name, silo, known, rows.place)) for name in names]
+
+
+def _find(name: str, silo: str, known: Sequence[str], place: str) -> str:
+    for candidate in (name, _own_name(name, silo)):
+        if candidate in known:
+            return candidate
+    raise DataError(
+        f"{place} has no column '{_own_name(name, silo)}', which silo '{silo}' was trained on (it has {_some(known)}): "
+        "add the column, or give the file that has it too"
+    )
+
+
+def _own_name(name: str, silo: str) -> str:
+    """A name that is in several files was told apart as silo.column."""
+    return name.removeprefix(f"{silo}.")
+
+
+def _pixels(rows: Rows, encoder: ImageEncoder, silo: str, *, own: bool) -> Array:
+    window, x = encoder.window, rows.x
+    part = (window.bottom - window.top, window.right - window.left, *encoder.image[2:])
+    if isinstance(x, np.ndarray) and x.shape[1:] == encoder.image:
+        return x[:, window.top : window.bottom, window.left : window.right]
+    if isinstance(x, np.ndarray) and own and x.shape[1:] == part:
+        return x
+    also = f", or of the {_times(part)} that the silo holds" if own and part != encoder.image else ""
+    raise DataError(
+        f"{rows.place}: {_describe(x)}, but silo '{silo}' was trained on images of {_times(encoder.image)}: give "
+        f"images of that size{also}"
+    )
+
+
+def _describe(x: pl.DataFrame | Array) -> str:
+    if isinstance(x, pl.DataFrame):
+        return "it is a table"
+    return f"its samples are {_times(x.shape[1:])}"
+
+
+def _times(shape: Sequence[int]) -> str:
+    return " x ".join(str(size) for size in shape) or "single numbers"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

@@ -1,0 +1,95 @@
+"""What a trained model is, beside its numbers: one description per silo, and one of what all have in common.
+
+They are written as JSON into the folder `model` of a run, SILO.json and model.json; a party needs those two and its
+own weights. Nothing in a silo's description is about another silo.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import torch
+from torch import nn
+
+from crosshatch.data.dataset import Target
+from crosshatch.data.encoding.encode_part import Encoder
+from crosshatch.task.blocks import build_block, without_features
+from crosshatch.task.build_task import build_head
+from crosshatch.task.fusion import Fusion, Head, Sum
+from crosshatch.task.losses import Loss
+from crosshatch.task.model_settings import BlockChanges, ModelSettings
+from crosshatch.task.own_loss import find_loss
+
+COMMON = "model"
+HEAD = "head"
+"""How the files beside those of the silos are called; no silo may be called so."""
+
+
+class SiloShape(msgspec.Struct, frozen=True):
+    """One silo's part: how it prepares its rows, and its block.
+
+    `id` is the column of its files that identifies rows. `input_shape` is that of a prepared sample; `seed` is torch's
+    when the block was made, for what its constructor draws and its weights do not hold.
+    """
+
+    silo: str
+    id: str | None
+    preparation: Encoder
+    block: BlockChanges
+    input_shape: tuple[int, ...]
+    outputs: int
+    seed: int
+
+    def build(self, run: Path) -> nn.Module:
+        """The block, with weights that are not those of the training; its file may be in the directory of the run."""
+        if self.input_shape == (0,):
+            return without_features(self.outputs)
+        settings = ModelSettings(**self.block)
+        return build_block(self.silo, self.input_shape, self.outputs, settings, seed=self.seed, folder=run)
+
+
+class HeadShape(msgspec.Struct, frozen=True):
+    """The head and who trained it: it takes `inputs` numbers, all embeddings side by side, and gives `scores`."""
+
+    kind: Literal["linear", "mlp"]
+    hidden: tuple[int, ...]
+    activation: str
+    inputs: int
+    scores: int
+    holder: str
+
+    def build(self) -> nn.Module:
+        """The head, with weights that are not those of the training."""
+        settings = ModelSettings(fusion="head", head=self.kind, head_hidden=self.hidden, activation=self.activation)
+        return build_head(settings, self.inputs, self.scores, seed=0)
+
+
+class CommonShape(msgspec.Struct, frozen=True):
+    """What all silos agree on: their order, the classes as the labels name them, the loss and the fusion.
+
+    `positive` is the class that scores and probabilities speak of where there are two. `head` is None for a sum.
+    """
+
+    silos: tuple[str, ...]
+    target: Target
+    classes: tuple[str, ...]
+    positive: str | None
+    loss: str
+    precision: Literal["float32", "float64"]
+    head: HeadShape | None
+
+    def build(self) -> Fusion:
+        """The fusion; a head with weights that are not those of the training."""
+        if self.head is None:
+            return Sum()
+        return Head(self.head.build().to(self.dtype), self.silos.index(self.head.holder))
+
+    def find_loss(self, run: Path) -> Loss:
+        """The loss; its file may be in the directory of the run."""
+        return find_loss(self.loss, folder=run)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float64 if self.precision == "float64" else torch.float32

@@ -1,0 +1,65 @@
+"""Scores with their meaning: probabilities and classes, or predicted values."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import polars as pl
+from torch import Tensor
+
+from crosshatch.data.dataset import Array
+from crosshatch.predict.model_shape import CommonShape
+from crosshatch.task.losses import Loss, predicted_classes
+
+
+@final
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of rows: `ids` (n,), `scores` (n, c), and what follows from them.
+
+    Two classes: `probabilities` (n,) are those of the class `positive`. Several: (n, classes), in the order of `names`.
+    `classes` (n,) are the predicted ones by name. For regression both are None, and `values` (n,) are predicted: the
+    scores themselves, unless the loss is a user's own.
+    """
+
+    ids: Array
+    scores: Array
+    probabilities: Array | None
+    classes: Array | None
+    names: tuple[str, ...]
+    positive: str | None
+    values: Array | None = None
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """A table with the columns of the file that `crosshatch predict` writes."""
+        columns: dict[str, Array] = {"id": self.ids}
+        if self.probabilities is None or self.classes is None:
+            assert self.values is not None
+            return pl.DataFrame(columns | {"prediction": self.values})
+        if self.positive is not None:
+            columns |= {"score": self.scores[:, 0], "probability": self.probabilities}
+        else:
+            columns |= {f"score_{name}": self.scores[:, k] for k, name in enumerate(self.names)}
+            columns |= {f"probability_{name}": self.probabilities[:, k] for k, name in enumerate(self.names)}
+        return pl.DataFrame(columns | {"class": self.classes})
+
+    @property
+    def csv(self) -> bytes:
+        """The same as text; numbers are written in full."""
+        out = io.BytesIO()
+        self.frame.write_csv(out)
+        return out.getvalue()
+
+
+def interpret(common: CommonShape, loss: Loss, ids: Array, scores: Tensor) -> Predictions:
+    """The predictions that scores (n, c) mean."""
+    numbers: Array = scores.cpu().numpy()
+    if common.target == "regression":
+        return Predictions(ids, numbers, None, None, (), None, loss.predict(scores).cpu().numpy())
+    chosen = predicted_classes(loss, scores).cpu().numpy()
+    names = np.array(common.classes)[chosen]
+    return Predictions(ids, numbers, loss.predict(scores).cpu().numpy(), names, common.classes, common.positive)

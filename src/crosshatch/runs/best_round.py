@@ -1,0 +1,73 @@
+"""The best round so far by a metric on the validation rows, with its model; test rows choose nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from crosshatch.report.measures import main_metric
+from crosshatch.runs.config import Config
+from crosshatch.task.directions import VALIDATION, directions
+from crosshatch.task.own_metric import OwnMetric
+
+_WEIGHTS = "best_round."
+Named = TypeVar("Named", str, str | OwnMetric)
+
+
+@dataclass
+class BestRound:
+    """By `metric`, of which `higher` values are better or lower ones.
+
+    `row` is its evaluation and `weights` its model, once there is one.
+    """
+
+    metric: str
+    higher: bool = True
+    row: Mapping[str, Any] | None = None
+    weights: tuple[Tensor, ...] = ()
+    since: int = 0  # evaluations after it
+
+    @classmethod
+    def of(cls, config: Config) -> BestRound | None:
+        """As the config says; None without validation rows."""
+        if not config.has_validation_rows:
+            return None
+        metric = VALIDATION + (config.evaluate.best_by or main_metric(on_rows(config.evaluate.names)))
+        return cls(metric, directions(config.evaluate.higher_is_better)[metric])
+
+    def see(self, row: Mapping[str, Any], weights: tuple[Tensor, ...] | None = None) -> None:
+        """An evaluation, in order; of equal ones the first is best. Without `weights` only the count is kept."""
+        if self.row is not None and not self._is_better(row[self.metric], self.row[self.metric]):
+            self.since += 1
+            return
+        self.row, self.since = row, 0
+        if weights is not None:
+            self.weights = tuple(one.clone(memory_format=torch.contiguous_format) for one in weights)
+
+    def _is_better(self, value: float, than: float) -> bool:
+        return value > than if self.higher else value < than
+
+    def describe(self) -> dict[str, Any]:
+        """For the summary: the round, by what it was chosen, and all that was measured after it."""
+        assert self.row is not None
+        return {"by": self.metric, **self.row}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Its model, for a checkpoint."""
+        return {f"{_WEIGHTS}{j}": one for j, one in enumerate(self.weights)}
+
+    def restore(self, tensors: dict[str, Tensor], rows: list[Mapping[str, Any]]) -> None:
+        """Go on from a checkpoint, taking its own out of the tensors, and from the evaluations up to it."""
+        kept = [name for name in tensors if name.startswith(_WEIGHTS)]
+        self.weights = tuple(tensors.pop(f"{_WEIGHTS}{j}") for j in range(len(kept)))
+        for row in rows:
+            self.see(row)
+
+
+def on_rows(metrics: Sequence[Named]) -> tuple[Named, ...]:
+    """Those of the metrics that can be measured on validation rows: all but one about the training objective."""
+    return tuple(name for name in metrics if name != "suboptimality")

@@ -1,0 +1,101 @@
+"""A run's model files as a model that can be put to work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from crosshatch.errors import CrosshatchError, RunError
+from crosshatch.predict.joint_model import JointModel
+from crosshatch.predict.model_shape import COMMON, HEAD, CommonShape, SiloShape
+from crosshatch.predict.silo_part import SiloPart
+from crosshatch.runs.parts.blaming import blaming
+from crosshatch.trees import Layout, flatten
+
+Shape = TypeVar("Shape", bound=msgspec.Struct)
+
+
+def read_model(folder: Path) -> JointModel:
+    """All silos' parts and their fusion, from the folder `model` of a run."""
+    common = read_common(folder)
+    fusion = common.build()
+    if fusion.module is not None:
+        _load(fusion.module, folder / f"{HEAD}.safetensors")
+    parts = tuple(read_part(folder, silo, common) for silo in common.silos)
+    with blaming(_own_file(folder, common.loss, "loss")):
+        return JointModel(common, parts, fusion, common.find_loss(folder.parent))
+
+
+def read_common(folder: Path) -> CommonShape:
+    """What all silos agree on."""
+    path = folder / f"{COMMON}.json"
+    if not path.is_file():
+        raise RunError(
+            f"{folder} has no {path.name}: the run is of a version that did not keep how rows are prepared, train it "
+            f"again (crosshatch train {folder.parent / 'config.toml'} --out DIR)"
+        )
+    return _shape(path, CommonShape)
+
+
+def read_part(folder: Path, silo: str, common: CommonShape) -> SiloPart:
+    """One silo's part, from its own two files."""
+    shape = _shape(folder / f"{silo}.json", SiloShape)
+    with blaming(_own_file(folder, shape.block.get("block", ""), f"block of silo '{silo}'")):
+        try:
+            block = shape.build(folder.parent).to(common.dtype)
+        except CrosshatchError as error:
+            raise RunError(f"the block of silo '{silo}' cannot be made again: {error}") from error
+    _load(block, folder / f"{silo}.safetensors")
+    return SiloPart(silo, shape.id, shape.preparation, block, shape.input_shape)
+
+
+def _own_file(folder: Path, name: str, what: str) -> frozenset[Path]:
+    """The Python file of a user's own block or loss, in the folder beside those of models."""
+    path, colon, _ = name.rpartition(":")
+    if not colon:
+        return frozenset()
+    file = (folder.parent / path).resolve()
+    if not file.is_file():
+        raise RunError(f"the {what} is in {file}, which is no longer there: put the file back")
+    return frozenset([file])
+
+
+def _shape(path: Path, kind: type[Shape]) -> Shape:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        raise RunError(f"no file {path}: get it from where the run was made, or train again") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise RunError(f"{path} cannot be read ({error}): get it again, or train again") from None
+
+
+def _load(module: nn.Module, path: Path) -> None:
+    """Put parameters and buffers of a file into a module, which then is in evaluation mode."""
+    if not path.is_file():
+        raise RunError(f"no file {path}: get it from where the run was made, or train again")
+    try:
+        tensors = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{path} cannot be read ({error}): get it again, or train again") from None
+    parameters = dict(module.named_parameters())
+    wanted = parameters | dict(module.named_buffers())
+    if {name: t.shape for name, t in tensors.items()} != {name: t.shape for name, t in wanted.items()}:
+        raise RunError(f"{path} does not fit its block, which has {_sizes(wanted)}: the block was changed, undo that")
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            if name in parameters and not bool(torch.isfinite(tensor).all()):
+                raise RunError(f"{path}: '{name}' is not finite, for training diverged: train with a smaller step size")
+            wanted[name].copy_(tensor)
+    for name, view in Layout.of(module).views(flatten(module)).items():
+        parameters[name].data = view.clone()  # in memory as in training: other kernels would round differently
+    module.eval()
+
+
+def _sizes(tensors: dict[str, Tensor]) -> str:
+    return ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())

@@ -1,0 +1,218 @@
+"""A finished run put to work: scores for new rows, and the model as one module."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, final
+
+import msgspec
+import numpy as np
+import polars as pl
+import torch
+from torch import Tensor
+
+from crosshatch.data.build import load_dataset
+from crosshatch.data.dataset import Array, Rows
+from crosshatch.data.new_rows import read_rows, text_columns
+from crosshatch.errors import ConfigError, DataError, RunError
+from crosshatch.predict.align_rows import align, hand_out
+from crosshatch.predict.joint_model import JointModel, JointModule, export, program_bytes
+from crosshatch.predict.predictions import Predictions, interpret
+from crosshatch.predict.silo_part import SiloPart
+from crosshatch.runs.config import decode_config
+from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.parts.blaming import blaming
+from crosshatch.runs.parts.part_files import PARTS, require_hashes
+from crosshatch.runs.parts.part_names import started_from
+from crosshatch.runs.trained.read_model import read_model
+
+Source: TypeAlias = Path | str | pl.DataFrame | Array
+"""A file, a table or an array."""
+
+
+@final
+@dataclass(frozen=True)
+class PreparedRows:
+    """New rows as the module takes them: `xs` has one tensor (n, ...) per silo, in the order of the silos.
+
+    `left_out` is the number of ids that not all silos have.
+    """
+
+    ids: Array
+    xs: tuple[Tensor, ...]
+    left_out: int
+
+
+@final
+@dataclass(frozen=True)
+class TrainedRun:
+    """The run in a directory, with its model. `diverged`: why its training ended badly, or None.
+
+    `finished`: it ran to its end; else it was stopped. `own_parts` are the files of a user's own in its folder `parts`.
+    """
+
+    path: Path
+    model: JointModel
+    diverged: str | None = None
+    finished: bool = True
+    own_parts: tuple[str, ...] = ()
+
+    @property
+    def silos(self) -> tuple[str, ...]:
+        """The silos in the order of the module's inputs."""
+        return self.model.common.silos
+
+    def predict(
+        self,
+        data: Source | Sequence[Source] | Mapping[str, Source] | None = None,
+        *,
+        id_column: str | None = None,
+        common: bool = False,
+        folder: Path | None = None,
+    ) -> Predictions:
+        """Scores and what they mean, for rows as `prepare` takes them."""
+        return self.interpret(self.prepare(data, id_column=id_column, common=common, folder=folder))
+
+    def prepare(
+        self,
+        data: Source | Sequence[Source] | Mapping[str, Source] | None = None,
+        *,
+        id_column: str | None = None,
+        common: bool = False,
+        folder: Path | None = None,
+    ) -> PreparedRows:
+        """New rows prepared by each silo as those of the training were.
+
+        `data` is one file (or table, or array) with the columns of all silos, or several, by name of the silo or such
+        that every silo's columns are in one of them. Several are joined on `id_column`, by default that of the
+        training; all must have the same ids, or with `common` those which all have are taken. Without `data` they are
+        the run's own test rows, for which named sets are read from the data `folder`.
+        """
+        parts = tuple(part for part in self.model.parts if part.input_shape != (0,))  # one may have labels alone
+        named, loose = ({}, [self._test_rows(folder)]) if data is None else _read(data, parts)
+        given = hand_out(parts, named, loose)
+        aligned = align(parts, given, id_column=id_column, common=common)
+        silos = zip(parts, given, aligned.positions, strict=True)
+        found = {part.name: part.prepare(one.rows, positions, own=one.own) for part, one, positions in silos}
+        nothing = torch.zeros(len(aligned.ids), 0, dtype=self.model.common.dtype)
+        xs = tuple(found.get(part.name, nothing) for part in self.model.parts)
+        return PreparedRows(aligned.ids, xs, aligned.left_out)
+
+    def interpret(self, rows: PreparedRows) -> Predictions:
+        """Scores of prepared rows, and what they mean."""
+        with blaming({self.path.resolve() / PARTS / name for name in self.own_parts}):
+            return interpret(self.model.common, self.model.loss, rows.ids, self.model.scores(rows.xs))
+
+    def module(self) -> JointModule:
+        """The joint model as one `torch.nn.Module`: `module(*prepared.xs)` gives scores (n, c)."""
+        return self.model.module()
+
+    def export(self, path: Path | str | None = None) -> torch.export.ExportedProgram:
+        """The same as a program of `torch.export`, for any number of rows, written to a .pt2 file where one is named.
+
+        A ModelError where a block cannot be such a program.
+        """
+        program = export(self.model)
+        if path is not None:
+            with writing(Path(path).parent):
+                write_whole(Path(path), program_bytes(program))
+        return program
+
+    def _test_rows(self, folder: Path | None) -> Rows:
+        path = self.path / "config.toml"
+        try:
+            config = decode_config(started_from(tomllib.loads(path.read_text(encoding="utf-8")), self.path))
+        except (OSError, ValueError, ConfigError) as error:
+            raise RunError(f"{path} does not say which rows were tested on ({error}): give rows by --data") from None
+        dataset = load_dataset(config.data, folder, federation=config.federation)
+        test = dataset.test
+        static = test.extra.get("static")
+        table = static if isinstance(static, pl.DataFrame) else None
+        ids = np.arange(1, len(test) + 1) if test.ids is None else test.ids
+        return Rows(f"test rows of {dataset.name}", test.x, dataset.columns, table, ids)
+
+
+def load_run(path: Path | str, round: Literal["best", "last"] | None = None) -> TrainedRun:
+    """The run in a directory, to predict with; one that was stopped as well, with the model it left.
+
+    The model is that of the best round where validation rows chose one, else that of the last, unless `round` says.
+
+    >>> import tempfile
+    >>> from crosshatch import read_config, train
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     config = Path(folder, "wine.toml")
+    ...     written = config.write_text('data = {name = "wine"}')
+    ...     changes = ["algorithm.name=fedbcd", "run.rounds=20", "run.threads=1"]
+    ...     outcome = train(read_config(config, changes), out=Path(folder, "run"))
+    ...     run = load_run(Path(folder, "run"))
+    ...     columns = run.predict().frame.columns
+    >>> run.silos, columns[:3]
+    (('silo1', 'silo2'), ['id', 'score_0', 'score_1'])
+    """
+    path = Path(path)
+    if not (path / "config.toml").is_file():
+        raise RunError(f"{path} is not a run directory: name one, as written by `crosshatch train --out`")
+    if round not in (None, "best", "last"):
+        raise RunError(f"round = {round!r}: choose 'best' or 'last'")
+    folder, summary = path / "model", _summary(path)
+    if not folder.is_dir():
+        if summary is None:
+            raise RunError(
+                f"the run in {path} has not finished and left no model: go on with crosshatch train "
+                f"{path / 'config.toml'} --out {path} --resume"
+            )
+        raise RunError(f"{path} has no folder 'model': get it from where the run was made, or train again")
+    best = path / "best_model"
+    if round == "best" and not best.is_dir():
+        raise RunError(f"{path} has no best round: train with validation rows (data.validation), or take the last one")
+    if round != "last" and best.is_dir():
+        folder = best
+    diverged: str | None = summary["diverged"]["why"] if summary is not None and "diverged" in summary else None
+    hashes: dict[str, str] = {} if summary is None else summary.get("parts", {})
+    require_hashes(path, hashes)
+    return TrainedRun(path, read_model(folder), diverged, summary is not None, tuple(hashes))
+
+
+def _summary(path: Path) -> dict[str, Any] | None:
+    """None where the run has not finished."""
+    file = path / "summary.json"
+    if not file.is_file():
+        return None
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise RunError(f"{file} cannot be read ({error}): restore it or run again") from None
+
+
+def _read(
+    data: Source | Sequence[Source] | Mapping[str, Source], parts: tuple[SiloPart, ...]
+) -> tuple[dict[str, Rows], list[Rows]]:
+    """Rows by the name of their silo, and those without one."""
+    if isinstance(data, Mapping):
+        own = {part.name: text_columns([(part.name, part.encoder)]) for part in parts}
+        return {
+            silo: _rows(source, own.get(silo, frozenset()), f"rows of '{silo}'") for silo, source in data.items()
+        }, []
+    text = text_columns((part.name, part.encoder) for part in parts)
+    several = data if isinstance(data, list | tuple) else [cast(Source, data)]
+    if not several:
+        raise DataError("no rows are given: name a file, or leave data out for the run's own test rows")
+    return {}, [_rows(source, text, f"rows given as number {i + 1}") for i, source in enumerate(several)]
+
+
+def _rows(source: Source, text: frozenset[str], place: str) -> Rows:
+    if isinstance(source, Path | str):
+        return read_rows(Path(source), text)
+    if not isinstance(source, pl.DataFrame | np.ndarray):
+        raise DataError(
+            f"{place} are of type {type(source).__name__}: give a file, a polars table (pl.from_pandas makes one) or a "
+            "numpy array"
+        )
+    if isinstance(source, np.ndarray) and source.dtype.kind not in "biuf":
+        raise DataError(f"{place} are an array of type {source.dtype}: give numbers, or a table for text")
+    if not len(source):
+        raise DataError(f"{place}: there are none, give at least one")
+    return Rows(place, source)

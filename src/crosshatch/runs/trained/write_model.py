@@ -1,0 +1,108 @@
+"""The model files of a run: weights and buffers, and what prediction needs beside them; one pair per silo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from crosshatch.own_parts import moved
+from crosshatch.predict.model_shape import COMMON, HEAD, CommonShape, HeadShape, SiloShape
+from crosshatch.runs.config import Config
+from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.parts.part_files import PartFiles
+from crosshatch.seeds import torch_seed
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.build_task import for_silo, has_no_embedding
+from crosshatch.task.model_settings import BlockChanges, ModelSettings
+from crosshatch.trees import Layout
+
+
+def write_model(
+    folder: Path,
+    simulator: Simulator,
+    config: Config,
+    files: PartFiles,
+    weights: tuple[Tensor, ...] | None = None,
+) -> None:
+    """One safetensors and one JSON file per silo, head.safetensors where there is a head, and model.json.
+
+    The model is that of now, or one of an earlier round by its `weights`. It names the copies of `files`, which lie
+    beside the folder.
+    """
+    task, flat = simulator.task, simulator.weights if weights is None else weights
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+        for j, (silo, one) in enumerate(zip(task.names, flat, strict=True)):
+            block, head = task.split(j, one)
+            write_whole(folder / f"{silo}.safetensors", save(_tensors(task.blocks[j], task.layouts[j], block)))
+            write_whole(folder / f"{silo}.json", _text(_silo_shape(simulator, config, files, j)))
+            if head is not None and task.head is not None and task.head_layout is not None:
+                write_whole(folder / f"{HEAD}.safetensors", save(_tensors(task.head, task.head_layout, head)))
+        # last: a folder with this file is complete
+        write_whole(folder / f"{COMMON}.json", _text(_common_shape(simulator, config, files)))
+
+
+def _tensors(module: nn.Module, layout: Layout, flat: Tensor) -> dict[str, Tensor]:
+    """A module's parameters under torch's names, and its buffers."""
+    named = layout.views(flat) | dict(module.named_buffers())
+    # standard order in memory: convolutions lie channels-last in the flat vector
+    return {key: tensor.contiguous().clone() for key, tensor in named.items()}
+
+
+def _text(shape: msgspec.Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(shape), indent=1) + b"\n"
+
+
+def _silo_shape(simulator: Simulator, config: Config, files: PartFiles, number: int) -> SiloShape:
+    silo = simulator.data.silos[number]
+    assert silo.encoder is not None  # a run's data is prepared by `federate`
+    settings = for_silo(config.model, silo.name)
+    outputs = settings.outputs
+    assert outputs is not None  # the run's config has everything spelled out
+    return SiloShape(
+        silo=silo.name,
+        id=_id_column(config, silo.name),
+        preparation=silo.encoder,
+        block=_block(settings, files),
+        input_shape=tuple(silo.train.shape[1:]),
+        outputs=0 if has_no_embedding(config.model, tuple(silo.train.shape[1:])) else outputs,
+        seed=torch_seed(config.run.seed, "initial", number),
+    )
+
+
+def _id_column(config: Config, name: str) -> str | None:
+    silos = config.federation.silos
+    own = [silo.id for silo in silos if silo.name == name] if isinstance(silos, tuple) else []
+    return next(filter(None, own), config.data.id)
+
+
+def _block(settings: ModelSettings, files: PartFiles) -> BlockChanges:
+    """The settings of a block, without those that are left out."""
+    given = {key: getattr(settings, key) for key in BlockChanges.__annotations__}
+    block = {key: value for key, value in given.items() if value is not None}
+    return cast(BlockChanges, block | {"block": moved(settings.block, files.copy_of)})
+
+
+def _common_shape(simulator: Simulator, config: Config, files: PartFiles) -> CommonShape:
+    data, model = simulator.data, config.model
+    assert model.loss != "auto"
+    head = None
+    if model.fusion == "head":
+        assert model.head_holder is not None
+        shapes = ((silo.name, tuple(silo.train.shape[1:])) for silo in data.silos)
+        widths = [0 if has_no_embedding(model, shape) else for_silo(model, name).outputs or 0 for name, shape in shapes]
+        scores = simulator.task.loss.scores(data.classes)
+        head = HeadShape(model.head, model.head_hidden, model.activation, sum(widths), scores, model.head_holder)
+    return CommonShape(
+        silos=tuple(silo.name for silo in data.silos),
+        target=data.target,
+        classes=data.class_names,
+        positive=data.class_names[1] if data.target == "binary" else None,
+        loss=moved(model.loss, files.copy_of),
+        precision=config.run.precision,
+        head=head,
+    )

@@ -1,0 +1,117 @@
+"""`--choose`: by what a sweep tells its points apart; never by the test rows."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from crosshatch.errors import ConfigError
+from crosshatch.report.measures import Target, best_row, first_reaching, metric_title, parse_target
+from crosshatch.report.runs import Run
+from crosshatch.runs.config import Config
+from crosshatch.task.directions import HIGHER_IS_BETTER, VALIDATION
+
+# Measured on the training rows.
+_TRAINING = ("train_loss", "suboptimality")
+_COSTS = {"rounds": "round", "bytes": "bytes", "seconds": "sim_seconds"}
+_FORMS = "'best validation auc', 'last validation auc' or 'fewest rounds to validation auc=0.9'"
+_LEVEL = re.compile(r"(best|last)\s+(.+)")
+_FEWEST = re.compile(r"fewest\s+(\w+)\s+to\s+(.+)")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which evaluation of a run counts, and what of it: a metric, or the cost until a target.
+
+    `metric` is a key of metrics.jsonl; None stands for the one by which a run keeps its best round.
+    """
+
+    text: str
+    kind: Literal["best", "last", "fewest"] = "best"
+    metric: str | None = None
+    target: Target | None = None
+
+    @property
+    def higher(self) -> bool:
+        """Whether more of it is better."""
+        return self.metric is not None and HIGHER_IS_BETTER.get(self.metric, False)
+
+    @property
+    def title(self) -> str:
+        """What the value is called in a table."""
+        assert self.metric is not None
+        if self.target is None:
+            return metric_title(self.metric)
+        sign = "at least" if self.target.higher else "at most"
+        cost = next(word for word, key in _COSTS.items() if key == self.metric)
+        return f"{cost} to {metric_title(self.target.metric)} of {sign} {self.target.value:g}"
+
+    def check(self, config: Config) -> None:
+        """Refuse a config whose runs could not be told apart by this."""
+        measured = self.metric if self.target is None else self.target.metric
+        if measured in _TRAINING:
+            return
+        if not config.has_validation_rows:
+            who = "a sweep" if measured is None else f"--choose '{self.text}'"
+            raise ConfigError(
+                f"{who} chooses by validation rows, and there are none: set data.validation, for example to 0.2, or "
+                "choose by the training rows, as in --choose 'last train_loss'"
+            )
+        metrics = config.evaluate.metrics
+        if metrics is not None and measured is not None and measured.removeprefix(VALIDATION) not in metrics:
+            raise ConfigError(
+                f"--choose '{self.text}': '{measured.removeprefix(VALIDATION)}' is not measured: add it to "
+                f"evaluate.metrics (now {', '.join(metrics)})"
+            )
+
+    def resolved(self, run: Run) -> Choice:
+        """With its metric, which a finished run tells where none was named."""
+        if self.metric is not None:
+            return self
+        return Choice(self.text, self.kind, run.summary["best_round"]["by"])
+
+    def counted(self, run: Run) -> Mapping[str, Any] | None:
+        """The evaluation of a run that counts; None where it never reached the target or has no finite value."""
+        assert self.metric is not None
+        if self.target is not None:
+            return first_reaching(run.metrics, self.target)
+        rows = run.metrics[-1:] if self.kind == "last" else run.metrics
+        finite = [row for row in rows if math.isfinite(row.get(self.metric, math.nan))]
+        return best_row(finite, self.metric) if finite else None
+
+
+def parse_choice(text: str | None) -> Choice:
+    """
+    >>> parse_choice("last validation loss").metric, parse_choice("fewest bytes to validation auc=0.9").target.label
+    ('validation_loss', 'validation_auc>=0.9')
+    """
+    if text is None:
+        return Choice("best validation metric")
+    words = " ".join(text.lower().split())
+    if found := _LEVEL.fullmatch(words):
+        metric = _metric(found[2], text, f"{found[1]} validation")
+        return Choice(words, "best" if found[1] == "best" else "last", metric)
+    fewest = _FEWEST.fullmatch(words)
+    if fewest is None or fewest[1] not in _COSTS:
+        raise ConfigError(f"--choose '{text}': write {_FORMS}; beside rounds also bytes and seconds")
+    name = re.split(r"[<>=]", fewest[2])[0]
+    level = fewest[2][len(name) :]
+    metric = _metric(name, text, f"fewest {fewest[1]} to validation", level)
+    return Choice(words, "fewest", _COSTS[fewest[1]], parse_target(metric + level))
+
+
+def _metric(words: str, text: str, before: str, after: str = "") -> str:
+    """The key of a metric that may choose."""
+    name = "_".join(words.split())
+    if name in _TRAINING or (name.startswith(VALIDATION) and name in HIGHER_IS_BETTER):
+        return name
+    if f"{VALIDATION}{name}" in HIGHER_IS_BETTER:
+        raise ConfigError(
+            f"--choose '{text}' would go by the test rows, which then say too much good of what was chosen: set "
+            f"data.validation, for example to 0.2, and write '{before} {name}{after}'"
+        )
+    known = ", ".join(key.removeprefix(VALIDATION) for key in HIGHER_IS_BETTER if key.startswith(VALIDATION))
+    raise ConfigError(f"--choose '{text}': unknown metric '{words}': write {_FORMS}; metrics are {known}")

@@ -1,0 +1,152 @@
+"""How a sweep is carried out: jobs to an executor, bad runs marked, worse points ended early where that is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from crosshatch.report.runs import Run, read_run
+from crosshatch.runs.stopping import Stop
+from crosshatch.sweeps.choice import Choice
+from crosshatch.sweeps.jobs import Ended, Executor, Job
+from crosshatch.sweeps.results import PointResult, RunResult, ranked
+from crosshatch.sweeps.sweep import Point, Sweep
+
+ETA = 3  # a rung has so many times the rounds of the one before, and one point for so many of it
+MOST_RUNGS = 3
+
+
+class Listener(Protocol):
+    """Somebody to tell how a sweep goes."""
+
+    def begin(
+        self, jobs: Sequence[Job], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
+    ) -> None:
+        """These jobs are the runs of a rung, of which some have finished; about so many rounds follow after it."""
+        ...
+
+    def advance(self, job: Job, rounds: int) -> None:
+        """A job has done so many rounds."""
+        ...
+
+    def ended(self, job: Job, ended: Ended) -> None:
+        """A job has ended."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All points in the grid's order, and the choice with its metric; `stopped`: before all runs had ended."""
+
+    results: tuple[PointResult, ...]
+    choice: Choice
+    stopped: bool = False
+
+    @property
+    def best(self) -> PointResult | None:
+        """The chosen point; None where no run came to a value."""
+        first = next(iter(self.ranked), None)
+        return first if first is not None and first.rows else None
+
+    @property
+    def ranked(self) -> list[PointResult]:
+        """The points that were run, the best first."""
+        return [] if self.choice.metric is None else ranked(self.results, self.choice)
+
+
+def carry_out(
+    sweep: Sweep, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop
+) -> Outcome:
+    """Finish all runs that have not finished, rung after rung."""
+    alive = [point for point in sweep.points if point.config is not None]
+    results = {point.name: PointResult(point, ()) for point in sweep.points}
+    rungs = _rungs(len(alive)) if sweep.halving else 1
+    choice = sweep.choice
+    for rung in range(rungs):
+        own = {point.name: sweep.jobs(point, out, folder, _rounds(point, rung, rungs)) for point in alive}
+        after = sum(_later_rounds(alive, rung, rungs)) * len(sweep.seeds.numbers)
+        # seed by seed, so that the first runs to end are of all points
+        jobs = [job for many in zip(*(found.values() for found in own.values()), strict=True) for job in many]
+        finished = {job.name for job in jobs if job.is_finished}
+        listener.begin(jobs, finished, rung=rung, rungs=rungs, rounds_after=after)
+        ended = _work_off([job for job in jobs if job.name not in finished], executor, listener, stop)
+        if stop.requested:
+            return Outcome(tuple(results.values()), choice, stopped=True)
+        read = {job.name: _read(job) for job in jobs if job.name not in ended or ended[job.name].state != "refused"}
+        done = [run for run in read.values() if run is not None and run.finished]
+        choice = choice.resolved(done[0]) if done else choice
+        for point in alive:
+            runs = (_result(job, ended.get(job.name), read.get(job.name), choice) for job in own[point.name].values())
+            results[point.name] = PointResult(point, tuple(runs))
+        if rung + 1 < rungs and choice.metric is not None:
+            order = ranked([results[point.name] for point in alive], choice)
+            kept = {result.point.name for result in order[: math.ceil(len(alive) / ETA)]}
+            for point in alive:
+                results[point.name] = replace(results[point.name], dropped=point.name not in kept)
+            alive = [point for point in alive if point.name in kept]
+    return Outcome(tuple(results.values()), choice)
+
+
+def _work_off(jobs: Sequence[Job], executor: Executor, listener: Listener, stop: Stop) -> Mapping[str, Ended]:
+    for job in jobs:
+        executor.submit(job)
+    ended, asked = {}, False
+    for event in executor.events():
+        if event is not None:
+            job, told = event
+            if isinstance(told, Ended):
+                ended[job.name] = told
+                listener.ended(job, told)
+            else:
+                listener.advance(job, told)
+        if stop.requested and not asked:
+            asked = True
+            executor.stop()
+    return ended
+
+
+def _read(job: Job) -> Run | None:
+    """The run of a job, as far as it came; None where it wrote nothing."""
+    path = Path(job.out)
+    metrics = path / "metrics.jsonl"  # empty where a process ended before its first evaluation was written
+    return read_run(path) if metrics.is_file() and b"\n" in metrics.read_bytes() else None
+
+
+def _result(job: Job, ended: Ended | None, run: Run | None, choice: Choice) -> RunResult:
+    if run is None or not run.finished:
+        return RunResult(job, ended or Ended("failed"), run)
+    if run.facts.diverged is not None:
+        return RunResult(job, Ended("diverged", run.facts.diverged.why), run)
+    return RunResult(job, Ended("finished"), run, None if choice.metric is None else choice.counted(run))
+
+
+def _rungs(count: int) -> int:
+    """As many as leave one point, but no more than three.
+
+    >>> _rungs(1), _rungs(3), _rungs(4), _rungs(100)
+    (1, 2, 3, 3)
+    """
+    rungs = 1
+    while count > 1 and rungs < MOST_RUNGS:
+        count, rungs = math.ceil(count / ETA), rungs + 1
+    return rungs
+
+
+def _rounds(point: Point, rung: int, rungs: int) -> int:
+    """The rounds of a rung, up to an evaluation, so that a run which goes on is as if it had never paused."""
+    assert point.config is not None
+    rounds, every = point.config.run.rounds, point.config.evaluate.every
+    share = math.ceil(rounds / math.pow(ETA, rungs - 1 - rung))
+    return min(rounds, math.ceil(share / every) * every)
+
+
+def _later_rounds(alive: Sequence[Point], rung: int, rungs: int) -> list[int]:
+    """Of each point that will be left, roughly: which ones these are is not known yet."""
+    found, count = [], len(alive)
+    for later in range(rung + 1, rungs):
+        count = math.ceil(count / ETA)
+        found += [_rounds(point, later, rungs) - _rounds(point, later - 1, rungs) for point in alive[:count]]
+    return found

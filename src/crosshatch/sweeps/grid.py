@@ -1,0 +1,170 @@
+"""`--grid` and `--seeds`: which values and seeds a sweep tries, and what its runs are called."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from crosshatch.errors import ConfigError
+from crosshatch.runs.tables.overrides import parse_value
+
+MOST_RUNS = 10_000
+LONGEST_VALUE, LONGEST_NAME = 40, 150  # characters of a value in a name, and of a point's name in all
+_OPENING, _CLOSING = "[{(", "]})"
+# What would undo how a sweep names its runs and tells them apart, and what to write instead.
+_OTHERWISE = {
+    "run.seed": "seeds are given by --seeds",
+    "run.name": "the runs are named after their values",
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A setting and the values it takes, as they were written."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Seeds of their own, or numbers to be `added` to the seed in the config."""
+
+    numbers: tuple[int, ...] = (0,)
+    added: bool = True
+
+    def beside(self, seed: int) -> tuple[int, ...]:
+        """The seeds where the config has `seed`.
+
+        >>> Seeds((0, 1, 2)).beside(10), Seeds((3, 7), added=False).beside(10)
+        ((10, 11, 12), (3, 7))
+        """
+        return tuple(seed + number if self.added else number for number in self.numbers)
+
+
+def parse_grid(texts: Sequence[str], changes: Sequence[str] = ()) -> tuple[Axis, ...]:
+    """The settings that vary; `changes` are those of `--set`, which must be others.
+
+    >>> parse_grid(["algorithm.step_size=0.1,0.3", "model.hidden=[8],[16, 8]"])
+    (Axis(key='algorithm.step_size', values=('0.1', '0.3')), Axis(key='model.hidden', values=('[8]', '[16, 8]')))
+    """
+    axes: list[Axis] = []
+    fixed = {_key(text) for text in changes}
+    for text in texts:
+        place, key = f"--grid {text}", _key(text)
+        values = split_values(text.partition("=")[2])
+        if "=" not in text or "." not in key or not all(key.split(".")):
+            raise ConfigError(f"{place}: write section.key=value,value, for example algorithm.step_size=0.1,0.3,1")
+        if not all(values):
+            raise ConfigError(f"{place}: a value is empty: write section.key=value,value without a comma too many")
+        if key in _OTHERWISE:
+            raise ConfigError(f"{place}: {_OTHERWISE[key]}: leave it out of the grid")
+        if key in fixed or any(axis.key == key for axis in axes):
+            raise ConfigError(f"{place}: {key} is set twice: give it once, by --grid or by --set")
+        for i, value in enumerate(values):
+            if any(_same(value, other) for other in values[:i]):
+                raise ConfigError(f"{place}: the value {value} stands there twice: leave one out")
+        axes.append(Axis(key, tuple(values)))
+    return tuple(axes)
+
+
+def split_values(text: str) -> list[str]:
+    """The parts between commas that are neither in brackets nor in quotes.
+
+    >>> split_values('0.1, {kind = "halving", value = 1, every = 5}, "a,b"')
+    ['0.1', '{kind = "halving", value = 1, every = 5}', '"a,b"']
+    """
+    parts, depth, quote = [""], 0, ""
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        depth += 0 if quote else (sign in _OPENING) - (sign in _CLOSING)
+        if sign == "," and not quote and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts]
+
+
+def parse_seeds(text: str) -> Seeds:
+    """How many seeds, or which.
+
+    >>> parse_seeds("3"), parse_seeds("3,7,11")
+    (Seeds(numbers=(0, 1, 2), added=True), Seeds(numbers=(3, 7, 11), added=False))
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() for part in parts):
+        raise ConfigError(f"--seeds {text}: write how many, for example 5, or which, for example 3,7,11")
+    numbers = tuple(int(part) for part in parts)
+    if len(numbers) == 1:
+        if not 1 <= numbers[0] <= MOST_RUNS:
+            raise ConfigError(f"--seeds {text}: at least 1 and at most {MOST_RUNS:,}; which ones: for example 3,7,11")
+        return Seeds(tuple(range(numbers[0])))
+    if len(set(numbers)) < len(numbers):
+        raise ConfigError(f"--seeds {text}: a seed stands there twice, which would repeat a run: leave one out")
+    return Seeds(numbers, added=False)
+
+
+def points(axes: Sequence[Axis], seeds: Seeds) -> list[tuple[str, ...]]:
+    """Every combination of values, the last setting varying fastest."""
+    count = prod(len(axis.values) for axis in axes)
+    if count * len(seeds.numbers) > MOST_RUNS:
+        raise ConfigError(
+            f"this sweep has {count * len(seeds.numbers):,} runs ({count:,} points x {len(seeds.numbers):,} seeds), at "
+            f"most {MOST_RUNS:,} are run: take fewer values or seeds"
+        )
+    if count * len(seeds.numbers) == 1:
+        raise ConfigError("this sweep has one run only: give several values by --grid, or several --seeds")
+    return list(itertools.product(*(axis.values for axis in axes)))
+
+
+def short_keys(axes: Sequence[Axis]) -> tuple[str, ...]:
+    """The settings without their sections, where that tells them apart."""
+    last = [axis.key.rpartition(".")[2] for axis in axes]
+    return tuple(short if last.count(short) == 1 else axis.key for short, axis in zip(last, axes, strict=True))
+
+
+def point_names(axes: Sequence[Axis], found: Sequence[tuple[str, ...]]) -> list[str]:
+    """Names for folders, one per point; those that come out alike, be it but for capitals, are numbered.
+
+    >>> axes = parse_grid(["algorithm.step_size=0.1,0.3", "model.hidden=[16, 8]"])
+    >>> point_names(axes, points(axes, Seeds()))
+    ['step_size=0.1,hidden=16+8', 'step_size=0.3,hidden=16+8']
+    """
+    keys = short_keys(axes)
+    pairs = [zip(keys, values, strict=True) for values in found]
+    names = [",".join(f"{_plain(key)}={_plain(value)}" for key, value in many)[:LONGEST_NAME] for many in pairs]
+    times = Counter(name.casefold() for name in names)
+    seen: Counter[str] = Counter()
+    for i, name in enumerate(names):
+        seen[name.casefold()] += 1
+        if times[name.casefold()] > 1:
+            names[i] = f"{name},{seen[name.casefold()]}"
+    return names
+
+
+def run_name(point: str, seed: int) -> str:
+    """The name of a point's run."""
+    return f"{point},seed={seed}" if point else f"seed={seed}"
+
+
+def _plain(value: str) -> str:
+    """A value without the signs that folders cannot have."""
+    listed = re.sub(r"\s*,\s*", "+", value)
+    return re.sub(r"[^\w.+-]+", "_", re.sub(r"[\[\]{}()\"'\s]", "", listed), flags=re.ASCII).strip("_")[:LONGEST_VALUE]
+
+
+def _key(text: str) -> str:
+    return ".".join(part.strip() for part in text.partition("=")[0].split("."))
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts set the same: 0.1 and 0.10, but not 1 and true."""
+    ours, theirs = parse_value(one), parse_value(other)
+    return bool(ours == theirs) and isinstance(ours, bool) == isinstance(theirs, bool)

@@ -1,0 +1,164 @@
+"""Jobs in processes of this machine, each of which takes one job after the other.
+
+A process that breaks down takes its own job with it and no other; one whose parent is gone ends at once, as by a kill:
+what it had not finished is resumed from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from typing import Self
+
+from crosshatch.sweeps.jobs import Ended, Event, Job, run_job
+
+_LOOK_AROUND = 0.25  # seconds
+_END_SECONDS = 5.0
+# What libraries read when they are loaded: their own threads would fight with the other processes for the cores.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    pipe: Connection
+    job: Job | None = None
+
+
+class LocalProcesses:
+    """An executor with so many processes of this machine."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._waiting: deque[Job] = deque()
+        self._workers: list[_Worker] = []
+        self._stopping = False
+        self._context = _context()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.pipe.close()  # which ends a worker that waits for a job
+            if worker.job is not None:
+                worker.process.kill()
+            worker.process.join(_END_SECONDS)
+            if worker.process.exitcode is None:
+                worker.process.kill()
+                worker.process.join()
+        self._workers.clear()
+
+    def submit(self, job: Job) -> None:
+        """Behind those that wait already."""
+        self._waiting.append(job)
+
+    def stop(self) -> None:
+        """Those under way are asked, again and again: one that is about to begin does not listen yet."""
+        self._stopping = True
+        self._waiting.clear()
+
+    def events(self) -> Iterator[Event | None]:
+        """As they come from the processes."""
+        while self._waiting or any(worker.job is not None for worker in self._workers):
+            self._hand_out()
+            busy = {worker.pipe: worker for worker in self._workers if worker.job is not None}
+            for pipe in wait(list(busy), timeout=_LOOK_AROUND):
+                assert isinstance(pipe, Connection)
+                yield self._receive(busy[pipe])
+            yield None
+            if self._stopping:
+                for worker in busy.values():
+                    if worker.job is not None and worker.process.is_alive():
+                        worker.process.terminate()
+
+    def _hand_out(self) -> None:
+        while self._waiting:
+            idle = next((worker for worker in self._workers if worker.job is None), None)
+            if idle is None:
+                if len(self._workers) == self._count:
+                    return
+                idle = self._start()
+                self._workers.append(idle)
+            idle.job = self._waiting.popleft()
+            with suppress(BrokenPipeError):  # it broke down since; `_receive` will notice
+                idle.pipe.send(idle.job)
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
+        with _one_thread():
+            process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _receive(self, worker: _Worker) -> Event:
+        job = worker.job
+        assert job is not None
+        try:
+            told: int | Ended = worker.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            worker.process.join()
+            worker.pipe.close()
+            self._workers.remove(worker)
+            told = Ended("stopped") if self._stopping else Ended("failed", _breakdown(worker.process.exitcode))
+        if isinstance(told, Ended):
+            worker.job = None
+        return job, told
+
+
+def _breakdown(code: int | None) -> str:
+    if code is not None and code < 0:
+        word = "the memory may have been too small" if -code == signal.SIGKILL else signal.strsignal(-code)
+        return f"its process was ended by signal {-code} ({word})"
+    return f"its process ended with exit code {code}: see what it printed"
+
+
+def _work(pipe: Connection) -> None:
+    """What a process does. Signals count only while a run listens to them: see `stop_on_signals`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        while True:
+            job: Job = pipe.recv()
+            pipe.send(run_job(job, pipe.send))
+    except (EOFError, BrokenPipeError):  # nobody has another job, or waits for this one
+        return
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)  # now, as by a kill: whoever runs the sweep again wants the directory
+
+
+def _context() -> BaseContext:
+    """Processes forked from a server that has imported torch and run nothing; where there is none, fresh ones."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["crosshatch.runs.train"])
+    return context
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes started meanwhile load their libraries with one thread each, unless the environment says otherwise."""
+    added = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]

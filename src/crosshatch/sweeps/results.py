@@ -1,0 +1,71 @@
+"""What the runs of a sweep came to, point by point, and which point is best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from crosshatch.report.runs import Run
+from crosshatch.sweeps.choice import Choice
+from crosshatch.sweeps.jobs import Ended, Job
+from crosshatch.sweeps.sweep import Point
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run: how it ended, its directory where there is one, and the evaluation that counts (None: none does)."""
+
+    job: Job
+    ended: Ended
+    run: Run | None = None
+    row: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """A point and its runs, one per seed; none where its config was refused. `dropped`: for better ones, early."""
+
+    point: Point
+    runs: tuple[RunResult, ...]
+    dropped: bool = False
+
+    @property
+    def rows(self) -> list[Mapping[str, Any]]:
+        """The evaluations that count, of the seeds that have one."""
+        return [result.row for result in self.runs if result.row is not None]
+
+    def values(self, key: str) -> list[float]:
+        """Of each seed that has it."""
+        return [row[key] for row in self.rows if key in row]
+
+    @property
+    def remark(self) -> str:
+        """What to know before the numbers are compared; empty where all ended well."""
+        if self.point.config is None:
+            return "refused"
+        count = len(self.runs)
+        states = [result.ended.state for result in self.runs]
+        found = {word: states.count(word) for word in ("diverged", "refused", "failed")}
+        found["not reached"] = sum(result.row is None for result in self.runs) - sum(found.values())
+        words = [f"{word} {times} of {count}" for word, times in found.items() if times]
+        return ", ".join([*words, "ended early"] if self.dropped else words)
+
+    @property
+    def why(self) -> str:
+        """What the first run that ended badly has to say."""
+        return self.point.refused or next((result.ended.why for result in self.runs if result.ended.why), "")
+
+
+def ranked(results: Sequence[PointResult], choice: Choice) -> list[PointResult]:
+    """The best first: fewest seeds without a value, then the mean over the others; equal ones in the grid's order."""
+
+    def order(result: PointResult) -> tuple[bool, int, float]:
+        assert choice.metric is not None
+        values = result.values(choice.metric)
+        if not values:
+            return (result.dropped, len(result.runs), 0.0)
+        return (result.dropped, len(result.runs) - len(values), fmean(values) * (-1 if choice.higher else 1))
+
+    return sorted((result for result in results if result.runs), key=order)

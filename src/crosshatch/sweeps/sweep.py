@@ -1,0 +1,176 @@
+"""What a sweep was asked for: its points, each with a config of its own, the seeds, and by what one is chosen.
+
+sweep.json     what was asked, so that the same command goes on with it and another is refused
+runs/          a run directory per point and seed
+table.csv      one line per point
+report.html    the best points on a page, means over the seeds
+chosen.toml    the config of the chosen point; `crosshatch train chosen.toml` runs it
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from crosshatch.data.reading.sources import require_sources
+from crosshatch.errors import ConfigError, CrosshatchError, RunError
+from crosshatch.runs.config import Config, changed_settings, config_text, decode_config, read_config
+from crosshatch.runs.files import write_whole, writing
+from crosshatch.sweeps.choice import Choice, parse_choice
+from crosshatch.sweeps.grid import Axis, Seeds, parse_grid, parse_seeds, point_names, points, run_name
+from crosshatch.sweeps.jobs import Job
+from crosshatch.task.directions import VALIDATION
+
+_OPTIONS = {"grid": "--grid", "seeds": "--seeds", "halving": "--choose, which --halving goes by,"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """Values for all settings of the grid, and the config with them; None where it is `refused`."""
+
+    name: str
+    values: tuple[str, ...]
+    config: Config | None
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All of it. `called`: the name of a run whose config does not name it."""
+
+    axes: tuple[Axis, ...]
+    points: tuple[Point, ...]
+    seeds: Seeds
+    choice: Choice
+    halving: bool
+    called: str
+
+    def jobs(self, point: Point, out: Path, folder: Path | None, rounds: int) -> dict[int, Job]:
+        """The runs of a point by their seed, for so many rounds."""
+        assert point.config is not None
+        jobs = {}
+        for seed in self.seeds.beside(point.config.run.seed):
+            name = run_name(point.name, seed)
+            # one thread, unless the config says otherwise: jobs side by side would fight for the cores
+            threads = point.config.run.threads or 1
+            run = replace(point.config.run, name=name, seed=seed, threads=threads, rounds=rounds)
+            text = config_text(replace(point.config, run=run))
+            path = str((out / "runs" / name).resolve())
+            jobs[seed] = Job(name, text, path, None if folder is None else str(folder.resolve()), rounds, threads)
+        return jobs
+
+    def chosen_text(self, point: Point, choice: Choice) -> str:
+        """The config of a point, for a run by itself: named after its folder, and keeping the round that counted."""
+        assert point.config is not None
+        config, metric = point.config, choice.metric or ""
+        name = None if config.name == self.called else config.name
+        evaluate = config.evaluate
+        if choice.kind == "best" and evaluate.best_by is None and metric.startswith(VALIDATION):
+            evaluate = replace(evaluate, best_by=metric.removeprefix(VALIDATION))
+        return config_text(replace(config, evaluate=evaluate, run=replace(config.run, name=name)))
+
+
+def read_sweep(
+    path: Path,
+    changes: Sequence[str],
+    grid: Sequence[str],
+    *,
+    seeds: str,
+    choose: str | None,
+    halving: bool,
+    folder: Path | None,
+) -> Sweep:
+    """A sweep from the options of the command line; refused where no point of it can be run."""
+    axes, numbers, choice = parse_grid(grid, changes), parse_seeds(seeds), parse_choice(choose)
+    found = points(axes, numbers)
+    if halving:
+        _check_halving(axes, found, choice)
+    made = []
+    for name, values in zip(point_names(axes, found), found, strict=True):
+        own = [f"{axis.key}={value}" for axis, value in zip(axes, values, strict=True)]
+        try:
+            config = read_config(path, [*changes, *own])
+            choice.check(config)
+            require_sources(config.data, config.federation, folder)
+            made.append(Point(name, values, config))
+        except CrosshatchError as error:
+            made.append(Point(name, values, None, str(error)))
+    refusals = dict.fromkeys(point.refused for point in made)
+    if "" not in refusals:
+        first = next(iter(refusals))
+        raise ConfigError(first if len(refusals) == 1 else f"no point of the grid can be run; the first: {first}")
+    return Sweep(axes, tuple(made), numbers, choice, halving, called=path.stem)
+
+
+def _check_halving(axes: Sequence[Axis], found: Sequence[object], choice: Choice) -> None:
+    if len(found) < 2:
+        raise ConfigError("--halving ends the runs of worse points early, and there is one point: give a --grid")
+    if any(axis.key == "run.rounds" for axis in axes):
+        raise ConfigError("--halving decides how many rounds each point gets: leave run.rounds out of the grid")
+    if choice.kind == "fewest":
+        raise ConfigError(
+            f"--halving compares runs before they are done, and '{choice.text}' asks when: choose by 'best validation "
+            "auc' or 'last validation auc', or leave --halving out"
+        )
+
+
+def keep_sweep(sweep: Sweep, out: Path) -> None:
+    """Write what was asked into the sweep's folder; refuse a folder that has something else."""
+    path, asked = out / "sweep.json", _described(sweep)
+    if path.is_file():
+        _require_same(path, asked, out)
+        return
+    strange = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith("sweep.json"))
+    if strange:
+        raise RunError(
+            f"the output folder {out} exists and is not a sweep's (it has {strange[0]}): choose another --out"
+        )
+    with writing(out):
+        write_whole(path, (json.dumps(asked, indent=2) + "\n").encode())
+
+
+def _described(sweep: Sweep) -> dict[str, Any]:
+    configs = {
+        point.name: point.refused if point.config is None else config_text(point.config) for point in sweep.points
+    }
+    return {
+        "grid": {axis.key: list(axis.values) for axis in sweep.axes},
+        "seeds": list(sweep.seeds.numbers),
+        "added": sweep.seeds.added,
+        "halving": sweep.choice.text if sweep.halving else None,  # the choice ends runs early, so it belongs to them
+        "configs": configs,
+    }
+
+
+def _require_same(path: Path, asked: dict[str, Any], out: Path) -> None:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        same = stored == asked
+        options = [option for option in ("grid", "seeds", "added", "halving") if stored[option] != asked[option]]
+        configs = (
+            {name: (stored["configs"][name], text) for name, text in asked["configs"].items()} if not options else {}
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} cannot be read ({type(error).__name__}): it was changed, use another --out") from None
+    if same:
+        return
+    if options:
+        option = "seeds" if options[0] == "added" else options[0]
+        was, now = (json.dumps(table[option]) for table in (stored, asked))
+        changed = f"{_OPTIONS[option]} {now} (was {was})"
+    else:
+        changed = next(_difference(was, now) for was, now in configs.values() if was != now)
+    raise RunError(f"the sweep in {out} was started otherwise: {changed}; undo this, or choose another --out")
+
+
+def _difference(was: str, now: str) -> str:
+    """What differs between the configs of one point, either of which may have been refused."""
+    try:
+        before, after = (decode_config(tomllib.loads(text)) for text in (was, now))
+        return ", ".join(changed_settings(before, after))
+    except (CrosshatchError, tomllib.TOMLDecodeError):
+        return "another point was refused"

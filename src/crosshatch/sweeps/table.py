@@ -1,0 +1,107 @@
+"""The table of a sweep: one line per point, means and deviations over its seeds; on the terminal and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crosshatch.report.measures import COST_KEYS, metric_title, sort_metrics
+from crosshatch.report.pooled import deviation
+from crosshatch.report.units import human_bytes, human_count, human_seconds, with_deviation
+from crosshatch.sweeps.course import Outcome
+from crosshatch.sweeps.grid import short_keys
+from crosshatch.sweeps.results import PointResult
+from crosshatch.sweeps.sweep import Sweep
+from crosshatch.task.directions import VALIDATION
+
+_COST_TITLES = {"round": "round", "bytes": "sent", "sim_seconds": "simulated"}
+_COST_WORDS: dict[str, Callable[[float], str]] = {
+    "round": lambda value: human_count(round(value)),
+    "bytes": human_bytes,
+    "sim_seconds": human_seconds,
+}
+_CHOSEN = "chosen"
+
+
+def table_csv(sweep: Sweep, outcome: Outcome) -> str:
+    """All that was measured at the evaluations that count, in full; times by the wall clock are left out."""
+    metrics = [metric for metric in _measured(outcome) if metric != outcome.choice.metric]
+    measured = [*([outcome.choice.metric] if outcome.choice.metric else []), *metrics]
+    keys = [*dict.fromkeys([*measured, *_COST_TITLES])]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    heads = [head for key in keys for head in (key, f"{key}_deviation")]
+    states = ("finished", "diverged", "refused", "failed")
+    writer.writerow(["point", *(axis.key for axis in sweep.axes), _CHOSEN, "seeds", *states, *heads, "remark", "why"])
+    for result in outcome.results:
+        ended: list[str] = [run.ended.state for run in result.runs]
+        numbers: list[object] = []
+        for key in keys:
+            values = result.values(key)
+            numbers += [fmean(values), deviation(values)] if values else ["", ""]
+        chosen = "yes" if result is outcome.best else "no"
+        counts = [len(sweep.seeds.numbers), *(ended.count(state) for state in states)]
+        writer.writerow([result.point.name, *result.point.values, chosen, *counts, *numbers, result.remark, result.why])
+    return text.getvalue()
+
+
+def print_table(sweep: Sweep, outcome: Outcome, console: Console) -> None:
+    """What the choice goes by, then test metrics, as many as fit into the console, and costs if they fit."""
+    choice = outcome.choice
+    metrics = [metric for metric in _measured(outcome) if metric != choice.metric and not metric.startswith(VALIDATION)]
+    costs = [key for key in ("round", "bytes") if key != choice.metric]
+    unbounded = console.options.update(width=10_000)
+    while console.measure(_table(sweep, outcome, metrics, costs), options=unbounded).maximum > console.width:
+        if len(metrics) > 1:
+            metrics = metrics[:-1]
+        elif costs:
+            costs = costs[:-1]
+        else:
+            break
+    console.print(_table(sweep, outcome, metrics, costs))
+
+
+def _table(sweep: Sweep, outcome: Outcome, metrics: Sequence[str], costs: Sequence[str]) -> Table:
+    choice, count = outcome.choice, len(sweep.seeds.numbers)
+    table = Table(title=f"{len(sweep.points)} points" + (f": means over {count} seeds" if count > 1 else ""))
+    for key in short_keys(sweep.axes):
+        table.add_column(Text(key), overflow="fold")
+    metric = "-" if choice.metric is None else choice.title
+    for heading in (metric, *(_test_title(name) for name in metrics), *(_COST_TITLES[key] for key in costs)):
+        table.add_column(Text(heading), justify="right", no_wrap=True)
+    table.add_column("remarks", overflow="fold")
+    for result in outcome.results:
+        chosen = result is outcome.best
+        remarks = ", ".join(word for word in (_CHOSEN if chosen else "", result.remark) if word)
+        values = [_mean(result, key) for key in (choice.metric, *metrics, *costs)]
+        table.add_row(
+            *(Text(cell) for cell in (*result.point.values, *values, remarks)), style="bold" if chosen else None
+        )
+    return table
+
+
+def _measured(outcome: Outcome) -> tuple[str, ...]:
+    """Names of all that was measured, the most telling first."""
+    found = dict.fromkeys(key for result in outcome.results for row in result.rows for key in row)
+    return sort_metrics(tuple(key for key in found if key not in COST_KEYS))
+
+
+def _test_title(metric: str) -> str:
+    title = metric_title(metric)
+    on_test = metric != "train_loss" and not title.startswith("test ")
+    return f"test {title}" if on_test else title
+
+
+def _mean(result: PointResult, key: str | None) -> str:
+    values = [] if key is None else result.values(key)
+    if not values:
+        return "-"
+    if key in _COST_TITLES:
+        return _COST_WORDS[key](fmean(values))
+    return with_deviation(fmean(values), deviation(values) if len(values) > 1 else None)

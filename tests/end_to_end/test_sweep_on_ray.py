@@ -1,0 +1,116 @@
+"""The same sweep in local processes and on a Ray cluster of this machine, bound to loopback: the same table."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import environment
+from tests.end_to_end.test_sweep import CONFIG, wait_until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install crosshatch[ray]"),
+]
+SWEEP = ("--grid", "algorithm.step_size=0.01,0.3,1e9", "--grid", "algorithm.batch_size=32,500", "--seeds", "2")
+
+
+def surroundings() -> dict[str, str]:
+    """Without this Ray takes the machine's address in the network for that of loopback."""
+    return environment() | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Its address. It is a process group of its own, which ends with the test."""
+    port, log = free_port(), tmp_path_factory.mktemp("log") / "ray.txt"
+    options = ("--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=2", "--include-dashboard=false")
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *options],
+            env=surroundings(), stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    try:
+        wait_until(lambda: "Ray runtime started" in log.read_text() or process.poll() is not None)
+        assert process.poll() is None, log.read_text()
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def sweep(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "crosshatch", "sweep", "small.toml", *options],
+        cwd=home, env=surroundings(), capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def test_same_table(cluster: str, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(CONFIG)
+    here = sweep(tmp_path, *SWEEP, "--out", "here")
+    there = sweep(tmp_path, *SWEEP, "--out", "there", "--ray", cluster)
+    assert (here.returncode, there.returncode) == (0, 0), here.stderr + there.stderr
+    assert (tmp_path / "there" / "table.csv").read_text().count("diverged 2 of 2") == 1
+    for name in ("table.csv", "chosen.toml"):
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+    # a run that finished there is not repeated, here or there
+    again = sweep(tmp_path, *SWEEP, "--out", "there", "--jobs", "1")
+    assert "12 runs, 6 of which have finished" in again.stdout, again.stderr  # all but those that are refused
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1", "an address is HOST:PORT or auto"),
+        ("127.0.0.1:no", "an address is HOST:PORT or auto"),
+        ("local", "an address is HOST:PORT or auto"),
+        (":6379", "an address is HOST:PORT or auto"),
+        ("127.0.0.1:1", "no cluster answers at 127.0.0.1:1"),
+        ("ray://127.0.0.1:1", "no cluster answers at 127.0.0.1:1"),
+    ],
+)
+def test_refused_addresses(tmp_path: Path, address: str, words: str) -> None:
+    (tmp_path / "small.toml").write_text(CONFIG)
+    ended = sweep(tmp_path, *SWEEP, "--ray", address)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+    assert words in ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
+
+
+def test_asked_to_stop(cluster: str, tmp_path: Path) -> None:
+    """A task that is cancelled keeps its checkpoint and its model, as after Ctrl-C."""
+    (tmp_path / "small.toml").write_text(CONFIG)
+    options = ("--grid", "algorithm.step_size=0.1,0.2", "--set", "run.rounds=1000000", "--out", "out", "--ray", cluster)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crosshatch", "sweep", "small.toml", *options],
+        cwd=tmp_path, env=surroundings(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        wait_until(lambda: len(list(tmp_path.glob("out/runs/*/checkpoint/state.safetensors"))) == 2)
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate()
+    finally:
+        process.kill()  # the runs end with their cluster
+    assert process.returncode == 130
+    assert err.startswith("stopped; runs under way keep their checkpoints"), err
+    assert len(list(tmp_path.glob("out/runs/*/model/model.json"))) == 2
