@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,13 @@ def test_imports_point_downwards() -> None:
     every = modules()
     complaints = [line for module in every for line in forbidden(module, parts_of(every))]
     assert not complaints, "\n".join(complaints)
+
+
+def test_contributors_are_told_of_parts_that_exist() -> None:
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = page.split("| layer, outermost first | what |")[1].split("\n\n")[0].splitlines()[2:]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert named == parts_of(modules()) - {"__main__"}
 
 
 def test_no_circles() -> None:

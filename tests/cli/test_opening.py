@@ -68,3 +68,10 @@ def test_a_note_where_nearly_all_clients_are_idle(algorithm: dict[str, Any], due
     notes = [line for line in opening(prepared, Path("runs/r")) if "clients of silo 'lab'" in line]
     assert len(notes) == due
     assert all(note.startswith("note: a round reaches about 3 of the 142 clients") for note in notes)
+
+
+def test_central_training_has_no_tiers() -> None:
+    prepared = prepare(decode_config(tables() | {"algorithm": {"name": "central"}}), folder=None)
+    first = opening(prepared, Path("run"))[0]
+    assert "Central training, all in one place on" in first
+    assert "V(" not in first

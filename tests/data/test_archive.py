@@ -14,6 +14,7 @@ import pytest
 from crosshatch.data.build import load_dataset
 from crosshatch.data.data_settings import DataSettings
 from crosshatch.data.dataset import Array
+from crosshatch.data.make_dataset import Raw
 from crosshatch.data.reading.archive import read_archive
 from crosshatch.data.reading.catalogue import rows
 from crosshatch.errors import DataError
@@ -152,3 +153,28 @@ def test_jpeg_images_without_pillow(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "PIL", None)  # as if it were not installed
     with pytest.raises(DataError, match=r"Pillow is not installed: run `pip install pillow`, or .* extra 'images'"):
         read_archive(tmp_path / "own.npz")
+
+
+def sequences(path: Path, **more: Any) -> Raw:
+    x = np.arange(6 * 3 * 20, dtype=np.float32).reshape(6, 3, 20)
+    np.savez(path / "waves.npz", x=x, y=np.arange(6) % 2, **more)
+    return read_archive(path / "waves.npz")
+
+
+def test_channels_before_time_are_not_read_silently(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"x is \(6, 3, 20\), sequences of 3 points in time .* axes = 'time,columns'"):
+        sequences(tmp_path)
+    with pytest.raises(DataError, match="axes is 'sideways': give 'time,columns' or 'columns,time'"):
+        sequences(tmp_path, axes="sideways")
+    with pytest.raises(DataError, match="say which by an array axes"):
+        sequences(tmp_path, feature_names=["a", "b", "c"])
+
+
+def test_axes_say_how_sequences_are_ordered(tmp_path: Path) -> None:
+    turned = sequences(tmp_path, axes="columns,time", feature_names=["a", "b", "c"])
+    assert turned.columns == ("a", "b", "c")
+    assert isinstance(turned.train.x, np.ndarray)
+    assert turned.train.x.shape == (6, 20, 3)
+    assert turned.train.x[0, :, 1].tolist() == list(range(20, 40))
+    assert len(sequences(tmp_path, axes="time,columns").columns) == 20
+    assert len(sequences(tmp_path, feature_names=[f"f{i}" for i in range(20)]).columns) == 20

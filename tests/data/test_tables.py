@@ -210,3 +210,22 @@ def test_a_negative_split_seed() -> None:
 def test_settings_for_known_sets_only(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"data.label is for your own files"):
         load_dataset(DataSettings(name="wine", label="y"), base=tmp_path)
+
+
+@pytest.mark.parametrize("column", ["weight", "label"])
+def test_decimal_commas_are_named(tmp_path: Path, column: str) -> None:
+    other = "label" if column == "weight" else "weight"
+    lines = [f'"{60 + i},{i % 10}",{i % 2}' for i in range(20)]
+    (tmp_path / "people.csv").write_text(f"{column},{other}\n" + "\n".join(lines))
+    settings = DataSettings(path="people.csv", label="label")
+    with pytest.raises(DataError, match=rf"'{column}' has numbers with a comma, like '60,0' in row 1: write 60.0"):
+        load_dataset(settings, base=tmp_path)
+
+
+def test_codes_with_commas_may_be_categories(tmp_path: Path) -> None:
+    lines = [f'"{i % 3},{i % 2}",{i % 2}' for i in range(20)]
+    (tmp_path / "codes.csv").write_text("code,label\n" + "\n".join(lines))
+    settings = DataSettings(path="codes.csv", label="label", categorical=("code",))
+    assert load_dataset(settings, base=tmp_path).columns == ("code",)
+    (tmp_path / "words.csv").write_text("code,label\n" + "\n".join([*(f"w{i},{i % 2}" for i in range(9)), '"1,5",0']))
+    assert load_dataset(DataSettings(path="words.csv", label="label"), base=tmp_path).columns == ("code",)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crosshatch.exchanges import declared
 from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
 from crosshatch.report.units import human_seconds, three_digits
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def opening(prepared: Prepared, path: Path) -> list[str]:
     """What is run and where it goes, the network model, and the notes on data and clients."""
     data, algorithm = prepared.simulator.data, prepared.simulator.algorithm
-    first = f"{prepared.config.name}: {type(algorithm).__name__} {algorithm.topology} on {parties(data)}, into {path}"
+    tiers = " training, all in one place" if declared(algorithm).central else f" {algorithm.topology}"
+    first = f"{prepared.config.name}: {type(algorithm).__name__}{tiers} on {parties(data)}, into {path}"
     notes = (f"note: {note}" for note in (*data.notes, *prepared.client_notes))
     return [first, describe_network(prepared.config.network), *notes]
 

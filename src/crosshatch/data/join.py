@@ -97,8 +97,11 @@ def _join(
     frames: dict[str, pl.DataFrame] = {}
     ids: dict[str, Array] = {}
     for silo, (path, column) in sources.items():
-        own = [name.removeprefix(f"{silo}.") for name in settings.leave_out]  # `silo.column` where names repeat
-        frame = read_table(path, own)
+        # `silo.column` where names repeat
+        own, codes = (
+            [name.removeprefix(f"{silo}.") for name in names] for names in (settings.leave_out, settings.categorical)
+        )
+        frame = read_table(path, own, codes)
         if column is None:
             raise DataError(
                 f"{path}: no id column is named, and silos with files of their own are joined on it: set data.id"

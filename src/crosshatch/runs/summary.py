@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from crosshatch.exchanges import declared
 from crosshatch.report.measures import COST_KEYS, Rows, Target, best_row, first_reaching
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import algorithm_name
@@ -87,7 +88,8 @@ def _federation(simulator: Simulator) -> dict[str, Any]:
         for silo, weights in zip(data.silos, simulator.weights, strict=True)
     ]
     groups = 1 if data.groups is None else len(np.unique(data.groups))
-    shape = {"silos": silos, "tiers": str(simulator.algorithm.topology), "groups": groups}
+    tiers = "" if declared(simulator.algorithm).central else str(simulator.algorithm.topology)
+    shape = {"silos": silos, "tiers": tiers, "groups": groups}
     graph = simulator.state.describe()
     return shape if graph is None else shape | {"graph": graph}
 

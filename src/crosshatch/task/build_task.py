@@ -13,6 +13,7 @@ from crosshatch.errors import ModelError, meant
 from crosshatch.seeds import torch_seed
 from crosshatch.task.blocks import MLP, build_block, without_features
 from crosshatch.task.fusion import Fusion, Head, Sum
+from crosshatch.task.idle_settings import refuse_idle
 from crosshatch.task.losses import LOSSES, require_target
 from crosshatch.task.model_settings import BlockChanges, ModelSettings
 from crosshatch.task.own_loss import find_loss
@@ -30,6 +31,7 @@ def resolve_model(data: FederatedData, settings: ModelSettings, *, folder: Path 
     loss = find_loss(name, folder=folder)
     require_target(loss, data.target)
     silos = [silo.name for silo in data.silos]
+    refuse_idle(settings)
     for silo in settings.blocks:
         if silo not in silos:
             raise ModelError(f"model.blocks names {_not_a_silo(silo, silos)}")

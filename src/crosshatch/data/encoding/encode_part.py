@@ -73,7 +73,7 @@ def encode(encoder: Encoder, x: pl.DataFrame | Array, place: str) -> torch.Tenso
 
 
 def _fit(part: Part, preparation: Preparation) -> Encoder:
-    if not part.columns and part.kind != "image":
+    if part.kind == "table" and not part.columns:
         return TableEncoder(())  # a silo that has nothing but labels
     if isinstance(part.train, pl.DataFrame):
         return fit_table(part.train, preparation, part.place)

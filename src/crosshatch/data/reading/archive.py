@@ -22,6 +22,10 @@ from crosshatch.data.make_dataset import Raw
 from crosshatch.data.reading.challenge import FIRST, read_challenge
 from crosshatch.errors import DataError, one_line
 
+# How the dimensions behind the samples are ordered, the first by default.
+_AXES = ("time,columns", "columns,time")
+_MUCH_SHORTER = 4  # so many times as many columns as points in time are more likely channels
+
 
 class Archive(Mapping[str, Array]):
     """The arrays of an npz file, read when asked for; anything wrong with the file is a `DataError`."""
@@ -81,7 +85,8 @@ def open_set(path: Path) -> Mapping[str, Array]:
 def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | None = None) -> Raw:
     """Any archive laid out like the known ones; a dimension more or less says what it holds.
 
-    `x` of 2 dimensions is a table, 3 dimensions of integers or 4 are images, 3 dimensions of floats are a sequence.
+    `x` of 2 dimensions is a table, 3 dimensions of integers or 4 are images, 3 dimensions of floats are a sequence,
+    (n, time, columns) unless `axes` says otherwise.
     """
     arrays = open_set(path)
     name = path.name.removesuffix(FIRST).removesuffix(".npz")
@@ -158,10 +163,30 @@ def _samples(
 
 def _pixels_or_numbers(arrays: Mapping[str, Array], suffix: str, path: Path) -> Array:
     if f"x{suffix}" in arrays:
-        return arrays[f"x{suffix}"]
+        x = arrays[f"x{suffix}"]
+        return _in_time_order(x, arrays, path) if x.ndim == 3 and x.dtype.kind == "f" else x
     if f"jpeg{suffix}" in arrays and f"offset{suffix}" in arrays:
         return _decode(arrays[f"jpeg{suffix}"], arrays[f"offset{suffix}"], path)
     raise DataError(f"{path} has no features: expected an array 'x_train' or 'x'")
+
+
+def _in_time_order(x: Array, arrays: Mapping[str, Array], path: Path) -> Array:
+    """Sequences as (n, time, columns): as `axes` says, else as names of columns tell, else where there is no doubt."""
+    if "axes" in arrays:
+        axes = str(arrays["axes"])
+        if axes not in _AXES:
+            raise DataError(f"{path}: axes is '{axes}': give {' or '.join(repr(one) for one in _AXES)}")
+        return x if axes == _AXES[0] else np.swapaxes(x, 1, 2)
+    middle, last = x.shape[1:]
+    names = len(arrays["feature_names"]) if "feature_names" in arrays else None
+    if names == last != middle:
+        return x
+    if names == middle != last or middle * _MUCH_SHORTER <= last:
+        raise DataError(
+            f"{path}: x is {x.shape}, sequences of {middle} points in time with {last} columns each, or of {last} "
+            f"points in {middle} channels: say which by an array axes = '{_AXES[0]}' or '{_AXES[1]}' in the file"
+        )
+    return x
 
 
 def _decode(data: Array, offsets: Array, path: Path) -> Array:

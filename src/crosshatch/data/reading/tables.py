@@ -18,16 +18,22 @@ from crosshatch.errors import DataError, one_line
 from crosshatch.partition.features import unknown
 
 # What people write for a value they do not have; polars reads NaN by itself.
+_DECIMAL_COMMA = r"^\s*[+-]?\d+,\d+\s*$"
 MISSING = ["", "NA", "N/A", "nan", "null", "NULL", "?"]
 
 
-def read_table(path: Path, leave_out: Collection[str] = ()) -> pl.DataFrame:
-    """A .csv, .tsv or .parquet file with at least one row, and no number too large to train on but in `leave_out`."""
+def read_table(path: Path, leave_out: Collection[str] = (), categorical: Collection[str] = ()) -> pl.DataFrame:
+    """A .csv, .tsv or .parquet file with at least one row.
+
+    Refused are numbers too large to train on, but in `leave_out`, and with decimal commas, but as `categorical` ones.
+    """
     require_table(path)
     frame = read_any_table(path)
     for column in frame:
         if column.dtype.is_float() and column.name not in leave_out:
             _require_moderate(column, path)
+        if column.dtype == pl.String and column.name not in (*leave_out, *categorical):
+            _refuse_decimal_commas(column, path)
     return frame
 
 
@@ -82,6 +88,21 @@ def _require_separator(header: str, separator: str, path: Path) -> None:
             )
 
 
+def _refuse_decimal_commas(column: pl.Series, path: Path) -> None:
+    """Refuse text that is numbers with decimal commas: each of them would become a category."""
+    known = column.drop_nulls()
+    commas = known.str.contains(_DECIMAL_COMMA)
+    others = known.filter(~commas).cast(pl.Float64, strict=False).is_not_null()
+    if commas.any() and int(commas.sum()) + int(others.sum()) > len(known) / 2:
+        first = known.filter(commas)[0]
+        raise DataError(
+            f"{path}: column '{column.name}' has numbers with a comma, like '{first}' in row "
+            f"{int((column == first).arg_true()[0]) + 1}: write {first.strip().replace(',', '.')} with a point and "
+            "without thousands separators, or name the column in data.categorical (if these are codes) or "
+            "data.leave_out"
+        )
+
+
 def _require_moderate(column: pl.Series, path: Path) -> None:
     """Refuse what single precision cannot hold; infinity is refused later, where the column is used."""
     large = (column.abs() > LARGEST) & column.is_finite()
@@ -97,12 +118,12 @@ def read_one_file(settings: DataSettings, base: Path) -> Raw:
     """All columns from data.path; its id column is optional and not a feature."""
     assert settings.path is not None
     path = base / settings.path
-    train = _labelled(read_table(path, settings.leave_out), settings, path)
+    train = _labelled(read_table(path, settings.leave_out, settings.categorical), settings, path)
     others: dict[str, Samples] = {}
     for kind, name in (("test", settings.test_path), ("validation", settings.validation)):
         if isinstance(name, str):
             other = base / name
-            others[kind] = _labelled(read_table(other, settings.leave_out), settings, other)
+            others[kind] = _labelled(read_table(other, settings.leave_out, settings.categorical), settings, other)
             same_columns(train, others[kind], path, other)
             no_common_id(train.ids, others[kind].ids, path, other, kind)
     assert isinstance(train.x, pl.DataFrame)

@@ -8,16 +8,30 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, meant
 
 T = TypeVar("T")
+# What settings are called in other libraries.
+_ELSEWHERE = {
+    "lr": "step_size",
+    "learning_rate": "step_size",
+    "eta": "step_size",
+    "q": "local_steps",
+    "local_epochs": "local_steps",
+    "p": "global_steps",
+    "batch": "batch_size",
+    "epochs": "rounds",
+    "iterations": "rounds",
+    "random_state": "seed",
+    "weight_decay": "l2",
+    "target": "label",
+}
 _ONE = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", object: "a value"}
 _MANY = {int: "whole numbers", float: "numbers", str: "strings", bool: "booleans"}
 
@@ -44,8 +58,8 @@ def decode(table: object, kind: type[T], place: str, given: Mapping[str, Any] = 
 
 def unknown_key(key: str, allowed: Sequence[str], place: str) -> ConfigError:
     """The refusal of a key, with the one that was probably meant."""
-    close = get_close_matches(key, allowed, n=1)
-    hint = f"did you mean '{close[0]}'? " if close else ""
+    other = _ELSEWHERE.get(key.lower())
+    hint = f"did you mean '{other}'? " if other in allowed else meant(key, allowed)
     return ConfigError(f"unknown key {place}.{key}: {hint}Allowed are {', '.join(sorted(allowed))}")
 
 
