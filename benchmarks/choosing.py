@@ -75,7 +75,7 @@ class Contestant:
         return Config(
             setting.data, setting.federation, setting.model,
             kind(batch_size=setting.batch_size, **given),
-            {}, ConstantNetwork(), EvaluateSettings(metrics=(setting.metric,)),
+            None, {}, ConstantNetwork(), EvaluateSettings(metrics=(setting.metric,)),
             RunSettings(ROUNDS, name="choosing", seed=seed, threads=1),
             auto=left_open if self.auto else (), measured=() if self.auto else left_open,
         )  # fmt: skip

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crosshatch.codecs import parse_codec
     from crosshatch.data.build import federate, load_dataset
     from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
-    from crosshatch.data.federated import FederatedData, SiloData, merge_clients
+    from crosshatch.data.federated import FederatedData, SiloData, merge_clients, with_sample_weights
     from crosshatch.errors import CrosshatchError
     from crosshatch.graphs import Graph
     from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from crosshatch.simulator.simulator import Simulator
     from crosshatch.task.build_task import build_task
     from crosshatch.task.fusion import Head, Sum
-    from crosshatch.task.losses import CrossEntropy, Logistic, Squared
+    from crosshatch.task.losses import ClassWeighted, CrossEntropy, Logistic, MultiLogistic, SampleWeighted, Squared
     from crosshatch.task.model_settings import ModelSettings
+    from crosshatch.task.optimisers import Adam, Momentum
     from crosshatch.task.regulariser import Regulariser
     from crosshatch.task.task import Task
     from crosshatch.topology import Topology
@@ -49,8 +50,10 @@ __all__ = [
     "MTCD",
     "STCD",
     "TDCD",
+    "Adam",
     "BandwidthNetwork",
     "Central",
+    "ClassWeighted",
     "ConstantNetwork",
     "CrossEntropy",
     "CrosshatchError",
@@ -67,9 +70,12 @@ __all__ = [
     "Link",
     "Logistic",
     "ModelSettings",
+    "Momentum",
+    "MultiLogistic",
     "Preparation",
     "Regulariser",
     "SampleSplit",
+    "SampleWeighted",
     "SiloData",
     "SiloSettings",
     "Simulator",
@@ -89,13 +95,16 @@ __all__ = [
     "read_config",
     "read_run",
     "train",
+    "with_sample_weights",
     "write_report",
 ]
 
 _HOMES = {
     "ABCD": "algorithms.abcd",
+    "Adam": "task.optimisers",
     "BandwidthNetwork": "network",
     "Central": "algorithms.central",
+    "ClassWeighted": "task.losses",
     "ConstantNetwork": "network",
     "CrossEntropy": "task.losses",
     "CrosshatchError": "errors",
@@ -116,10 +125,13 @@ _HOMES = {
     "Logistic": "task.losses",
     "MTCD": "algorithms.mtcd",
     "ModelSettings": "task.model_settings",
+    "Momentum": "task.optimisers",
+    "MultiLogistic": "task.losses",
     "Preparation": "data.data_settings",
     "Regulariser": "task.regulariser",
     "STCD": "algorithms.mtcd",
     "SampleSplit": "data.data_settings",
+    "SampleWeighted": "task.losses",
     "SiloData": "data.federated",
     "SiloSettings": "data.data_settings",
     "Simulator": "simulator.simulator",
@@ -140,6 +152,7 @@ _HOMES = {
     "read_config": "runs.config",
     "read_run": "report",
     "train": "runs.train",
+    "with_sample_weights": "data.federated",
     "write_report": "report",
 }
 

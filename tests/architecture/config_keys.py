@@ -10,7 +10,7 @@ from crosshatch.data.data_settings import DataSettings, FederationSettings, Samp
 from crosshatch.graphs import Graph
 from crosshatch.network import Link
 from crosshatch.protocol.names import CODED
-from crosshatch.runs.config_names import ALGORITHMS, NETWORKS
+from crosshatch.runs.config_names import ALGORITHMS, NETWORKS, OPTIMISERS
 from crosshatch.runs.run_settings import EvaluateSettings, RunSettings
 from crosshatch.runs.tables.decode import describe
 from crosshatch.schedules import Schedule
@@ -31,6 +31,7 @@ SECTIONS: dict[str, type[Any]] = {
     "[model.blocks.SILO]": BlockChanges,
     **{f'[algorithm] name = "{name}"': kind for name, kind in ALGORITHMS.items()},
     "[algorithm.graph]": Graph,
+    **{f'[optimiser] name = "{name}"': kind for name, kind in OPTIMISERS.items()},
     "[codecs]": CodecSettings,
     **{f'[network] kind = "{name}"': kind for name, kind in NETWORKS.items()},
     "[network.links]": Link,

@@ -14,8 +14,10 @@ from crosshatch.runs.config_names import ALGORITHMS
 # Sorted as sorted() does. Adding a name here is a promise to users; removing one breaks it: say so in CHANGELOG.md.
 EXPORTED = [
     "ABCD",
+    "Adam",
     "BandwidthNetwork",
     "Central",
+    "ClassWeighted",
     "ConstantNetwork",
     "CrossEntropy",
     "CrosshatchError",
@@ -36,10 +38,13 @@ EXPORTED = [
     "Logistic",
     "MTCD",
     "ModelSettings",
+    "Momentum",
+    "MultiLogistic",
     "Preparation",
     "Regulariser",
     "STCD",
     "SampleSplit",
+    "SampleWeighted",
     "SiloData",
     "SiloSettings",
     "Simulator",
@@ -60,6 +65,7 @@ EXPORTED = [
     "read_config",
     "read_run",
     "train",
+    "with_sample_weights",
     "write_report",
 ]
 

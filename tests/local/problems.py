@@ -14,6 +14,7 @@ from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
+from crosshatch.task.optimisers import Momentum, Optimiser
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from crosshatch.trees import flatten, load
@@ -121,6 +122,7 @@ def naive_blocks(problem: Problem) -> Tensor:
         if head is not None and holds:
             load(head, start[size:])
         anchors = [p.detach().clone() for p in trained]
+        optimiser = torch_optimiser(problem.task.optimiser, trained, problem.step_size)
         for step in range(problem.steps):
             part = problem.parts[(problem.first + step) % len(problem.parts)]
             low = int(part.counts[:client].sum())
@@ -129,7 +131,7 @@ def naive_blocks(problem: Problem) -> Tensor:
                 for p in trained:
                     p.grad = None
                 torch.autograd.backward(_mean_loss(problem, module, head, part, rows))
-                _descend(problem, module, trained, anchors)
+                _descend(problem, module, trained, anchors, optimiser)
         pieces = [flatten(module)] + ([flatten(head)] if head is not None and holds else [])
         results.append(torch.cat(pieces))
     return torch.stack(results)
@@ -155,7 +157,24 @@ def _mean_loss(problem: Problem, module: nn.Module, head: nn.Module | None, part
     return nn.functional.binary_cross_entropy_with_logits(scores.squeeze(1), y)
 
 
-def _descend(problem: Problem, block: nn.Module, trained: list[nn.Parameter], anchors: list[Tensor]) -> None:
+def torch_optimiser(
+    optimiser: Optimiser | None, trained: list[nn.Parameter], step_size: float
+) -> torch.optim.Optimizer | None:
+    """The library's own, with a state of zero."""
+    if optimiser is None:
+        return None
+    if isinstance(optimiser, Momentum):
+        return torch.optim.SGD(trained, step_size, optimiser.momentum, nesterov=optimiser.nesterov)
+    return torch.optim.Adam(trained, step_size, optimiser.betas, optimiser.epsilon)
+
+
+def _descend(
+    problem: Problem,
+    block: nn.Module,
+    trained: list[nn.Parameter],
+    anchors: list[Tensor],
+    optimiser: torch.optim.Optimizer | None,
+) -> None:
     """The pull is on all that is trained, the regulariser on the block alone."""
     eta, regulariser = problem.step_size, problem.task.regulariser
     blocks = set(block.parameters())
@@ -163,8 +182,14 @@ def _descend(problem: Problem, block: nn.Module, trained: list[nn.Parameter], an
         for p, anchor in zip(trained, anchors, strict=True):
             l2, l1 = (regulariser.l2, regulariser.l1) if p in blocks else (0.0, 0.0)
             gradient = torch.zeros_like(p) if p.grad is None else p.grad
-            moved = p - eta * (gradient + l2 * p + problem.proximal * (p - anchor))
+            gradient = gradient + l2 * p + problem.proximal * (p - anchor)
+            if optimiser is not None:
+                p.grad = gradient
+                continue
+            moved = p - eta * gradient
             p.copy_(moved.sign() * (moved.abs() - eta * l1).clamp(min=0))
+    if optimiser is not None:
+        optimiser.step()
 
 
 def shuffled(problem: Problem, seed: int) -> Problem:

@@ -12,13 +12,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from crosshatch.errors import ModelError
-from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared, require_target
+from crosshatch.task.losses import CrossEntropy, Logistic, Squared, require_target
 
-LOSSES: list[Loss] = [Squared(), Logistic(), CrossEntropy()]
+Plain = Squared | Logistic | CrossEntropy
+LOSSES: list[Plain] = [Squared(), Logistic(), CrossEntropy()]
 leading = st.lists(st.integers(1, 3), max_size=2)
 
 
-def draw(loss: Loss, shape: list[int], classes: int, seed: int) -> tuple[Tensor, Tensor]:
+def draw(loss: Plain, shape: list[int], classes: int, seed: int) -> tuple[Tensor, Tensor]:
     """Random scores (*shape, c) in float64 and labels (*shape,) that fit the loss."""
     generator = torch.Generator().manual_seed(seed)
     scores = 3 * torch.randn(*shape, loss.scores(classes), generator=generator, dtype=torch.float64)
@@ -29,7 +30,7 @@ def draw(loss: Loss, shape: list[int], classes: int, seed: int) -> tuple[Tensor,
     return scores, torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
-def reference(loss: Loss, scores: Tensor, y: Tensor) -> Tensor:
+def reference(loss: Plain, scores: Tensor, y: Tensor) -> Tensor:
     """Per-sample values by torch's functional losses, (n,)."""
     if isinstance(loss, CrossEntropy):
         return functional.cross_entropy(scores, y, reduction="none")
@@ -41,7 +42,7 @@ def reference(loss: Loss, scores: Tensor, y: Tensor) -> Tensor:
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @settings(deadline=None)  # the first autograd call loads libraries
 @given(front=leading, n=st.integers(1, 6), classes=st.integers(2, 5), seed=st.integers(0, 999))
-def test_derivative_equals_autograd(loss: Loss, front: list[int], n: int, classes: int, seed: int) -> None:
+def test_derivative_equals_autograd(loss: Plain, front: list[int], n: int, classes: int, seed: int) -> None:
     scores, y = draw(loss, [*front, n], classes, seed)
     scores.requires_grad_(True)
     values = loss.value(scores, y)
@@ -53,7 +54,7 @@ def test_derivative_equals_autograd(loss: Loss, front: list[int], n: int, classe
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @settings(deadline=None)  # the first autograd call loads libraries
 @given(front=leading, n=st.integers(1, 6), classes=st.integers(2, 5), seed=st.integers(0, 999))
-def test_value_equals_torch(loss: Loss, front: list[int], n: int, classes: int, seed: int) -> None:
+def test_value_equals_torch(loss: Plain, front: list[int], n: int, classes: int, seed: int) -> None:
     scores, y = draw(loss, [*front, n], classes, seed)
     expected = reference(loss, scores.reshape(-1, scores.shape[-1]), y.reshape(-1)).reshape(y.shape)
     torch.testing.assert_close(loss.value(scores, y), expected, rtol=1e-9, atol=1e-9)
@@ -91,7 +92,7 @@ def test_two_class_softmax_is_logistic_of_the_difference() -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_the_derivative_leaves_scores_alone_and_keeps_their_precision(loss: Loss) -> None:
+def test_the_derivative_leaves_scores_alone_and_keeps_their_precision(loss: Plain) -> None:
     scores, y = draw(loss, [4], 3, 1)
     before = scores.clone()
     assert loss.derivative(scores, y).dtype == torch.float64
@@ -120,7 +121,7 @@ def test_a_loss_for_other_labels_is_refused() -> None:
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @given(front=leading, n=st.integers(1, 6), classes=st.integers(2, 5), seed=st.integers(0, 999))
-def test_a_derivative_goes_on_without_the_label(loss: Loss, front: list[int], n: int, classes: int, seed: int) -> None:
+def test_a_derivative_goes_on_without_the_label(loss: Plain, front: list[int], n: int, classes: int, seed: int) -> None:
     scores, y = draw(loss, [*front, n], classes, seed)
     moved = torch.randn(scores.shape, generator=torch.Generator().manual_seed(seed + 1), dtype=torch.float64)
     found = loss.continued(loss.derivative(scores, y), moved)
@@ -128,7 +129,7 @@ def test_a_derivative_goes_on_without_the_label(loss: Loss, front: list[int], n:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_a_derivative_stays_where_nothing_moves_however_inexact(loss: Loss) -> None:
+def test_a_derivative_stays_where_nothing_moves_however_inexact(loss: Plain) -> None:
     width = loss.scores(4)
     inexact = 3 * torch.randn(50, width, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     inexact[:5] = 0

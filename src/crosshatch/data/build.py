@@ -12,9 +12,9 @@ from crosshatch.data.dataset import Array, Dataset
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
 from crosshatch.data.encoding.encode_part import encode_part
-from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.data.federated import FederatedData, SiloData, with_sample_weights
 from crosshatch.data.join import read_file_per_silo
-from crosshatch.data.make_dataset import Raw, make_dataset
+from crosshatch.data.make_dataset import Raw, column_values, make_dataset
 from crosshatch.data.reading.archive import read_archive
 from crosshatch.data.reading.builtin import load_builtin
 from crosshatch.data.reading.catalogue import KNOWN, read_known
@@ -102,7 +102,7 @@ def federate(
                 encoded.validation,
             )
         )
-    return FederatedData(
+    divided_data = FederatedData(
         silos=tuple(held),
         y_train=_labels(dataset.train.y, dataset),
         y_test=_labels(dataset.test.y, dataset),
@@ -116,6 +116,10 @@ def federate(
         class_names=dataset.class_names,
         y_validation=None if dataset.validation is None else _labels(dataset.validation.y, dataset),
     )
+    if dataset.sample_weights is None:
+        return divided_data
+    weights = column_values(dataset.train, dataset.sample_weights, "data.sample_weights")
+    return with_sample_weights(divided_data, weights)
 
 
 def build(

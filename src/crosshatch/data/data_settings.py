@@ -37,7 +37,9 @@ class DataSettings:
     the fraction of the training rows that is put aside to choose the best round by, or a file with such rows; left out,
     there are none. `split_by` names a column whose equal values stay on one side. `positive` makes the task one class
     against the rest; `limit` keeps so many training samples; `leave_out` names columns nobody gets. Where silos have
-    files of their own, `path` may name a further file that holds only ids and labels.
+    files of their own, `path` may name a further file that holds only ids and labels. A list of columns as
+    `label` are yes-or-no labels, any number of which may be true of a sample. `sample_weights` names a column with each
+    training sample's weight in the loss; validation and test samples all count the same.
 
     >>> DataSettings(path="customers.csv", id="id", label="default", impute="mean").preparation.impute
     'mean'
@@ -46,7 +48,8 @@ class DataSettings:
     name: str | None = None
     path: str | None = None
     id: str | None = None
-    label: str | None = None
+    label: str | tuple[str, ...] | None = None
+    sample_weights: str | None = None
     target: Literal["auto", "classes", "regression"] = "auto"
     positive: int | str | None = None
     test_path: str | None = None
@@ -62,6 +65,13 @@ class DataSettings:
     impute: Impute = "none"
     indicators: bool = True
     clip: float | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns with labels."""
+        if self.label is None:
+            return ()
+        return (self.label,) if isinstance(self.label, str) else self.label
 
     @property
     def preparation(self) -> Preparation:

@@ -18,7 +18,7 @@ LARGEST = float(np.finfo(np.float32).max)
 Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
 Kind = Literal["table", "image", "sequence"]
-Target = Literal["binary", "multiclass", "regression"]
+Target = Literal["binary", "multiclass", "multilabel", "regression"]
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,9 @@ class Rows:
 class Dataset:
     """Training and test samples with the same columns; class labels are 0..classes-1, `classes` is 0 for regression.
 
+    Where several labels may be true of a sample (target "multilabel"), `y` is (n, classes) of zeros and ones.
     `validation` samples choose the best round, where there are any.
-    `class_names` are what the labels were before, in that order.
+    `class_names` are what the labels were before, in that order; of several labels they are their columns.
     `groups` names the group of each column, or is empty where no groups are known. `notes` are lines a user should
     see, for example how many rows a join dropped. `preparation` is what the settings of the data ask silos to do.
     """
@@ -89,3 +90,4 @@ class Dataset:
     notes: tuple[str, ...] = ()
     preparation: Preparation = field(default_factory=Preparation)
     validation: Samples | None = None
+    sample_weights: str | None = None  # what accompanies the training samples as their weights

@@ -105,8 +105,8 @@ def _by_kind(
     count = len(rows) if clients == "each" else clients
     if split.kind == "permutation":
         return by_permutation(len(rows), count, random=random, sizes=split.sizes), count
-    if target == "regression":
-        raise PartitionError(f"samples.kind = '{split.kind}' needs classes and this is regression: use 'permutation'")
+    if target in ("regression", "multilabel"):
+        raise PartitionError(f"samples.kind = '{split.kind}' needs classes and this is {target}: use 'permutation'")
     y = train.y[rows]
     if split.kind == "dirichlet":
         return by_dirichlet(y, count, random=random, alpha=split.alpha), count

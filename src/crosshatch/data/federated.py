@@ -11,7 +11,7 @@ import torch
 
 from crosshatch.data.dataset import Target
 from crosshatch.data.encoding.encode_part import Encoder
-from crosshatch.errors import PartitionError
+from crosshatch.errors import DataError, PartitionError
 
 Split = Literal["train", "test", "validation"]
 
@@ -50,12 +50,14 @@ class SiloData:
 class FederatedData:
     """All silos with the labels of their common samples.
 
-    `y_train`, `y_test` are float32 for binary labels {0, 1} and regression, int64 for several classes. `label_silo`
-    is None where every client has the labels of its samples. `groups` (n_train,) is the group of each sample where
-    whole vertical federations are members of outer horizontal tiers. Clients of a silo never straddle groups.
-    `group_shape` says how groups nest, outermost first: (2, 5) are two regions of five groups each. `branches` likewise
-    says how a silo's clients are divided among branches below its hub, in order and equally. `class_names` are the
-    labels as they were written; of two classes the second is the positive one.
+    `y_train`, `y_test` are float32 for binary labels {0, 1} and regression, int64 for several classes, and (n, classes)
+    of float32 zeros and ones for the target "multilabel". `label_silo` is None where every client has the labels of its
+    samples. `groups` (n_train,) is the group of each sample where whole vertical federations are members of outer
+    horizontal tiers. Clients of a silo never straddle groups. `group_shape` says how groups nest, outermost first:
+    (2, 5) are two regions of five groups each. `branches` likewise says how a silo's clients are divided among branches
+    below its hub, in order and equally. `weighted`: beside its label each training sample has a weight, the last column
+    of `y_train` (n, labels + 1), float32; see `with_sample_weights`. `class_names` are the labels as they
+    were written; of two classes the second is the positive one, and of several labels they are their columns.
 
     >>> from crosshatch.data.build import federate, load_dataset
     >>> from crosshatch.data.data_settings import FederationSettings
@@ -76,6 +78,7 @@ class FederatedData:
     notes: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
     y_validation: torch.Tensor | None = None
+    weighted: bool = False
 
     def labels(self, of: Split) -> torch.Tensor:
         """The labels of rows of one kind."""
@@ -92,6 +95,47 @@ class FederatedData:
             raise PartitionError(f"label_silo = '{self.label_silo}' is not a silo: the silos are {', '.join(names)}")
         if self.groups is not None and len(self.groups) != len(self.y_train):
             raise PartitionError(f"groups has {len(self.groups)} entries for {len(self.y_train)} training samples")
+
+
+def with_sample_weights(data: FederatedData, weights: npt.ArrayLike) -> FederatedData:
+    """The same data with a weight (n,) for each training sample, taken times one number so that their mean is one.
+
+    Who has a sample's label has its weight. The loss that takes both is `SampleWeighted`.
+
+    >>> from crosshatch.data.build import federate, load_dataset
+    >>> from crosshatch.data.data_settings import FederationSettings
+    >>> data = federate(load_dataset("wine"), FederationSettings(silos=2), seed=1)
+    >>> with_sample_weights(data, range(len(data.y_train))).y_train.shape
+    torch.Size([142, 2])
+    """
+    given = np.asarray(weights)
+    place = "data.sample_weights"
+    if data.weighted:
+        raise DataError(f"{place}: the samples have weights already: give them once")
+    if given.shape != (len(data.y_train),):
+        shape = " x ".join(map(str, given.shape))
+        raise DataError(f"{place} has {shape} numbers for {len(data.y_train)} training samples: give one for each")
+    if given.dtype.kind not in "biuf":
+        raise DataError(f"{place}: the weights are text, for example '{given[0]}': give numbers")
+    bad = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))
+    if len(bad):
+        raise DataError(
+            f"{place}: the weight of training sample {bad[0]} is {given[bad[0]]}: give finite numbers of at least 0"
+        )
+    if not given.any():
+        raise DataError(f"{place}: all weights are 0, nothing would be learned: give some of them a weight")
+    mean_one = torch.as_tensor(given / given.mean(dtype=np.float64), dtype=torch.float32, device=data.y_train.device)
+    labels = data.y_train.float() if data.y_train.dim() == 2 else data.y_train.float().unsqueeze(1)
+    return replace(data, y_train=torch.cat([labels, mean_one.unsqueeze(1)], dim=1), weighted=True)
+
+
+def unweighted_labels(data: FederatedData) -> torch.Tensor:
+    """The labels of the training samples alone, of the type they have without weights."""
+    if not data.weighted:
+        return data.y_train
+    if data.target == "multilabel":
+        return data.y_train[:, :-1]
+    return data.y_train[:, 0].long() if data.target == "multiclass" else data.y_train[:, 0]
 
 
 def require_groups_of_whole_clients(data: FederatedData) -> None:

@@ -14,7 +14,14 @@ import polars as pl
 from crosshatch.data.data_settings import DataSettings, SiloSettings
 from crosshatch.data.dataset import Array, Samples
 from crosshatch.data.make_dataset import Raw, plain_array
-from crosshatch.data.reading.tables import mixed_columns, no_common_id, read_table, same_columns, unique_ids
+from crosshatch.data.reading.tables import (
+    label_array,
+    mixed_columns,
+    no_common_id,
+    read_table,
+    same_columns,
+    unique_ids,
+)
 from crosshatch.errors import ConfigError, DataError, PartitionError
 
 
@@ -109,10 +116,19 @@ def _join(
         ids[silo] = unique_ids(frame, column, path)
         frames[silo] = frame.drop(column)
     paths = {silo: path for silo, (path, _) in sources.items()}
-    holder = _label_holder(frames, settings.label, paths, label_silo)
-    assert settings.label is not None
-    labels = plain_array(frames[holder][settings.label], f"{paths[holder]}: label '{settings.label}'")
-    frames[holder] = frames[holder].drop(settings.label)
+    holders_of_labels = {label: _label_holder(frames, label, paths, label_silo) for label in settings.labels or (None,)}
+    if len(set(holders_of_labels.values())) > 1:
+        (first, one), (second, other) = list(holders_of_labels.items())[:2]
+        raise DataError(
+            f"label '{first}' is in {paths[one]} and label '{second}' in {paths[other]}: keep all labels in one file"
+        )
+    holder = next(iter(holders_of_labels.values()))
+    labels = label_array(frames[holder], settings.labels, paths[holder])
+    frames[holder] = frames[holder].drop(settings.labels)
+    weights: Array | None = None
+    if settings.sample_weights is not None:
+        weights = _weights(frames[holder], settings.sample_weights, paths[holder])
+        frames[holder] = frames[holder].drop(settings.sample_weights)
 
     if len({one.dtype.kind for one in ids.values()}) > 1:
         ids = {silo: one.astype(str) for silo, one in ids.items()}  # 17 in one file, "17" in another
@@ -137,8 +153,18 @@ def _join(
         if len(one) > len(common)
     )
     notes += tuple(note for silo in files for note in mixed_columns(frames[silo], paths[silo]))
-    samples = Samples(pl.concat(parts, how="horizontal"), labels[rows[holder]], common)
+    extra = {} if weights is None else {str(settings.sample_weights): weights[rows[holder]]}
+    samples = Samples(pl.concat(parts, how="horizontal"), labels[rows[holder]], common, extra)
     return _Joined(samples, tuple(holders), notes)
+
+
+def _weights(frame: pl.DataFrame, column: str, path: Path) -> Array:
+    if column not in frame.columns:
+        raise DataError(
+            f"{path} has no column '{column}' (data.sample_weights): who holds the labels holds the weights, put "
+            "it into this file"
+        )
+    return plain_array(frame[column], f"{path}: weights '{column}'")
 
 
 def _label_holder(

@@ -38,12 +38,15 @@ def encode_labels(
     place: str,
     target: Literal["auto", "classes", "regression"] = "auto",
     positive: int | str | None = None,
+    names: tuple[str, ...] = (),
 ) -> Labels:
     """Relabel to 0..classes-1 in sorted order, or to `label == positive`; regression keeps the numbers.
 
     `place` names the file or set in errors. Text is always classes; numbers are classes if they are whole and have at
-    most 50 distinct values, unless `target` says.
+    most 50 distinct values, unless `target` says. Labels (n, several) have two values each, and `names`.
     """
+    if train.ndim == 2:
+        return _encode_several(train, test, names, place=place, target=target, positive=positive)
     for part in (train, test):
         if part is not None:
             _require_present(part, place)
@@ -72,6 +75,26 @@ def encode_labels(
         )
     kind: Target = "binary" if len(values) == 2 else "multiclass"
     return Labels(split_train, None if test is None else coded[len(train) :], kind, names)
+
+
+def _encode_several(
+    train: Array, test: Array | None, names: tuple[str, ...], *, place: str, target: str, positive: int | str | None
+) -> Labels:
+    """Each label as 0 and 1, the second of its sorted values being 1."""
+    if target == "regression" or positive is not None:
+        key = "data.target = 'regression'" if target == "regression" else f"data.positive = '{positive}'"
+        raise DataError(f"{place}: data.label names {len(names)} columns and {key}: name one column, or leave it out")
+    both = train if test is None else np.concatenate([train, test])
+    coded = np.empty(both.shape, dtype=np.int64)
+    for column, name in enumerate(names):
+        values, coded[:, column] = np.unique(both[:, column], return_inverse=True)
+        if len(values) != 2:
+            some = ", ".join(str(value) for value in values[:8].tolist()) + (", ..." if len(values) > 8 else "")
+            raise DataError(
+                f"{place}: label '{name}' has the values {some}: where data.label names several columns each has two, "
+                "such as 0 and 1"
+            )
+    return Labels(coded[: len(train)], None if test is None else coded[len(train) :], "multilabel", names)
 
 
 def require_two_classes(y: Array, place: str) -> None:

@@ -47,6 +47,7 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
         place=place,
         target=settings.target,
         positive=settings.positive,
+        names=settings.labels,
     )
     everything = replace(raw.train, y=labels.train)
     validation = raw.validation
@@ -65,7 +66,7 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
                 everything.y,
                 settings.test_fraction,
                 seed=settings.split_seed,
-                stratify=labels.target != "regression",
+                stratify=labels.target in ("binary", "multiclass"),
                 together=None if split_by is None else column_values(everything, split_by, "data.split_by"),
             )
         train, test = everything.take(rows[0]), everything.take(rows[1])
@@ -79,15 +80,19 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
             train.y,
             settings.validation,
             seed=settings.split_seed,
-            stratify=labels.target != "regression",
+            stratify=labels.target in ("binary", "multiclass"),
             together=None if split_by is None else column_values(train, split_by, "data.split_by"),
             purpose="validation",
         )
         train, validation = train.take(rows[0]), train.take(rows[1])
     if settings.limit is not None:
         train = train.take(limit_rows(len(train), settings.limit, seed=settings.split_seed))
-    if labels.target != "regression":
+    if labels.target in ("binary", "multiclass"):
         require_two_classes(train.y, place)
+    weights = settings.sample_weights
+    if weights is not None:
+        column_values(train, weights, "data.sample_weights")
+    leave_out = settings.leave_out + ((weights,) if weights is not None and weights in raw.columns else ())
     return _leave_out(
         Dataset(
             name=raw.name,
@@ -104,8 +109,9 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
             source=raw.source,
             notes=raw.notes,
             preparation=settings.preparation,
+            sample_weights=weights,
         ),
-        settings.leave_out,
+        tuple(dict.fromkeys(leave_out)),
     )
 
 

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from crosshatch.local.masks import own_masks
-from crosshatch.local.modules import Replica, untrained
+from crosshatch.local.modules import Replica, trained_views, untrained
+from crosshatch.local.moments import Moments
 from crosshatch.local.pool import run_each
 from crosshatch.local.problem import Part, Problem
 from crosshatch.local.read_chain import draws_random_numbers
@@ -72,12 +73,17 @@ def _run(
     me = threading.get_ident()
     worker = workers[me] = workers.get(me) or _Worker(problem)
     starts = problem.start.expand(problem.clients, -1)
-    total = worker.buffer.new_empty((len(clients), starts.shape[1]) if keep else (starts.shape[1],))
+    width = starts.shape[1] + (0 if problem.state is None else problem.state.shape[1])
+    total = worker.buffer.new_empty((len(clients), width) if keep else (width,))
     offsets = [part.offsets.tolist() for part in parts]
     for i, client in enumerate(clients):
         mine = [part.rows(edges[client], edges[client + 1]) for part, edges in zip(parts, offsets, strict=True)]
+        if problem.state is not None:
+            worker.moments = Moments.of(problem.task.optimiser, problem.state[client])
         worker.work(mine, starts[client], problem.number(client))
-        if keep:
+        if worker.moments is not None:
+            total[i] = worker.moments.behind(worker.buffer)
+        elif keep:
             total[i] = worker.buffer
         elif i:
             total.add_(worker.buffer, alpha=client_weights[client])
@@ -108,6 +114,7 @@ class _Worker:
             self.trained = self.trained + ([] if self.held is None else head.trained)
         self.frozen = untrained(task, silo)
         self.random = _random(problem)
+        self.moments: Moments | None = None  # of the client at work, where there is an optimiser
 
     def work(self, parts: Sequence[Part], start: Tensor, number: int) -> None:
         """All steps of the client with this number and these samples, from its start (p,)."""
@@ -118,7 +125,10 @@ class _Worker:
             if len(part.x):
                 with own_masks((*problem.seed, step), problem.silo, number) if self.random else nullcontext():
                     gradients = self._gradients(part)
-                self._step(gradients, start)
+                if self.moments is None:
+                    self._step(gradients, start)
+                else:
+                    self._optimise(gradients, start, self.moments)
 
     @torch.enable_grad()
     def _gradients(self, part: Part) -> Sequence[Tensor | None]:
@@ -152,3 +162,19 @@ class _Worker:
             self.block.copy_(regulariser.proximal(self.block, eta))
         for where in self.frozen:
             self.buffer[where] = start[where]
+
+    def _optimise(self, gradients: Sequence[Tensor | None], start: Tensor, moments: Moments) -> None:
+        """One step along what the optimiser makes of the gradient."""
+        problem, l2 = self.problem, self.problem.task.regulariser.l2
+        whole = torch.zeros_like(self.buffer)
+        for view, gradient in zip(trained_views(problem.task, problem.silo, whole), gradients, strict=True):
+            if gradient is not None:
+                view.copy_(gradient)
+        if l2:
+            whole[: len(self.block)].add_(self.block, alpha=l2)
+        if problem.proximal:
+            whole.add_(self.buffer - start, alpha=problem.proximal)
+        for where in self.frozen:
+            whole[where] = 0
+        direction, self.moments = moments.after(whole)
+        self.buffer.sub_(direction, alpha=problem.step_size)

@@ -80,6 +80,15 @@ def untrained(task: Task, silo: int) -> list[slice]:
     return found
 
 
+def trained_views(task: Task, silo: int, flat: Tensor) -> list[Tensor]:
+    """What is trained as views of a silo's flat vector (p,), each shaped as its parameter."""
+    found, pieces = [], [piece for piece in task.split(silo, flat) if piece is not None]
+    for module, piece in zip(task.modules_of(silo), pieces, strict=True):
+        views = Layout.of(module).views(piece)
+        found += [views[name] for name, parameter in module.named_parameters() if parameter.requires_grad]
+    return found
+
+
 class Replica:
     """A copy of a module whose parameters are views of one flat buffer."""
 

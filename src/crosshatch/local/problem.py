@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crosshatch.local.layers import ChainPass
 from crosshatch.local.passes import KeptPass
+from crosshatch.task.losses import SampleWeighted
 from crosshatch.task.task import Task
 
 
@@ -113,7 +114,7 @@ class Problem:
 
     Step q uses part `(first + q) % len(parts)`; a client without rows in it stays where it is. The gradient is that of
     the mean loss over the client's rows, plus the regulariser's on the block (a head has none), plus `proximal` times
-    the difference from its start.
+    the difference from its start. With an optimiser (`state`) the step goes along what that makes of the gradient.
 
     The loss's derivative is taken as if the others moved along: at `anticipation` times as far from where the exchange
     found the scores as this silo alone has moved them. A derivative that was sent stays, or goes on (`continued`).
@@ -134,6 +135,7 @@ class Problem:
     kept_pass: KeptPass | None = None  # the forward pass of the first part at a common start, kept for the first step
     seed: tuple[int, ...] = (0,)  # the run's seed and the round, for blocks which draw random numbers
     numbers: npt.NDArray[np.int64] | None = None  # of the clients at work in their silo; None: one after the other
+    state: Tensor | None = None  # (clients, s) of the task's optimiser, see `moments.py`; None: plain steps
 
     @property
     def clients(self) -> int:
@@ -166,6 +168,7 @@ class Problem:
         if not self.continued:
             return derivative.clone()
         assert start is not None
+        assert not isinstance(self.task.loss, SampleWeighted), "refused: a derivative does not tell a sample's weight"
         return self.task.loss.continued(derivative, self.ahead(own, start) - start)
 
     def derivative(self, embedding: Tensor, inputs: LossInputs) -> Tensor:

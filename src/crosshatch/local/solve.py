@@ -19,9 +19,10 @@ from crosshatch.local.loop import solve_loop
 from crosshatch.local.one_step.shared import solve_shared
 from crosshatch.local.problem import Problem, served_by_one_pass
 from crosshatch.local.read_chain import as_chain
-from crosshatch.local.stacked.bucket import Shapes, solve_stacked
+from crosshatch.local.stacked.bucket import solve_stacked
 from crosshatch.local.stacked.convolved import as_convolved
 from crosshatch.local.stacked.recurrent import Cell, as_recurrent
+from crosshatch.local.stacked.shapes import Shapes
 from crosshatch.task.task import Task
 
 Strategy = Literal["auto", "loop", "stacked", "gram"]
@@ -54,7 +55,7 @@ def choose(problem: Problem) -> Literal["loop", "stacked", "gram"]:
 
 
 def _takes_gram(problem: Problem) -> bool:
-    return len(problem.parts) == 1 and not problem.task.regulariser.l1
+    return len(problem.parts) == 1 and not problem.task.regulariser.l1 and problem.state is None
 
 
 def _gram_pays(rows: int, steps: int, layer: Layer) -> bool:
@@ -75,7 +76,10 @@ def _growing_pays(rows: int, steps: int, layer: Layer) -> bool:
 def solve(
     problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy, threads: int
 ) -> list[Tensor]:
-    """Each silo's weighted sum over its clients at work (p,), or with `keep` their blocks (clients, p)."""
+    """Each silo's weighted sum over its clients at work (p,), or with `keep` their blocks (clients, p).
+
+    Problems with an optimiser's state are solved with `keep`: behind each block there is its new state.
+    """
     results: dict[int, Tensor] = {}
     shared = [] if keep else served_by_one_pass(problems)
     if shared:
@@ -117,7 +121,9 @@ def _stackable(problem: Problem, kind: str) -> Shapes:
     if kind == "gram" and isinstance(shapes.front, Cell):
         raise ConfigError(f"run.strategy = 'gram': silo '{problem.task.names[problem.silo]}' has an LSTM: use 'auto'")
     if kind == "gram" and not _takes_gram(problem):
-        raise ConfigError("run.strategy = 'gram' takes one batch per round and no l1: use 'auto' or 'stacked'")
+        raise ConfigError(
+            "run.strategy = 'gram' takes one batch per round, no l1 and plain steps: use 'auto' or 'stacked'"
+        )
     return shapes
 
 

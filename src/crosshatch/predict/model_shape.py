@@ -18,7 +18,7 @@ from crosshatch.data.encoding.encode_part import Encoder
 from crosshatch.task.blocks import build_block, without_features
 from crosshatch.task.build_task import build_head
 from crosshatch.task.fusion import Fusion, Head, Sum
-from crosshatch.task.losses import Loss
+from crosshatch.task.losses import SampleLoss
 from crosshatch.task.model_settings import BlockChanges, ModelSettings
 from crosshatch.task.own_loss import find_loss
 
@@ -86,7 +86,7 @@ class CommonShape(msgspec.Struct, frozen=True):
             return Sum()
         return Head(self.head.build().to(self.dtype), self.silos.index(self.head.holder))
 
-    def find_loss(self, run: Path) -> Loss:
+    def find_loss(self, run: Path) -> SampleLoss:
         """The loss; its file may be in the directory of the run."""
         return find_loss(self.loss, folder=run)
 

@@ -21,8 +21,9 @@ class Predictions:
     """What a model says of rows: `ids` (n,), `scores` (n, c), and what follows from them.
 
     Two classes: `probabilities` (n,) are those of the class `positive`. Several: (n, classes), in the order of `names`.
-    `classes` (n,) are the predicted ones by name. For regression both are None, and `values` (n,) are predicted: the
-    scores themselves, unless the loss is a user's own.
+    `classes` (n,) are the predicted ones by name. Several labels: both are (n, labels), `names` are their columns, and
+    `classes` say of each label whether it is predicted, 1 or 0. For regression both are None, and `values` (n,) are
+    predicted: the scores themselves, unless the loss is a user's own.
     """
 
     ids: Array
@@ -45,6 +46,8 @@ class Predictions:
         else:
             columns |= {f"score_{name}": self.scores[:, k] for k, name in enumerate(self.names)}
             columns |= {f"probability_{name}": self.probabilities[:, k] for k, name in enumerate(self.names)}
+        if self.classes.ndim == 2:
+            return pl.DataFrame(columns | {f"class_{name}": self.classes[:, k] for k, name in enumerate(self.names)})
         return pl.DataFrame(columns | {"class": self.classes})
 
     @property
@@ -61,5 +64,5 @@ def interpret(common: CommonShape, loss: Loss, ids: Array, scores: Tensor) -> Pr
     if common.target == "regression":
         return Predictions(ids, numbers, None, None, (), None, loss.predict(scores).cpu().numpy())
     chosen = predicted_classes(loss, scores).cpu().numpy()
-    names = np.array(common.classes)[chosen]
+    names = chosen if common.target == "multilabel" else np.array(common.classes)[chosen]
     return Predictions(ids, numbers, loss.predict(scores).cpu().numpy(), names, common.classes, common.positive)

@@ -14,7 +14,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.graphs import require_connected
 from crosshatch.protocol.batches import Ids
-from crosshatch.task.losses import LOSSES
+from crosshatch.task.losses import LOSSES, ClassWeighted, SampleWeighted
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
@@ -32,6 +32,19 @@ class DualSteps:
 
 def check_agents(data: FederatedData, task: Task, name: str, codecs: Mapping[str, AnyCodec]) -> None:
     """Every silo can be an agent of the algorithm with this name, or why not."""
+    if isinstance(task.loss, ClassWeighted | SampleWeighted):
+        key = "model.class_weights" if isinstance(task.loss, ClassWeighted) else "data.sample_weights"
+        raise ModelError(
+            f"{key}: algorithm {name} has steps of its own for the loss itself: leave the weights out, "
+            "or use an algorithm for silos such as tdcd"
+        )
+    if task.loss.target == "multilabel":
+        raise ModelError(f"algorithm {name} takes one label per sample, data.label names several: use tdcd or abcd")
+    if task.optimiser is not None:
+        raise ConfigError(
+            f"optimiser.name = '{task.optimiser.name}': algorithm {name} has steps of its own, whose sizes follow from "
+            "the blocks: set optimiser.name = 'sgd', or use an algorithm for silos such as tdcd"
+        )
     if codecs:
         raise ConfigError(
             f"a codec on '{min(codecs)}': algorithm {name} sends scores that must stay those of its blocks, "
@@ -51,9 +64,10 @@ def check_agents(data: FederatedData, task: Task, name: str, codecs: Mapping[str
             )
         if silo.train[0].numel() == 0:
             raise ConfigError(f"agent '{silo.name}' has no features: give every silo one column at least")
-    if task.loss not in LOSSES.values():
+    known = {name: loss for name, loss in LOSSES.items() if loss.target != "multilabel"}
+    if task.loss not in known.values():
         raise ModelError(
-            f"algorithm {name} computes visits for the losses {', '.join(LOSSES)} only, loss '{task.loss.name}' is "
+            f"algorithm {name} computes visits for the losses {', '.join(known)} only, loss '{task.loss.name}' is "
             "another: use one of them, or an algorithm that is not on a graph"
         )
     if task.head is not None:

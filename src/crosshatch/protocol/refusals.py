@@ -12,6 +12,7 @@ import numpy as np
 from crosshatch.codecs import AnyCodec, ErrorFeedback
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
+from crosshatch.task.losses import SampleWeighted
 from crosshatch.task.task import Task
 from crosshatch.topology import Topology
 
@@ -37,6 +38,11 @@ def check_derivatives(data: FederatedData, task: Task, name: str, *, continued: 
             f"{asked}, but behind a trained head only its holder could follow them: "
             "set model.fusion = 'sum' or federation.labels = 'shared', or choose other derivatives or another algorithm"
         )
+    if isinstance(task.loss, SampleWeighted):
+        raise ModelError(
+            f"{asked}, but a derivative does not tell how much of it is the sample's weight (data.sample_weights): "
+            "set federation.labels = 'shared', or use tdcd with derivatives = 'each_step' or 'each_round'"
+        )
     if not hasattr(task.loss, "continued"):
         raise ModelError(
             f"{asked}, but loss '{task.loss.name}' does not say how: give it a method continued(derivative, moved) "
@@ -52,6 +58,32 @@ def check_turns(task: Task, name: str, topology: Topology, *, turns: bool) -> No
             "one head per client and no newest one to send: set algorithm.order = 'parallel' or model.fusion = 'sum', "
             "or use FedBCD with one client per silo"
         )
+
+
+def check_optimiser(data: FederatedData, task: Task, name: str, codecs: Mapping[str, AnyCodec]) -> None:
+    """An optimiser's steps and states are those that the algorithm with this name can take and send."""
+    optimiser = task.optimiser
+    if optimiser is None:
+        return
+    chosen = f"optimiser.name = '{optimiser.name}'"
+    if task.regulariser.l1:
+        raise ModelError(
+            f"{chosen} with model.l1 = {task.regulariser.l1:g}: its proximal step would balance the l1 term against "
+            "plain steps only: use model.l2, or optimiser.name = 'sgd'"
+        )
+    if optimiser.state != "averaged":
+        return
+    if data.branches:
+        raise ConfigError(
+            f"optimiser.state = 'averaged': algorithm {name} averages in branches, which have no states: set "
+            "optimiser.state = 'kept' or 'reset', or leave federation.branches out"
+        )
+    for exchange in ("broadcast", "average", "average_groups"):
+        if exchange in codecs:
+            raise ConfigError(
+                f"optimiser.state = 'averaged' sends states with the blocks, and codecs.{exchange} is about blocks "
+                "alone: set optimiser.state = 'kept' or 'reset', or leave the codec out"
+            )
 
 
 def check_seen(seen: Collection[int], others: Iterable[int]) -> None:

@@ -25,7 +25,9 @@ from crosshatch.runs.config_names import (
     decode_codecs,
     decode_evaluate,
     decode_network,
+    decode_optimiser,
     network_table,
+    optimiser_table,
 )
 from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.parts.part_names import started_from
@@ -33,25 +35,27 @@ from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name
 from crosshatch.runs.tables.decode import decode
 from crosshatch.runs.tables.overrides import apply_overrides
 from crosshatch.task.model_settings import ModelSettings
+from crosshatch.task.optimisers import Optimiser
 
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
     from crosshatch.codecs import AnyCodec
 
-SECTIONS = ("data", "federation", "model", "algorithm", "codecs", "network", "evaluate", "run")
+SECTIONS = ("data", "federation", "model", "algorithm", "optimiser", "codecs", "network", "evaluate", "run")
 
 
 @dataclass(frozen=True)
 class Config:
     """All sections. `measure_step`: the time of a local step is to be measured when the run starts.
 
-    `auto`: keys of [algorithm] that are "auto", to be chosen from estimates before training. `measured`: those that are
-    "measure", to be chosen by trials.
+    `optimiser`: None stands for plain steps. `auto`: keys of [algorithm] that are "auto", to be chosen from estimates
+    before training. `measured`: those that are "measure", to be chosen by trials.
     """
 
     data: DataSettings
     federation: FederationSettings
     model: ModelSettings
     algorithm: AnyAlgorithm
+    optimiser: Optimiser | None
     codecs: Mapping[str, AnyCodec]
     network: AnyNetwork
     evaluate: EvaluateSettings
@@ -123,6 +127,7 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
             raise ConfigError(f"section [{section}] is missing: every config needs [data], [algorithm] and [run]")
     network, measure_step = decode_network(tables.get("network", {}))
     algorithm, brought, open_keys = decode_algorithm(tables["algorithm"])
+    optimiser = decode_optimiser(tables.get("optimiser", {}), open_keys["auto"])
     federation = decode(tables.get("federation", {}), FederationSettings, "federation")
     model = decode(tables.get("model", {}), ModelSettings, "model")
     if model.fusion != "head" or federation.labels != "shared":  # then no head is sent
@@ -132,6 +137,7 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
         federation=federation,
         model=model,
         algorithm=algorithm,
+        optimiser=optimiser,
         network=network,
         evaluate=decode_evaluate(tables.get("evaluate", {})),
         run=decode(tables["run"], RunSettings, "run"),
@@ -147,6 +153,7 @@ def encode_config(config: Config) -> dict[str, Any]:
     sections: dict[str, Any] = {name: getattr(config, name) for name in SECTIONS}
     sections["algorithm"] = algorithm_table(config.algorithm)
     sections["algorithm"] |= dict.fromkeys(config.auto, "auto") | dict.fromkeys(config.measured, "measure")
+    sections["optimiser"] = optimiser_table(config.optimiser)
     sections["codecs"] = codecs_table(config.codecs)
     network = network_table(config.network)
     sections["network"] = network | ({"step_seconds": "measure"} if config.measure_step else {})

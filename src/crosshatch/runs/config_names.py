@@ -27,6 +27,7 @@ from crosshatch.protocol.names import CODED
 from crosshatch.runs.parts.own_algorithm import ALGORITHM, check_algorithm, find_algorithm
 from crosshatch.runs.run_settings import EvaluateSettings
 from crosshatch.runs.tables.decode import decode, show
+from crosshatch.task.optimisers import Adam, Momentum, Optimiser
 from crosshatch.task.own_metric import find_directions
 
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
@@ -51,6 +52,8 @@ ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
 }
 COMPRESSED = ("c-tdcd", "c-hsgd")
 C_VFL = "topk(0.21875)"  # the HSGD paper's setting: log2(128) / 32 of the entries, as C-VFL's own code reads it
+PLAIN = "sgd"
+OPTIMISERS: dict[str, type[Optimiser]] = {kind.name: kind for kind in (Momentum, Adam)}
 NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
 
 
@@ -179,6 +182,35 @@ def algorithm_table(algorithm: AnyAlgorithm) -> dict[str, Any]:
     else:
         step_size = schedule.value if isinstance(schedule, schedules.Constant) else schedules.to_table(schedule)
     return {"name": _whole_name(algorithm)} | settings_of(algorithm) | {"step_size": step_size}
+
+
+def decode_optimiser(table: object, auto: Sequence[str]) -> Optimiser | None:
+    """Section [optimiser]: `name`, and the fields of that class; None for plain steps.
+
+    `auto` are the keys of [algorithm] that theory is to choose, which speaks of plain steps alone.
+    """
+    if isinstance(table, Mapping) and table.get("name", PLAIN) == PLAIN:
+        if others := [key for key in table if key != "name"]:
+            raise ConfigError(
+                f"optimiser.{others[0]}: plain steps (optimiser.name = '{PLAIN}') have no settings: leave it out, or "
+                f"set optimiser.name to one of {', '.join(OPTIMISERS)}"
+            )
+        return None
+    kind: type[Optimiser] = _pick(table, "optimiser", "name", {PLAIN: Momentum, **OPTIMISERS})
+    assert isinstance(table, Mapping)
+    if auto:
+        raise ConfigError(
+            f"algorithm.{auto[0]} = 'auto' with optimiser.name = '{kind.name}': the theorems choose for plain steps: "
+            f"give a value, or set optimiser.name = '{PLAIN}'"
+        )
+    return decode(table, kind, "optimiser", {"name": None})
+
+
+def optimiser_table(optimiser: Optimiser | None) -> dict[str, Any]:
+    """The section that gives this optimiser, every key spelled out."""
+    if optimiser is None:
+        return {"name": PLAIN}
+    return {"name": optimiser.name} | {field.name: getattr(optimiser, field.name) for field in fields(optimiser)}
 
 
 def decode_network(table: object) -> tuple[AnyNetwork, bool]:

@@ -70,7 +70,7 @@ def prepare(
     assert config.evaluate.metrics is not None
     assert config.run.threads is not None
     torch.set_num_threads(config.run.threads)
-    task = build_task(data, config.model, seed=config.run.seed)
+    task = replace(build_task(data, config.model, seed=config.run.seed), optimiser=config.optimiser)
     if config.measure_step:
         assert isinstance(config.network, BandwidthNetwork)
         measured = _measure_step(config, data, task) if step_seconds is None else step_seconds

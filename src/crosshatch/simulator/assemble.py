@@ -24,6 +24,7 @@ from crosshatch.protocol.refusals import (
     check_codecs,
     check_derivatives,
     check_head,
+    check_optimiser,
     check_topology,
     check_turns,
     check_window,
@@ -34,6 +35,8 @@ from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
+from crosshatch.simulator.vertical.optimising import Optimising
+from crosshatch.task.optimisers import state_size
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 
@@ -71,12 +74,13 @@ def move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedD
         )
         for silo in data.silos
     )
-    kind = precision if data.y_train.is_floating_point() else torch.int64
-    y_validation = None if data.y_validation is None else data.y_validation.to(device, kind)
-    return replace(
-        data, silos=silos, y_train=data.y_train.to(device, kind), y_test=data.y_test.to(device, kind),
-        y_validation=y_validation,
-    )  # fmt: skip
+    y_train, y_test, y_validation = (
+        None if y is None else y.to(device, precision if y.is_floating_point() else None)
+        for y in (data.y_train, data.y_test, data.y_validation)
+    )
+    assert y_train is not None
+    assert y_test is not None
+    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=y_validation)
 
 
 def assemble(
@@ -94,6 +98,7 @@ def assemble(
     check_head(data, task)
     # In pairs, messages are those of clients also at a silo that is one party.
     check_parties(data, engine.network, topology=None if central or pairs else algorithm.topology)
+    check_optimiser(data, task, type(algorithm).__name__, {} if central else engine.codecs)
     if not central:
         name, known = type(algorithm).__name__, declared(algorithm)
         check_topology(data, name, algorithm.topology)
@@ -160,10 +165,13 @@ def _one(
     )  # fmt: skip
     if pairs:
         data = pair(data)
+    optimising = _optimising(data, task, frozenset() if pairs else one_party, one_client=central)
+    travels = () if optimising is None or not optimising.averaged else task.sent
+    states = tuple(state_size(optimising.optimiser, sent) for sent in travels) if optimising is not None else ()
     return SimulatedFederation(
         data,
         task,
-        Accounts(links, _contents(data, task, widths, codecs), task.sent),
+        Accounts(links, _contents(data, task, widths, codecs), task.sent, states),
         source,
         Arrivals(codecs, seed, len(data.y_train), frozenset() if pairs else one_party),
         strategy=engine.strategy,
@@ -172,7 +180,15 @@ def _one(
         one_client=central,
         window=declared(algorithm).window,
         branches=Branches(data.branches, clients) if data.branches and not central else None,
+        optimising=optimising,
     )
+
+
+def _optimising(data: FederatedData, task: Task, alone: frozenset[int], *, one_client: bool) -> Optimising | None:
+    if task.optimiser is None:
+        return None
+    clients = tuple(1 if one_client else silo.clients for silo in data.silos)
+    return Optimising(task.optimiser, clients, alone, tuple(task.initial()))
 
 
 def _contents(

@@ -1,7 +1,8 @@
 """What a local step costs a client: floating-point operations by torch's own counter, and memory.
 
-Memory is what the step has to hold at once: weights, their gradients, the samples and every tensor autograd saves for
-the backward pass, each storage once. It is counted, not measured, so equal runs report equal numbers.
+Memory is what the step has to hold at once: weights, their gradients, an optimiser's moments, the samples and every
+tensor autograd saves for the backward pass, each storage once. It is counted, not measured, so equal runs report equal
+numbers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from torch.utils.flop_counter import flop_registry
 from crosshatch.exchanges import Algorithm, declared
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.task.optimisers import state_size
 from crosshatch.task.task import Task
 
 
@@ -137,8 +139,15 @@ def silo_costs(groups: Sequence[SimulatedFederation], algorithm: Algorithm, *, i
         step = _StepByRows.of(first.task, j, first.data.silos[j].train[:1], first.data.y_train[:1], first.widths)
         peak = step.at(largest)
         together = step.fixed.flops * at_work + step.each.flops * in_all
-        costs[name] = SiloCost(largest, peak.flops, peak.memory, together * iterations)
+        memory = peak.memory + _state_bytes(first.task, j)
+        costs[name] = SiloCost(largest, peak.flops, memory, together * iterations)
     return costs
+
+
+def _state_bytes(task: Task, silo: int) -> int:
+    """What a client holds of its optimiser, where there is one; its few operations per number are not counted."""
+    weights = task.initial()[silo]
+    return 0 if task.optimiser is None else state_size(task.optimiser, len(weights)) * weights.element_size()
 
 
 @dataclass(frozen=True)
@@ -151,7 +160,7 @@ class _StepByRows:
     @classmethod
     def of(cls, task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...]) -> Self:
         """From two small steps on rows like x (1, ...)."""
-        two, three = (step_cost(task, silo, torch.cat([x] * n), y.repeat(n), widths) for n in (2, 3))
+        two, three = (step_cost(task, silo, torch.cat([x] * n), torch.cat([y] * n), widths) for n in (2, 3))
         each = StepCost(three.flops - two.flops, three.memory - two.memory)
         return cls(StepCost(two.flops - 2 * each.flops, two.memory - 2 * each.memory), each)
 

@@ -45,7 +45,7 @@ from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.state import State, VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
-from crosshatch.task.losses import require_labels
+from crosshatch.task.losses import require_labels, unweighted
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.own_metric import OwnMetric, find_metrics
 from crosshatch.task.task import Task
@@ -93,9 +93,9 @@ class Simulator:
         if threads is not None:
             torch.set_num_threads(threads)
         require_labels(task.loss, data.y_train, data.classes, "training samples")
-        require_labels(task.loss, data.y_test, data.classes, "test samples")
+        require_labels(unweighted(task.loss), data.y_test, data.classes, "test samples")
         if data.y_validation is not None:
-            require_labels(task.loss, data.y_validation, data.classes, "validation samples")
+            require_labels(unweighted(task.loss), data.y_validation, data.classes, "validation samples")
         if precision not in (torch.float16, torch.float32, torch.float64):
             raise ConfigError(f"precision = {precision}: numbers are sent as float32 or float64: give one of these")
         require_device(device)
@@ -131,6 +131,11 @@ class Simulator:
         if isinstance(algorithm.step_size, Adaptive) and not isinstance(self.state, VerticalState):
             raise ConfigError(
                 f"algorithm.step_size: an adaptive schedule is not for {type(algorithm).__name__}: give a number"
+            )
+        if isinstance(algorithm.step_size, Adaptive) and task.optimiser is not None:
+            raise ConfigError(
+                f"optimiser.name = '{task.optimiser.name}': an adaptive schedule (algorithm.step_size) is for plain "
+                "steps: give another one or a number, or set optimiser.name = 'sgd'"
             )
         self.round = 0
 

@@ -109,6 +109,8 @@ class VerticalState:
         """The algorithm's round, in all groups."""
         for group in self.groups:
             group.uses.clear()
+            if group.optimising is not None:
+                group.optimising.begin_round()
         grouped = isinstance(self.federation, GroupedFederation)
         before = self.blocks if grouped else self.blocks[0]
         text: Any = self.algorithm
@@ -171,6 +173,8 @@ class VerticalState:
                 tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
             tensors[f"hubs.{g}"] = torch.as_tensor(group.accounts.links.clocks.hubs.copy())
             tensors |= {f"codec.{g}.{name}": memory for name, memory in group.arrivals.snapshot().items()}
+            if group.optimising is not None:
+                tensors |= {f"optimiser.{g}.{name}": state for name, state in group.optimising.snapshot().items()}
         return tensors | pack(self.memory)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -185,7 +189,12 @@ class VerticalState:
             else:
                 restored.append(restored[holders[g]])
             group.accounts.links.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
-            mine = f"codec.{g}."
-            group.arrivals.restore({k.removeprefix(mine): t for k, t in tensors.items() if k.startswith(mine)})
+            group.arrivals.restore(_below(f"codec.{g}.", tensors))
+            if group.optimising is not None:
+                group.optimising.restore(_below(f"optimiser.{g}.", tensors))
         self.blocks = tuple(restored)
         self.memory = unpack(tensors, self.task.initial()[0].device)
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -6,15 +6,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ModelError, meant
+from crosshatch.errors import DataError, ModelError, meant
 from crosshatch.seeds import torch_seed
 from crosshatch.task.blocks import MLP, build_block, without_features
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.idle_settings import refuse_idle
-from crosshatch.task.losses import LOSSES, require_target
+from crosshatch.task.losses import (
+    LOSSES,
+    ClassWeighted,
+    CrossEntropy,
+    Logistic,
+    Loss,
+    SampleLoss,
+    SampleWeighted,
+    require_target,
+)
 from crosshatch.task.model_settings import BlockChanges, ModelSettings
 from crosshatch.task.own_loss import find_loss
 from crosshatch.task.regulariser import Regulariser
@@ -28,8 +37,9 @@ _BY_TARGET = {loss.target: name for name, loss in LOSSES.items()}
 def resolve_model(data: FederatedData, settings: ModelSettings, *, folder: Path | None = None) -> ModelSettings:
     """The settings with everything that follows from the data spelled out: loss, outputs, and the head's holder."""
     name = _BY_TARGET[data.target] if settings.loss == "auto" else settings.loss
-    loss = find_loss(name, folder=folder)
-    require_target(loss, data.target)
+    plain = find_loss(name, folder=folder)
+    require_target(plain, data.target)
+    loss = _weighted(plain, data, settings)
     silos = [silo.name for silo in data.silos]
     refuse_idle(settings)
     for silo in settings.blocks:
@@ -62,7 +72,7 @@ def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folde
     settings = resolve_model(data, settings, folder=folder)
     assert settings.outputs is not None
     assert settings.loss != "auto"
-    loss = find_loss(settings.loss, classes=data.classes, folder=folder)
+    loss = _weighted(find_loss(settings.loss, classes=data.classes, folder=folder), data, settings)
     blocks, width = [], 0
     for number, silo in enumerate(data.silos):
         chosen = for_silo(settings, silo.name)
@@ -85,6 +95,46 @@ def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folde
 def has_no_embedding(settings: ModelSettings, shape: tuple[int, ...]) -> bool:
     """Whether a silo with samples of this shape gives a head nothing; to a sum it adds zeros."""
     return settings.fusion == "head" and shape == (0,)
+
+
+def _weighted(loss: SampleLoss, data: FederatedData, settings: ModelSettings) -> Loss:
+    """The loss with the weights of its classes and samples."""
+    y, largest = (data.y_train[:, 0], float(data.y_train[:, -1].max())) if data.weighted else (data.y_train, None)
+    weighted = _class_weighted(loss, y, data, settings)
+    return weighted if largest is None else SampleWeighted(weighted, largest)
+
+
+def _class_weighted(loss: SampleLoss, y: Tensor, data: FederatedData, settings: ModelSettings) -> SampleLoss:
+    weights = settings.class_weights
+    if weights is None:
+        return loss
+    if loss.target not in ("binary", "multiclass"):
+        raise ModelError(
+            f"model.class_weights: loss {loss.name!r} has no classes of which a sample has one: leave it out"
+        )
+    if not isinstance(loss, Logistic | CrossEntropy):
+        raise ModelError(
+            f"model.class_weights with loss {loss.name!r} of your own: they are for the losses 'logistic' and "
+            "'cross_entropy', leave them out and let the loss itself weigh classes"
+        )
+    chosen = ClassWeighted(loss, balanced_weights(y, data.classes) if weights == "balanced" else weights)
+    chosen.scores(data.classes)  # refuses another number of weights
+    return chosen
+
+
+def balanced_weights(y: Tensor, classes: int) -> tuple[float, ...]:
+    """The mean number of samples per class over that of each class.
+
+    >>> balanced_weights(torch.tensor([0, 0, 0, 1]), 2)
+    (0.6666666666666666, 2.0)
+    """
+    counts: list[int] = y.long().bincount(minlength=classes).tolist()
+    if 0 in counts:
+        raise DataError(
+            f"model.class_weights = 'balanced': class {counts.index(0)} has no training samples: give a list of "
+            "weights, or more samples"
+        )
+    return tuple(len(y) / (classes * count) for count in counts)
 
 
 def for_silo(settings: ModelSettings, silo: str) -> ModelSettings:

@@ -1,7 +1,8 @@
 """Metrics of scores (n, c) on held-out samples with labels y (n,), given the loss the model was trained with.
 
 The loss says what the scores mean. Two classes are "binary": precision, recall, F1 and AUC speak of class 1. With more
-classes they are macro averages: one class against the rest, every class counting the same.
+classes they are macro averages: one class against the rest, every class counting the same; with several labels
+(y (n, labels)) every label counts the same.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from crosshatch.errors import ModelError, TrainingError, meant
 from crosshatch.own_parts import is_own
-from crosshatch.task.losses import Loss, predicted_classes
+from crosshatch.task.losses import Loss, predicted_classes, unweighted
 from crosshatch.task.own_metric import OwnMetric, find_metrics
 
 Metric = Callable[[Tensor, Tensor, Loss], float]
@@ -25,7 +26,7 @@ _REGRESSION_ONLY = ("rmse", "r2")
 
 
 def default_metrics(target: str) -> tuple[str, ...]:
-    """What is reported when the config names no metrics; target is "binary", "multiclass" or "regression".
+    """What is reported when the config names no metrics; target is that of the data.
 
     >>> default_metrics("binary")
     ('loss', 'accuracy', 'auc')
@@ -33,6 +34,7 @@ def default_metrics(target: str) -> tuple[str, ...]:
     return {
         "binary": ("loss", "accuracy", "auc"),
         "multiclass": ("loss", "accuracy"),
+        "multilabel": ("loss", "accuracy", "auc"),
         "regression": ("loss", "rmse", "r2"),
     }[target]
 
@@ -52,19 +54,23 @@ def require_fitting(names: Sequence[str], target: str, classes: int) -> None:
         if not fits:
             remedy = ", ".join(default_metrics(target))
             raise ModelError(f"metric {name!r} does not fit a {target} target: use {remedy} in evaluate.metrics")
+        if name == "top5" and target == "multilabel":
+            raise ModelError("metric 'top5' is for one label per sample, the data has several: use auc or f1 instead")
         if name == "top5" and classes < 6:
             raise ModelError(f"metric 'top5' needs at least 6 classes, the data has {classes}: use accuracy instead")
 
 
 def evaluate(metrics: Sequence[str | OwnMetric], scores: Tensor, y: Tensor, loss: Loss) -> dict[str, float]:
-    """Each metric of scores (n, c) against labels (n,), by name or a user's own.
+    """Each metric of scores (n, c) against labels (n,), by name or a user's own; class weights are for training only.
 
     >>> from crosshatch.task.losses import Logistic
     >>> evaluate(["accuracy", "auc"], torch.tensor([[2.0], [-1.0], [1.0]]), torch.tensor([1.0, 0.0, 0.0]), Logistic())
     {'accuracy': 0.6666666666666666, 'auc': 1.0}
     """
+    loss = unweighted(loss)
     assert scores.dim() == 2, f"scores are (n, c), got {tuple(scores.shape)}"
-    assert y.shape == scores.shape[:1], f"{tuple(y.shape)} labels for {tuple(scores.shape)} scores"
+    shape = scores.shape if loss.target == "multilabel" else scores.shape[:1]
+    assert y.shape == shape, f"{tuple(y.shape)} labels for {tuple(scores.shape)} scores"
     names = [metric for metric in metrics if isinstance(metric, str)]
     require_fitting(names, loss.target, scores.shape[1] if loss.target == "multiclass" else 2)
     if not len(y):
@@ -92,8 +98,12 @@ def mean_loss(scores: Tensor, y: Tensor, loss: Loss) -> float:
 
 
 def accuracy(scores: Tensor, y: Tensor, loss: Loss) -> float:
-    """Share of samples whose predicted class is the label; of equal scores the lower class is predicted."""
-    return float(np.mean(_predicted(scores, loss) == _labels(y)))
+    """Share of samples whose predicted class is the label; of equal scores the lower class is predicted.
+
+    Of several labels all must be predicted right.
+    """
+    right = _predicted(scores, loss) == _labels(y)
+    return float(np.mean(right.all(axis=1) if loss.target == "multilabel" else right))
 
 
 def top5(scores: Tensor, y: Tensor, loss: Loss) -> float:  # noqa: ARG001 - one signature for all metrics
@@ -105,8 +115,13 @@ def top5(scores: Tensor, y: Tensor, loss: Loss) -> float:  # noqa: ARG001 - one 
 
 
 def auc(scores: Tensor, y: Tensor, loss: Loss) -> float:
-    """Area under the ROC curve; for several classes the mean over the classes which occur among the labels."""
+    """Area under the ROC curve; for several classes the mean over the classes which occur among the labels.
+
+    For several labels it is the mean over those that some of the samples have and some have not.
+    """
     labels = _labels(y)
+    if loss.target == "multilabel":
+        return _mean_auc(_numpy(scores), labels == 1)
     present = np.unique(labels)
     if len(present) < 2:
         raise ModelError(
@@ -127,21 +142,21 @@ def f1(scores: Tensor, y: Tensor, loss: Loss) -> float:
     """Harmonic mean of precision and recall; 0 where both are 0."""
     from sklearn.metrics import f1_score  # late, here and below: it takes a second
 
-    return float(f1_score(_labels(y), _predicted(scores, loss), average=_average(scores), zero_division=0))
+    return float(f1_score(_labels(y), _predicted(scores, loss), average=_average(scores, loss), zero_division=0))
 
 
 def precision(scores: Tensor, y: Tensor, loss: Loss) -> float:
     """Share of the predicted positives that are positive; 0 where none is predicted."""
     from sklearn.metrics import precision_score
 
-    return float(precision_score(_labels(y), _predicted(scores, loss), average=_average(scores), zero_division=0))
+    return float(precision_score(_labels(y), _predicted(scores, loss), average=_average(scores, loss), zero_division=0))
 
 
 def recall(scores: Tensor, y: Tensor, loss: Loss) -> float:
     """Share of the positives that are predicted; 0 where there are none."""
     from sklearn.metrics import recall_score
 
-    return float(recall_score(_labels(y), _predicted(scores, loss), average=_average(scores), zero_division=0))
+    return float(recall_score(_labels(y), _predicted(scores, loss), average=_average(scores, loss), zero_division=0))
 
 
 def rmse(scores: Tensor, y: Tensor, loss: Loss) -> float:
@@ -188,12 +203,22 @@ def _binary_auc(scores: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_]
     return float((ranks[positive[order]].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
+def _mean_auc(scores: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_]) -> float:
+    told = [k for k in range(scores.shape[1]) if 0 < positive[:, k].sum() < len(positive)]
+    if not told:
+        raise ModelError(
+            "metric 'auc' needs a label that some test samples have and some have not: use a larger or shuffled test "
+            "part, or leave auc out of evaluate.metrics"
+        )
+    return float(np.mean([_binary_auc(scores[:, k], positive[:, k]) for k in told]))
+
+
 def _predicted(scores: Tensor, loss: Loss) -> npt.NDArray[np.int64]:
     return predicted_classes(loss, scores.detach()).cpu().numpy()
 
 
-def _average(scores: Tensor) -> str:
-    return "binary" if scores.shape[1] <= 2 else "macro"
+def _average(scores: Tensor, loss: Loss) -> str:
+    return "binary" if scores.shape[1] <= 2 and loss.target != "multilabel" else "macro"
 
 
 def _labels(y: Tensor) -> npt.NDArray[np.int64]:

@@ -11,7 +11,7 @@ from crosshatch.own_parts import is_own
 from crosshatch.task.regulariser import Regulariser
 
 BLOCK_NAMES = ("linear", "mlp", "cnn", "lstm", "resnet18")
-LOSS_NAMES = ("auto", "squared", "logistic", "cross_entropy")
+LOSS_NAMES = ("auto", "squared", "logistic", "cross_entropy", "multi_logistic")
 
 
 class BlockChanges(TypedDict, total=False):
@@ -42,9 +42,10 @@ class ModelSettings:
     points in time that an LSTM folds a table's columns into. `arguments`: keyword arguments for a class of the user's
     own. `outputs` is the width of a block's embeddings: one per score for the sum, 16 for a head unless given.
 
-    `loss` "auto" follows the labels; squared, logistic and cross_entropy are for one kind of labels each, and
-    `path/to/file.py:ClassName` is a user's own. `head_holder` names the silo that trains the head: by default the one
-    with the labels, else the first. `l2` and `l1` are explained at `Regulariser`.
+    `loss` "auto" follows the labels; squared, logistic, cross_entropy and multi_logistic are for one kind of labels
+    each, and `path/to/file.py:ClassName` is a user's own. `class_weights`: "balanced", or one for each class in the
+    order of the sorted labels. `head_holder` names the silo that trains the head: by default the one with the labels,
+    else the first. `l2` and `l1` are explained at `Regulariser`.
 
     >>> ModelSettings(block="mlp", hidden=(32,), blocks={"bank": {"hidden": (8,)}}).fusion
     'sum'
@@ -61,6 +62,7 @@ class ModelSettings:
     steps: int | None = None
     arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
     loss: str = "auto"
+    class_weights: Literal["balanced"] | tuple[float, ...] | None = None
     fusion: Literal["sum", "head"] = "sum"
     outputs: int | None = None
     head: Literal["linear", "mlp"] = "linear"
@@ -80,6 +82,12 @@ class ModelSettings:
         if self.fusion == "sum" and self.head_holder is not None:
             raise ModelError(
                 f"model.head_holder = '{self.head_holder}', but there is no head: set model.fusion = 'head'"
+            )
+        if isinstance(self.class_weights, tuple):
+            require_class_weights(self.class_weights)
+        elif self.class_weights not in (None, "balanced"):
+            raise ModelError(
+                f"model.class_weights = {self.class_weights!r}: give 'balanced', or a list with one weight per class"
             )
         Regulariser(l2=self.l2, l1=self.l1)  # refuses what is not a weight
 
@@ -103,3 +111,12 @@ class ModelSettings:
             )
         if self.norm not in ("group", "batch"):
             raise ModelError(f"unknown norm {self.norm!r} in model.norm: choose group or batch")
+
+
+def require_class_weights(weights: tuple[float, ...]) -> None:
+    """Refuse weights that are no positive numbers."""
+    for weight in weights:
+        if isinstance(weight, bool) or not 0 < weight < float("inf"):
+            raise ModelError(f"model.class_weights has {weight}: give finite numbers above 0; 1 changes nothing")
+    if len(weights) < 2:
+        raise ModelError("model.class_weights needs one weight per class, two at least: give a list, or 'balanced'")

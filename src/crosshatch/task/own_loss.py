@@ -11,7 +11,7 @@ from torch import Tensor
 from crosshatch.data.dataset import Target
 from crosshatch.errors import ModelError
 from crosshatch.own_parts import Kind, building, find_part, is_own, require_methods, short_name
-from crosshatch.task.losses import LOSSES, Loss
+from crosshatch.task.losses import LOSSES, SampleLoss
 
 _LOSS = Kind("a loss", "model.loss", ModelError)
 _METHODS = {
@@ -23,7 +23,7 @@ _METHODS = {
 _ROWS = 6
 
 
-def find_loss(name: str, *, classes: int | None = None, folder: Path | None = None) -> Loss:
+def find_loss(name: str, *, classes: int | None = None, folder: Path | None = None) -> SampleLoss:
     """The loss of this name, or in this file; with a number of `classes` one in a file is tried out."""
     if not is_own(name):
         return LOSSES[name]
@@ -33,8 +33,8 @@ def find_loss(name: str, *, classes: int | None = None, folder: Path | None = No
     require_methods(found, name, _LOSS, _METHODS)
     if getattr(found, "target", None) not in get_args(Target):
         raise ModelError(
-            f"{name} does not say for which labels it is: write target = 'binary', 'multiclass' or 'regression' in the "
-            "class"
+            f"{name} does not say for which labels it is: write target = 'binary', 'multiclass', 'multilabel' or "
+            "'regression' in the class"
         )
     with building(name, _LOSS):
         loss: Any = found()
@@ -43,14 +43,15 @@ def find_loss(name: str, *, classes: int | None = None, folder: Path | None = No
     if classes is not None:
         with building(name, _LOSS, done="tried out"):
             _try_out(loss, name, classes)
-    made: Loss = loss
+    made: SampleLoss = loss
     return made
 
 
-def _try_out(loss: Loss, name: str, classes: int) -> None:
+def _try_out(loss: SampleLoss, name: str, classes: int) -> None:
     """The derivative is that of the value, sample by sample, with any dimensions in front."""
     count = loss.scores(classes)
-    wanted = classes if loss.target == "multiclass" else 1
+    several = loss.target in ("multiclass", "multilabel")
+    wanted = classes if several else 1
     if count != wanted:
         raise ModelError(f"scores({classes}) of {name} is {count!r}: {loss.target} labels have {wanted} per sample")
     number = torch.arange(2 * _ROWS * count, dtype=torch.float64)
@@ -67,14 +68,14 @@ def _try_out(loss: Loss, name: str, classes: int) -> None:
         given = [round(one, 3) for one in scores.reshape(-1, count)[worst // count].tolist()]
         raise ModelError(
             f"derivative of {name} is not that of its value: for the scores {given} and the label "
-            f"{y.reshape(-1)[worst // count].item():g} it is {derivative.reshape(-1)[worst].item():.4g} and should be "
-            f"{by_autograd.reshape(-1)[worst].item():.4g}"
+            f"{_written(y.reshape(2 * _ROWS, -1)[worst // count])} it is {derivative.reshape(-1)[worst].item():.4g} "
+            f"and should be {by_autograd.reshape(-1)[worst].item():.4g}"
         )
     alone = loss.value(scores[0], y[0])
     _require_shape(f"value of {name}", alone, (_ROWS,), "one number per sample")
     if not torch.allclose(alone, values[0]):
         raise ModelError(f"value of {name} depends on the samples beside: work on the last dimensions alone")
-    due = (2, _ROWS, count) if loss.target == "multiclass" else (2, _ROWS)
+    due = (2, _ROWS, count) if several else (2, _ROWS)
     _require_shape(f"predict of {name}", loss.predict(scores), due, f"what {loss.target} labels are compared with")
 
 
@@ -82,7 +83,13 @@ def _labels(target: str, classes: int) -> Tensor:
     number = torch.arange(2 * _ROWS).reshape(2, _ROWS)
     if target == "multiclass":
         return number % classes
+    if target == "multilabel":
+        return ((number.unsqueeze(-1) + torch.arange(classes)) % 3 == 0).double()
     return (number % 2).double() if target == "binary" else torch.cos(number.double())
+
+
+def _written(label: Tensor) -> str:
+    return ", ".join(f"{one:g}" for one in label.tolist())
 
 
 def _require_shape(what: str, found: object, shape: tuple[int, ...], meaning: str) -> None:

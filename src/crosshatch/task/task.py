@@ -1,4 +1,4 @@
-"""A task: one module per silo, the fusion of their outputs, the loss and the blocks' regulariser.
+"""A task: one module per silo, the fusion of their outputs, the loss, the blocks' regulariser and the optimiser.
 
 Weights live outside the modules, as one flat vector per silo (`trees.Layout`): the block's parameters, and behind them
 the head's where the silo holds the head. The modules themselves are templates.
@@ -19,6 +19,7 @@ from crosshatch.task.elsewhere import Elsewhere
 from crosshatch.task.fit import block_outputs, check_block, refuse_modules
 from crosshatch.task.fusion import Columns, Fusion
 from crosshatch.task.losses import Loss
+from crosshatch.task.optimisers import Optimiser
 from crosshatch.task.outputs import checked
 from crosshatch.task.probe import copied
 from crosshatch.task.regulariser import Regulariser
@@ -28,6 +29,8 @@ from crosshatch.trees import Layout, flatten
 @dataclass(frozen=True)
 class Task:
     """What is trained. `silos` names the owner of each block, for error messages and files.
+
+    `optimiser` is what local steps make of their gradients; None: the papers' plain steps.
 
     >>> from crosshatch.task.fusion import Sum
     >>> from crosshatch.task.losses import Squared
@@ -41,6 +44,7 @@ class Task:
     loss: Loss
     regulariser: Regulariser = Regulariser()
     silos: tuple[str, ...] = ()
+    optimiser: Optimiser | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be averaged or frozen."""
@@ -62,6 +66,7 @@ class Task:
         loss: Loss,
         regulariser: Regulariser = Regulariser(),
         silos: tuple[str, ...] = (),
+        optimiser: Optimiser | None = None,
     ) -> Task:
         """The task as one silo has it: its own block, and of every silo the width of its embeddings.
 
@@ -86,7 +91,7 @@ class Task:
                 f"embeddings of width {min(widths)}: every silo adds a number per sample at least to a sum, correct it"
             )
         blocks = (block if j == silo else Elsewhere(width) for j, width in enumerate(widths))
-        return cls(tuple(blocks), fusion, loss, regulariser, silos)
+        return cls(tuple(blocks), fusion, loss, regulariser, silos, optimiser)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -211,7 +216,7 @@ class Task:
         """The same task with copies of its templates on a device and in a precision."""
         named = zip(self.names, self.blocks, strict=True)
         blocks = tuple(copied(f"block of silo '{silo}'", b).to(device=device, dtype=dtype) for silo, b in named)
-        return Task(blocks, self.fusion.to(device, dtype), self.loss, self.regulariser, self.silos)
+        return Task(blocks, self.fusion.to(device, dtype), self.loss, self.regulariser, self.silos, self.optimiser)
 
 
 def _trained(modules: Sequence[nn.Module]) -> Tensor | None:

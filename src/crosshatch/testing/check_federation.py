@@ -27,6 +27,8 @@ from crosshatch.graphs import Graph
 from crosshatch.meter import Meter
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
+from crosshatch.task.optimisers import Adam, Momentum
+from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from crosshatch.testing.federations import FederationCase, all_cases, make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
@@ -180,6 +182,12 @@ def refused_cases() -> tuple[FederationCase, ...]:
         replace(plain, name="an agent with clients", data=several, algorithm=MTCD(2)),
         replace(plain, name="more tokens than agents", task=linear, algorithm=MTCD(3)),
         replace(plain, name="a head among agents", task=make_task(2, holder=0), algorithm=DCPA()),
+        replace(plain, name="an optimiser among agents", task=replace(linear, optimiser=Momentum()), algorithm=MTCD(2)),
+        replace(plain, name="Adam and l1", task=replace(linear, optimiser=Adam(), regulariser=Regulariser(l1=0.1))),
+        replace(
+            plain, name="averaged moments and a codec", data=several, algorithm=TDCD(2, 0.1),
+            task=replace(linear, optimiser=Adam(state="averaged")), codecs={"average": parse_codec("half")},
+        ),
         replace(plain, name="agents out of reach", task=linear, algorithm=DCPA(graph=Graph("empty"))),
     )  # fmt: skip
 

@@ -26,7 +26,8 @@ from crosshatch.graphs import Graph
 from crosshatch.protocol.batches import Ids
 from crosshatch.schedules import InverseSqrt
 from crosshatch.task.fusion import Head, Sum
-from crosshatch.task.losses import Logistic, Squared
+from crosshatch.task.losses import ClassWeighted, Logistic, MultiLogistic, SampleWeighted, Squared
+from crosshatch.task.optimisers import Adam, Momentum
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
@@ -157,6 +158,7 @@ def vertical_cases() -> tuple[FederationCase, ...]:
         _case("ABCD, clients, coded", held_three, ABCD(3, eta, 6, "silos", window=2), share="ef(topk(0.5))",
               derivatives="randomk(0.5)", average="half"),
         _case("ABCD in groups", hospitals, ABCD(2, eta, 4, "silos", window=2, global_steps=4)),
+        *_label_cases(),
         _case("FedAvg", make_data((5,)), FedAvg(3, eta, 6)),
         _case("TDCD", two, TDCD(3, eta, 6)),
         _case("TDCD, all samples", two, TDCD(2, eta)),
@@ -199,6 +201,82 @@ def vertical_cases() -> tuple[FederationCase, ...]:
     )  # fmt: skip
 
 
+def _label_cases() -> tuple[FederationCase, ...]:
+    """Classes with weights, which everybody knows, and several labels per sample."""
+    weighted, eta = ClassWeighted(Logistic(), (0.7, 2.5)), InverseSqrt(0.2)
+    cases = (
+        _case("ABCD, clients, labels held, class weights", make_data((2, 5, 3), held=1), ABCD(4, eta, 6, window=2)),
+        _case("TDCD, a head, class weights", make_data((2, 5, 3)), TDCD(2, eta, 6), holder=0),
+        _case("TDCD, labels held, each step, class weights", make_data((3, 2), held=0), TDCD(3, eta, 6)),
+    )
+    several = (
+        _case("ABCD, clients, labels held, several labels", make_data((2, 5, 3), held=1), ABCD(4, eta, 6, window=2)),
+        _case("TDCD, several labels", make_data((2, 4)), TDCD(3, eta, 6)),
+    )
+    each = (
+        _case("FedBCD, labels held, sample weights", make_data((1, 1, 1), held=1), FedBCD(3, eta, 8)),
+        _case("ABCD, sample weights", make_data((2, 4)), ABCD(1, eta, 6)),
+        _case("TDCD, labels held, each step, a head, sample weights", make_data((2, 5, 3), held=1), TDCD(2, eta, 6),
+              holder=1),
+    )  # fmt: skip
+    return (
+        *(_with_sample_weights(case) for case in each),
+        *(replace(case, task=replace(case.task, loss=weighted)) for case in cases),
+        *(_with_several_labels(case) for case in several),
+    )
+
+
+def _with_sample_weights(case: FederationCase) -> FederationCase:
+    """Weights from 0 to 3."""
+    data = case.data
+    weights = torch.as_tensor(np.random.default_rng(7).uniform(0, 3, len(data.y_train)))
+    data = replace(data, y_train=torch.stack([data.y_train, weights], dim=1), weighted=True)
+    return replace(case, data=data, task=replace(case.task, loss=SampleWeighted(Logistic(), 3.0)))
+
+
+def _with_several_labels(case: FederationCase) -> FederationCase:
+    """Three labels per sample."""
+    y = torch.as_tensor(np.random.default_rng(3).integers(0, 2, (len(case.data.y_train), 3)), dtype=torch.float64)
+    task = replace(make_task(len(case.data.silos), block=lambda j: _block(j, 3)), loss=MultiLogistic())
+    return replace(case, data=replace(case.data, y_train=y, y_test=y[:2], target="multilabel", classes=3), task=task)
+
+
+def optimiser_cases() -> tuple[FederationCase, ...]:
+    """Local steps with momentum and Adam, their states reset, kept and averaged."""
+    alone, three, held = make_data((1, 1, 1)), make_data((2, 5, 3)), make_data((2, 5, 3), held=1)
+    hospitals = make_data((1, 5), groups=(12, 8))
+    regions = make_data((1, 3), groups=(6, 8, 5, 7), shape=(2, 2))
+    branched = make_data((5, 8), branches=(2, 2))
+    reset, kept, averaged = Adam(), Adam(state="kept"), Adam((0.8, 0.99), 1e-6, "averaged")
+    ball, averaged_ball = Momentum(0.8, nesterov=True, state="kept"), Momentum(0.7, state="averaged")
+    eta = InverseSqrt(0.05)
+    chosen = (
+        (_case("FedSGD, Adam kept", alone, FedSGD(eta, 8)), kept),
+        (_case("FedBCD, a head and a proximal term, Adam", alone, FedBCD(3, eta, 8, proximal=0.5), holder=2), reset),
+        (_case("FedBCD in turn, momentum averaged", alone, FedBCD(3, eta, 8, order="sequential")), averaged_ball),
+        (_case("ABCD, Adam averaged", alone, ABCD(5, eta, 8, "0.5 silos", window=3)), averaged),
+        (_case("ABCD, clients, labels held, Adam averaged", held, ABCD(4, eta, 6, window=3)), averaged),
+        (_case("ABCD in groups, momentum", hospitals, ABCD(2, eta, 4, window=2, global_steps=4)), averaged_ball),
+        (_case("FedAvg, Adam reset", make_data((5,)), FedAvg(3, eta, 6)), reset),
+        (_case("FedAvg, Adam kept", make_data((5,)), FedAvg(3, eta, 6)), kept),
+        (_case("FedAvg, Adam averaged", make_data((5,)), FedAvg(3, eta, 6)), averaged),
+        (_case("TDCD, fresh batches, Adam averaged", three, TDCD(3, eta, 5, batches="fresh")), averaged),
+        (_case("TDCD, a head, momentum kept", three, TDCD(2, eta, 6), holder=0), ball),
+        (_case("TDCD, labels held, each step, Adam", held, TDCD(3, eta, 6)), reset),
+        (_case("TDCD, coded, momentum kept", three, TDCD(2, eta, 6), average="ef(topk(0.5))", broadcast="half"), ball),
+        (_case("HSGD, Adam averaged", hospitals, HSGD(4, 2, eta, 0.5), holder=0), averaged),
+        (_case("HSGD, one step, momentum kept", hospitals, HSGD(1, 1, eta, 0.5), holder=0), ball),
+        (_case("JFL, Adam averaged", hospitals, JFL(2, eta, 0.5), holder=0), averaged),
+        (_case("four tiers, Adam averaged", regions, Tiered("H(8) H(4) V(2) H(1)", eta, 3), holder=0), averaged),
+        (_case("branches, Adam kept", branched, Tiered("V(4) H(4) H(2) H(1)", eta, 4)), kept),
+        (replace(_case("TDCD, partly trained, Adam averaged", three, TDCD(2, eta, 6)),
+                 task=make_task(3, block=_partly_trained)), averaged),
+        (replace(_case("TDCD, random blocks, Adam kept", three, TDCD(2, eta, 6)),
+                 task=make_task(3, block=lambda _: _Dropped())), kept),
+    )  # fmt: skip
+    return tuple(replace(case, task=replace(case.task, optimiser=optimiser)) for case, optimiser in chosen)
+
+
 def graph_cases() -> tuple[FederationCase, ...]:
     """Agents on a graph, with linear blocks unless their name says otherwise."""
     data = make_data((1,) * 5, samples=12)
@@ -212,12 +290,11 @@ def graph_cases() -> tuple[FederationCase, ...]:
     )
     linear = make_task(5, block=lambda _: nn.Linear(_COLUMNS, 1))
     shrunk = replace(linear, regulariser=Regulariser(l2=0.01, l1=0.02))
-    squared = replace(shrunk, loss=Squared())
-    tasks = (linear, shrunk, linear, shrunk, squared)
+    tasks = (linear, shrunk, linear, shrunk, replace(shrunk, loss=Squared()))
     networks = _case("MTCD, small networks", data, MTCD(3, 2, 0.02, 4, ring))
     return (*(replace(case, task=task) for case, task in zip(cases, tasks, strict=True)), networks)
 
 
 def all_cases() -> tuple[FederationCase, ...]:
     """All of the above."""
-    return (*vertical_cases(), *graph_cases())
+    return (*vertical_cases(), *optimiser_cases(), *graph_cases())

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosshatch.errors import ModelError
-from crosshatch.task.losses import Logistic, Loss, Squared
+from crosshatch.task.losses import ClassWeighted, Logistic, Loss, SampleWeighted, Squared
 from crosshatch.task.regulariser import Regulariser
 
 Array = npt.NDArray[np.float64]
@@ -50,7 +50,8 @@ def find_optimum(x: Array, y: Array, loss: Loss, regulariser: Regulariser, *, to
     ([0.5, 1.0], 1.25)
     """
     if not isinstance(loss, Squared | Logistic):
-        raise ModelError(f"the best value of the objective is not computed for the loss {loss.name!r}: leave it out")
+        kind = f"the loss {loss.name!r}" + (" with weights" if isinstance(loss, ClassWeighted | SampleWeighted) else "")
+        raise ModelError(f"the best value of the objective is not computed for {kind}: leave it out")
     problem = _Problem(x, y, isinstance(loss, Logistic), regulariser.l2, regulariser.l1)
     zero = problem.value(np.zeros(x.shape[1]))
     if isinstance(loss, Squared) and not regulariser.l1:

@@ -135,15 +135,29 @@ def read_one_file(settings: DataSettings, base: Path) -> Raw:
 
 
 def _labelled(frame: pl.DataFrame, settings: DataSettings, path: Path) -> Samples:
-    if settings.label is None:
+    if not settings.labels:
         raise DataError(f"{path}: no label column is named: set data.label to one of its columns")
-    if settings.label not in frame.columns:
-        raise DataError(str(unknown("label column", settings.label, frame.columns, str(path))))
-    if settings.label == settings.id:
+    for label in settings.labels:
+        if label not in frame.columns:
+            raise DataError(str(unknown("label column", label, frame.columns, str(path))))
+    if settings.id in settings.labels:
         raise DataError(f"{path}: column '{settings.id}' is both data.id and data.label: name two columns")
-    y = plain_array(frame[settings.label], f"{path}: label '{settings.label}'")
+    y = label_array(frame, settings.labels, path)
     ids = None if settings.id is None else unique_ids(frame, settings.id, path)
-    return Samples(frame.drop([settings.label] + ([] if settings.id is None else [settings.id])), y, ids)
+    return Samples(frame.drop([*settings.labels, *([] if settings.id is None else [settings.id])]), y, ids)
+
+
+def label_array(frame: pl.DataFrame, labels: tuple[str, ...], path: Path) -> Array:
+    """The labels (n,) of a file, or (n, labels) where there are several."""
+    columns = [plain_array(frame[label], f"{path}: label '{label}'") for label in labels]
+    if len(columns) == 1:
+        return columns[0]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise DataError(f"data.label names '{twice}' twice: name every column once")
+    if len({column.dtype.kind in "biuf" for column in columns}) > 1:
+        columns = [column.astype(np.str_) for column in columns]  # numbers in one, words in another
+    return np.column_stack(columns)
 
 
 def mixed_columns(frame: pl.DataFrame, path: Path) -> tuple[str, ...]:

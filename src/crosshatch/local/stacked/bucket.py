@@ -8,7 +8,7 @@ in every copy, see `gram.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import ceil
 
@@ -16,12 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crosshatch.local.layers import Chain, Copies
+from crosshatch.local.layers import Copies
+from crosshatch.local.moments import Moments
 from crosshatch.local.pool import run_all
 from crosshatch.local.problem import Problem
-from crosshatch.local.stacked.convolved import Convolved, Images
+from crosshatch.local.stacked.convolved import Convolved
 from crosshatch.local.stacked.gram import Gram, Growing
+from crosshatch.local.stacked.optimised import add_pulls, states_of, take_step
 from crosshatch.local.stacked.recurrent import Cell, Recurrent
+from crosshatch.local.stacked.shapes import Shapes
 from crosshatch.local.stacked.stack import (
     Jobs,
     ProblemJobs,
@@ -34,21 +37,6 @@ from crosshatch.local.stacked.stack import (
 
 _MOST_BYTES = 2**28  # for a bucket of recurrent layers, or of blocks behind convolutions
 _CACHE_BYTES = 2**26  # for a bucket of convolutions
-
-
-@dataclass(frozen=True)
-class Shapes:
-    """What a problem's copies are made of: layers in front of the block's chain, if there are any, and the head's."""
-
-    front: Cell | Images | None
-    block: Chain
-    head: Chain  # empty for a sum, and where derivatives are received
-    holds_head: bool
-
-    @property
-    def ahead(self) -> int:
-        """Numbers in front of the block's chain."""
-        return 0 if self.front is None else self.front.size
 
 
 def solve_stacked(
@@ -99,6 +87,9 @@ def _solve_bucket(
     The bucket itself is not kept: there are never more of them in memory than there are threads.
     """
     bucket = Bucket(stack, shapes, jobs, gram=gram)
+    if bucket.problem.state is not None:
+        rows = bucket.run_optimised(states_of(stack.problems, bucket.members))
+        return [(mine, rows[mine.where]) for mine in bucket.members]
     bucket.run()
     if client_weights is None:
         blocks = bucket.blocks()
@@ -112,7 +103,8 @@ def _idle(stack: Stack, i: int, client_weights: Tensor, *, keep: bool) -> Tensor
     start, jobs = stack.problems[i].start, slice(*stack.first_job[i : i + 2].tolist())
     starts = start.expand(jobs.stop - jobs.start, -1)
     if keep:
-        return starts.clone()
+        state = stack.problems[i].state
+        return starts.clone() if state is None else torch.cat([starts, state], dim=1)
     rows = stack.most_rows[jobs]
     if rows.all():
         return torch.zeros_like(start[..., 0, :] if start.dim() > 1 else start)
@@ -127,7 +119,7 @@ class Bucket:
     """
 
     def __init__(self, stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool) -> None:
-        self.problem, self.members = stack.problems[0], stack.by_problem(jobs)
+        self.problem, self.members, self.shapes = stack.problems[0], stack.by_problem(jobs), shapes
         self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
         self.front = self._front(shapes)
         self.chain = self._chain(shapes, gram)
@@ -190,20 +182,23 @@ class Bucket:
     def _step(self, rows: Rows) -> None:
         """One gradient step of all jobs, in place."""
         eta, regulariser, proximal = self.problem.step_size, self.problem.task.regulariser, self.problem.proximal
-        decay = 1 - eta * (regulariser.l2 + proximal)
-        values = rows.x if self.front is None else self.front.outputs_for(rows.x)
-        for layers in self.chain:
-            values = layers.outputs_for(values)
-        gradient = self._at_embedding(values, rows, eta, 1 - eta * proximal)
-        for layers in reversed(self.chain):
-            gradient = layers.step(gradient, eta, decay)
-        if self.front is not None:
-            self.front.step(gradient, eta, decay)
+        self.descend(rows, eta, 1 - eta * (regulariser.l2 + proximal), 1 - eta * proximal)
         for tensor, anchor in zip(self.trained, self.anchor, strict=False):
             tensor.add_(anchor, alpha=eta * proximal)
         if regulariser.l1:
             for tensor in self.regularised:
                 tensor.copy_(regulariser.proximal(tensor, eta))
+
+    def descend(self, rows: Rows, eta: float, decay: float, head_decay: float) -> None:
+        """Everything that is trained times its decay, less eta times its gradient; in place."""
+        values = rows.x if self.front is None else self.front.outputs_for(rows.x)
+        for layers in self.chain:
+            values = layers.outputs_for(values)
+        gradient = self._at_embedding(values, rows, eta, head_decay)
+        for layers in reversed(self.chain):
+            gradient = layers.step(gradient, eta, decay)
+        if self.front is not None:
+            self.front.step(gradient, eta, decay)
 
     def _at_embedding(self, own: Tensor, rows: Rows, eta: float, decay: float) -> Tensor:
         """Gradient at the block's outputs (K, m, e); a head held here takes its step on the way."""
@@ -223,6 +218,48 @@ class Bucket:
         gradient = task.loss.derivative(scores, rows.y).mul_(rows.scale)
         gradient = self.head.step(gradient, eta, decay) if self.trains_head else self.head.back(gradient)
         return gradient[..., slice(*columns)].contiguous()
+
+    def run_optimised(self, state: Tensor) -> Tensor:
+        """All steps with the task's optimiser, from states (K, s); the blocks with their states behind, (K, p + s)."""
+        regulariser, proximal = self.problem.task.regulariser, self.problem.proximal
+        begin = Moments.of(self.problem.task.optimiser, state)
+        moments, count = [self._as_trained(moment) for moment in begin.moments], begin.count.unsqueeze(-1)
+        for step in range(self.problem.steps):
+            rows = self.parts[(self.problem.first + step) % len(self.parts)]
+            before = [tensor.clone() for tensor in self.trained]
+            self.descend(rows, -1.0, 0.0, 0.0)  # leaves the gradients in the weights' place
+            if regulariser.l2:
+                add_pulls(self.regularised, before[: len(self.regularised)], (), regulariser.l2)
+            if proximal:
+                add_pulls(self.trained, before, self.anchor, proximal)
+            moments, count = take_step(
+                begin.optimiser, self.trained, before, moments, count, self.problem.step_size, rows.alive
+            )
+        end = Moments(begin.optimiser, [self._flat(moment) for moment in moments], count.squeeze(-1))
+        return end.behind(self._flat(self.trained))
+
+    def _as_trained(self, flat: Tensor) -> list[Tensor]:
+        """Flat vectors (K, p) as tensors of their own, shaped as those that are trained."""
+        shapes, behind = self.shapes, flat[:, self.shapes.ahead :]
+        tensors = Copies(shapes.block, behind).tensors
+        if isinstance(shapes.front, Cell):
+            tensors = Recurrent(shapes.front, flat).tensors + tensors
+        elif shapes.front is not None:
+            tensors = Convolved(shapes.front, flat).tensors + tensors
+        if self.trains_head:
+            tensors = tensors + Copies(shapes.head, behind[:, sum(layer.size for layer in shapes.block) :]).tensors
+        return tensors
+
+    def _flat(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Back from there."""
+        pieces: list[Tensor] = []
+        rest = list(tensors)
+        for layers in [*([] if self.front is None else [self.front]), *self.behind]:
+            assert not isinstance(layers, Gram | Growing)
+            count = len(layers.tensors)
+            pieces += layers.flat(rest[:count])
+            rest = rest[count:]
+        return torch.cat(pieces, dim=1)
 
     def blocks(self) -> Tensor:
         """All blocks (K, p) in the end."""

@@ -117,6 +117,8 @@ class _Setting:
         """What no theorem here speaks of."""
         if self.config.codecs:
             yield "exchanges are compressed"
+        if self.config.optimiser is not None:
+            yield "steps are not plain"
         yield from self.algorithm.unlike_theory
 
     def unlike_papers(self) -> Iterator[str]:

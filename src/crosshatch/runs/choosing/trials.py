@@ -17,6 +17,7 @@ from crosshatch.errors import TrainingError
 from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.simulator.divergence import GROWTH
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.losses import SampleWeighted
 
 LEAST, MOST = 16, 64
 """No fewer and no more rounds than these, whatever the run has; never more than the run."""
@@ -92,6 +93,8 @@ class Trial:
         A few samples that all happen to be right would ask for scores, and steps, without end.
         """
         data, loss = self._simulator.data, self._simulator.task.loss
+        if isinstance(loss, SampleWeighted):  # samples put aside have no weights; classes keep theirs
+            loss = loss.loss
         scores = self._simulator.scores([silo.test for silo in data.silos]).double()
         if not torch.isfinite(scores).all():
             raise TrainingError(f"round {self._simulator.round}: a score is not finite")
@@ -99,4 +102,4 @@ class Trial:
         if data.target == "regression":
             return loss.value(scores, labels)
         samples = len(labels)
-        return ((samples - 1) * loss.value(scores, labels) + loss.value(scores, labels.roll(1))) / samples
+        return ((samples - 1) * loss.value(scores, labels) + loss.value(scores, labels.roll(1, 0))) / samples

@@ -27,6 +27,7 @@ class Accounts:
     links: Links
     contents: MessageContents
     sizes: tuple[int, ...]  # numbers of each silo's block that travel
+    states: tuple[int, ...] = ()  # numbers of an optimiser's state that travel with it; empty: none do
 
     @cached_property
     def _linked(self) -> frozenset[int]:
@@ -43,8 +44,13 @@ class Accounts:
     @cached_property
     def _blocks(self) -> dict[str, list[Always]]:
         """Messages with a silo's block, by exchange; "whole" for clients that missed what a codec builds on."""
-        coded = {x: [Always(self.contents.block(x, n)) for n in self.sizes] for x in ("broadcast", "average")}
+        coded = {x: [Always(specs) for specs in self._specs(x)] for x in ("broadcast", "average")}
         return coded | {"whole": [Always(self.contents.plain_block(n)) for n in self.sizes]}
+
+    def _specs(self, exchange: str) -> list[Specs]:
+        """A silo's block, and the optimiser's state where it travels along."""
+        along = [self.contents.plain_block(n) for n in self.states] or [()] * len(self.sizes)
+        return [(*self.contents.block(exchange, n), *more) for n, more in zip(self.sizes, along, strict=True)]
 
     def broadcast(self, batch: Batch, within: Within, call: Call, behind: Behind) -> None:
         """Hub (or server) to clients at work: the silo's block (TDCD lines 11-12)."""
@@ -81,7 +87,7 @@ class Accounts:
 
     @cached_property
     def _groups_blocks(self) -> list[Specs]:
-        return [self.contents.block("average_groups", size) for size in self.sizes if size]
+        return [specs for size, specs in zip(self.sizes, self._specs("average_groups"), strict=True) if size]
 
     def _to_clients(
         self,

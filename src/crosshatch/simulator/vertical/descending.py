@@ -13,6 +13,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.local.problem import Part, Problem
 from crosshatch.protocol.batches import Ids
 from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.optimising import Optimising
 from crosshatch.simulator.vertical.sharing import Frozen, KnownBySilo
 from crosshatch.task.task import Task
 
@@ -40,6 +41,7 @@ class Descending:
     task: Task
     widths: tuple[int, ...]
     seed: int
+    optimising: Optimising | None = None
 
     @cached_property
     def _columns(self) -> list[tuple[int, int]]:
@@ -73,8 +75,11 @@ class Descending:
                 task=self.task, silo=j, parts=tuple(parts[j][-len(used) :]), start=start,
                 head=None if frozen.head is None or self.task.holds_head(j) else frozen.head, columns=self._columns[j],
                 steps=asked.steps, step_size=asked.step_size, first=asked.first, proximal=asked.proximal,
-                anticipation=asked.anticipation, continued=asked.continued,
+                anticipation=asked.anticipation,
+                # `at_start` are derivatives of shared labels for one step from where they were taken: they do not go on
+                continued=asked.continued and frozen.at_start is None,
                 kept_pass=frozen.passes[j] if first else None, seed=(self.seed, batch.round), numbers=batch.clients[j],
+                state=None if self.optimising is None else self.optimising.states(j, batch.clients[j]),
             )
             for j, start in starts.items()
         }  # fmt: skip

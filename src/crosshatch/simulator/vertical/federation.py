@@ -26,6 +26,7 @@ from crosshatch.simulator.vertical.blocks import Average, Blocks, LocalSteps, So
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.descending import Asked, Descending, Exchanged, rows_by_part
 from crosshatch.simulator.vertical.embedding import Embedder, Embeddings
+from crosshatch.simulator.vertical.optimising import Optimising
 from crosshatch.simulator.vertical.sharing import Frozen, Sharing
 from crosshatch.task.task import Task
 
@@ -48,6 +49,7 @@ class SimulatedFederation:
     window: int = 1  # local steps use the batches of so many rounds
     one_client: bool = False  # every silo's samples form one client
     branches: Branches | None = None  # between hubs and clients, where there are any
+    optimising: Optimising | None = None  # the states of the task's optimiser, where it has one
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
     uses: Counter[str] = field(default_factory=Counter)  # of each exchange in this round
 
@@ -61,10 +63,6 @@ class SimulatedFederation:
         """Whether one silo alone knows the labels; on one machine everybody does."""
         return self.data.label_silo is not None and not self.accounts.links.one_machine
 
-    @cached_property
-    def _label_holder(self) -> int:
-        return [silo.name for silo in self.data.silos].index(str(self.data.label_silo))
-
     @property
     def widths(self) -> tuple[int, ...]:
         """Of the silos' embeddings."""
@@ -72,7 +70,7 @@ class SimulatedFederation:
 
     @cached_property
     def _descending(self) -> Descending:
-        return Descending(self.data, self.task, self.widths, self.arrivals.seed)
+        return Descending(self.data, self.task, self.widths, self.arrivals.seed, self.optimising)
 
     @cached_property
     def _sharing(self) -> Sharing:
@@ -107,14 +105,13 @@ class SimulatedFederation:
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
         """The round's samples from the shared seed; all of them are gathered once for the whole run."""
-        return self._begin(self._draws.draw(size, round=round, parts=parts, first=first))
+        batch = self._draws.draw(size, round=round, parts=parts, first=first)
+        self.accounts.links.begin(batch)
+        return batch
 
     def select(self, fraction: float, *, round: int) -> Batch:
         """The samples held by some clients of the silo with the most."""
-        return self._begin(self._draws.select(fraction, round=round))
-
-    def _begin(self, batch: Batch) -> Batch:
-        """Work on a batch begins."""
+        batch = self._draws.select(fraction, round=round)
         self.accounts.links.begin(batch)
         return batch
 
@@ -125,6 +122,8 @@ class SimulatedFederation:
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
         """Hub (or server, or branches) to clients at work."""
         call = self.call("broadcast", batch.round)
+        if self.optimising is not None:
+            self.optimising.broadcast(batch)
         if self.branches is not None:
             BranchAccounts(self.branches, self.accounts).down(batch, depth, call)
             return self.branches.broadcast(blocks, batch, self.arrivals, self.task.trained, depth, call)
@@ -187,6 +186,8 @@ class SimulatedFederation:
                 )
                 for j, rows in steps.client_blocks().items()
             }  # fmt: skip
+        if self.optimising is not None:
+            self.optimising.average(batch, at_work, idle)
         asked = LocalSteps(steps.problems, steps.solver, done, Average(at_work, idle))
         return Blocks(blocks.base, asked, blocks.branches, blocks.received)
 
@@ -227,7 +228,7 @@ class SimulatedFederation:
         to: int | None = None,
     ) -> Frozen:
         """Embeddings to the label's holder, derivatives back."""
-        holder = self._label_holder
+        holder = [silo.name for silo in self.data.silos].index(str(self.data.label_silo))
         receivers = list(self.silos) if to is None else [to]
         sending = self.silos if senders is None else senders
         about = About.of(len(batch.parts), step, inner=around is not None, head=embeddings.head is not None)
@@ -268,6 +269,8 @@ class SimulatedFederation:
                 kind = choose(problem) if self.strategy == "auto" else self.strategy
                 self.chosen.setdefault(self.task.names[j], set()).add(kind)
         asked = LocalSteps(problems, self._solver) if blocks.steps is None else blocks.steps.and_then(problems)
+        if self.optimising is not None:  # at once: the next steps begin with the states of these
+            asked.done.update(self.optimising.solve(problems, self._solver))
         if not self.nobody_to_average_with:
             return Blocks(blocks.base, asked, blocks.branches, blocks.received)
         ones = dict.fromkeys(asked.problems, torch.ones(1, dtype=torch.float64))

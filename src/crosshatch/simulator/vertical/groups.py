@@ -27,6 +27,7 @@ from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.joint import average_jointly, embed_jointly, is_joint
+from crosshatch.simulator.vertical.optimising import average_hubs
 from crosshatch.simulator.vertical.sharing import Frozen
 
 T = TypeVar("T")
@@ -111,6 +112,7 @@ class GroupedFederation:
             return done
         self._meet()
         counted = [[group.counted(j, batch[g], weights) for g, group in enumerate(self.groups)] for j in self.silos]
+        self._average_states(range(len(self.groups)), counted)
         return (self._mean(done, counted),) * len(self.groups)
 
     def average_groups(self, blocks: GroupBlocks, *, round: int, level: int = 0) -> GroupBlocks:
@@ -128,9 +130,16 @@ class GroupedFederation:
             for g in mine:
                 self.groups[g].accounts.from_server(call)
             sent = tuple(self._arrived(blocks[g], g, "up", level, call) for g in mine)
-            mean = self._mean(sent, [self.samples[mine]] * len(self.silos))
+            counted = [self.samples[mine]] * len(self.silos)
+            mean = self._mean(sent, counted)
+            self._average_states(mine, counted)
             after |= dict.fromkeys(mine, self._arrived(mean, mine[0], "down", level, call))
         return tuple(after[g] for g in range(len(self.groups)))
+
+    def _average_states(self, groups: Sequence[int], counted: Sequence[Ids | list[int]]) -> None:
+        """The hubs' states of an optimiser, where those are averaged, as their blocks are."""
+        if self.groups[0].optimising is not None:
+            average_hubs([self.groups[g].optimising for g in groups], _shares(counted))
 
     def _arrived(self, blocks: Blocks, group: int, way: Literal["up", "down"], level: int, call: Call) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
@@ -153,7 +162,7 @@ class GroupedFederation:
 
     def _mean(self, blocks: GroupBlocks, counted: Sequence[Ids | list[int]]) -> Blocks:
         """The average over groups, each of which counts so much: `counted` is by silo, then by group."""
-        shares = [(np.asarray(groups) / np.sum(groups)).tolist() for groups in counted]
+        shares = _shares(counted)
         if is_joint(blocks):
             return average_jointly(blocks, shares)
         means = []
@@ -243,6 +252,11 @@ class GroupedFederation:
                 earlier=[(samples[g], known[g]) for samples, known in earlier],
             )
         )  # fmt: skip
+
+
+def _shares(counted: Sequence[Ids | list[int]]) -> list[list[float]]:
+    """The weights of groups in an average, by silo."""
+    return [(np.asarray(groups) / np.sum(groups)).tolist() for groups in counted]
 
 
 def _equal(blocks: Sequence[Blocks]) -> bool:

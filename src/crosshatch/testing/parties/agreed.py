@@ -40,6 +40,7 @@ class Agreed:
     dtype: torch.dtype
     by_number: bool = False  # a client's rows are in the order of their ids, whatever order they were drawn in
     branches: tuple[int, ...] = ()  # how a silo's clients are divided among branches below its hub
+    averages_moments: bool = False  # the optimiser's states travel with the blocks, and are averaged as they are
     hubs_together: bool = False  # the hubs of a group are one party: a hospital and its devices, in pairs
 
     @property

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crosshatch.codecs import Draw
 from crosshatch.local.masks import own_masks
+from crosshatch.local.moments import Moments
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.message_contents import Call
 from crosshatch.testing.parties.agreed import Agreed, Batch
@@ -25,7 +26,7 @@ class Client:
 
     `others` is what it was last told of the other silos' embeddings (at the round's start, where its silo holds the
     labels): by silo for a head, their sum (under None) otherwise; rows of all parts of the batch. `head` is the one it
-    was last sent for this batch.
+    was last sent for this batch. `moments` is its state of the optimiser, where there is one.
     """
 
     agreed: Agreed
@@ -38,6 +39,13 @@ class Client:
     desk: Desk = field(default_factory=Desk)
     others: dict[int | None, Tensor] = field(default_factory=dict)
     head: Tensor | None = None
+    moments: Moments | None = None
+
+    def begin_round(self) -> None:
+        """Without moments, unless they are to be carried over."""
+        optimiser = self.model.optimiser
+        if self.moments is None or (optimiser is not None and optimiser.state == "reset"):
+            self.moments = self.model.no_moments()
 
     def _mine(self, ids: Ids) -> Tensor:
         """Where those of the ids that it holds stand among its own, in the order given."""
@@ -132,9 +140,10 @@ class Client:
             mine = self._mine(ids)
             if len(mine):
                 with self._masks(newest, step):
-                    now = self.model.step(
-                        now, self.x[mine], known, head, size=step_size, proximal=proximal, start=block, look=look
-                    )
+                    now, self.moments = self.model.step(
+                        now, self.x[mine], known, head, size=step_size, proximal=proximal, start=block, look=look,
+                        moments=self.moments,
+                    )  # fmt: skip
         return now
 
     def derivatives(

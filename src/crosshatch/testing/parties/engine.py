@@ -22,7 +22,7 @@ from crosshatch.exchanges import (
 )
 from crosshatch.meter import Meter
 from crosshatch.seeds import require_seed
-from crosshatch.task.losses import require_labels
+from crosshatch.task.losses import require_labels, unweighted
 from crosshatch.task.task import Task
 from crosshatch.testing.parties.graph.dual_parties import DualParties
 from crosshatch.testing.parties.graph.token_parties import TokenParties
@@ -59,7 +59,7 @@ class PartyByParty:
         """Cut the data into what each party holds; weights start as the task's modules have them."""
         require_seed(seed)
         require_labels(task.loss, data.y_train, data.classes, "training samples")
-        require_labels(task.loss, data.y_test, data.classes, "test samples")
+        require_labels(unweighted(task.loss), data.y_test, data.classes, "test samples")
         data, task = _cast(data, precision), task.to("cpu", precision)
         algorithm = on_federation(algorithm, data)
         self.post, self.round = Post(), 0
@@ -93,5 +93,5 @@ def _cast(data: FederatedData, precision: torch.dtype) -> FederatedData:
     silos = tuple(
         replace(s, train=s.train.to(precision), test=s.test.to(precision), validation=None) for s in data.silos
     )
-    kind = precision if data.y_train.is_floating_point() else torch.int64
-    return replace(data, silos=silos, y_train=data.y_train.to(kind), y_test=data.y_test.to(kind), y_validation=None)
+    y_train, y_test = (y.to(precision) if y.is_floating_point() else y for y in (data.y_train, data.y_test))
+    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=None)

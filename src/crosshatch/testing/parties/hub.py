@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.codecs import Draw
+from crosshatch.local.moments import Moments
 from crosshatch.protocol.client_weights import everyones_weights
 from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import ClientWeights
@@ -22,7 +23,7 @@ class Hub:
     """One party. `told` is the block its clients hold since the last broadcast.
 
     `seen` is what other silos sent last of their embeddings of the batch, by silo; at the label's holder, at the
-    round's start.
+    round's start. `moments` is the average of its clients' states, where those are averaged.
     """
 
     agreed: Agreed
@@ -31,6 +32,7 @@ class Hub:
     desk: Desk = field(default_factory=Desk)
     told: Tensor | None = None
     seen: dict[int, Tensor] = field(default_factory=dict)
+    moments: Moments | None = None
 
     def broadcast(self, block: Tensor, clients: list[int], call: Call) -> dict[int, Tensor]:
         """What each client at work gets of the block; one that missed what the message builds on gets it whole."""
@@ -46,17 +48,27 @@ class Hub:
 
     def average(self, block: Tensor, given: Mapping[int, Tensor], weights: ClientWeights, call: Call) -> Tensor:
         """The average over the clients; those not at work count with the hub's own block."""
+        mine = self.model.sent(block)
+        blocks = {client: self._block_of(client, content, len(mine), call) for client, content in given.items()}
+        return self.model.filled(self._mean(mine, blocks, weights))
+
+    def average_moments(self, given: Mapping[int, Tensor], weights: ClientWeights) -> None:
+        """The same of their states."""
+        assert self.moments is not None
+        mine = self.model.sent_moments(self.moments)
+        self.moments = self.model.filled_moments(self._mean(mine, given, weights))
+
+    def _mean(self, mine: Tensor, given: Mapping[int, Tensor], weights: ClientWeights) -> Tensor:
         own, clients = self.agreed.owners[self.silo], self.agreed.clients[self.silo]
         at_work = torch.as_tensor(list(given)).numpy()
         client_weights = everyones_weights(own, clients, at_work, weights).tolist()
-        mine = self.model.sent(block)
         total = torch.zeros_like(mine)
         for client, weight in enumerate(client_weights):
             if client in given:
-                total = total + weight * self._block_of(client, given[client], len(mine), call)
+                total = total + weight * given[client]
             elif weight:
                 total = total + weight * mine
-        return self.model.filled(total)
+        return total
 
     def _block_of(self, client: int, content: Tensor, size: int, call: Call) -> Tensor:
         codec = self.agreed.codec("average", self.silo)

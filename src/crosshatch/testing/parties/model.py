@@ -10,7 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from crosshatch.task.losses import Loss
+from crosshatch.local.moments import Moments
+from crosshatch.task.losses import Loss, SampleWeighted
+from crosshatch.task.optimisers import Optimiser, state_size
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from crosshatch.trees import Layout, flatten
@@ -51,6 +53,7 @@ class Model:
     first: Tensor
     trained: Tensor | None
     trained_head: Tensor | None
+    optimiser: Optimiser | None = None
 
     @classmethod
     def of(cls, task: Task, silo: int, widths: Sequence[int]) -> Model:
@@ -60,7 +63,7 @@ class Model:
         pieces = [flatten(block), *([flatten(head)] if head is not None and holds else [])]
         return cls(
             block, head, holds, sum(widths[:silo]), task.loss, task.regulariser, torch.cat(pieces),
-            task.trained[silo], task.trained_head,
+            task.trained[silo], task.trained_head, task.optimiser,
         )  # fmt: skip
 
     def sent(self, weights: Tensor) -> Tensor:
@@ -70,6 +73,25 @@ class Model:
     def filled(self, arrived: Tensor) -> Tensor:
         """The whole vector (p,) from what travelled."""
         return arrived.clone() if self.trained is None else self.first.index_copy(0, self.trained, arrived)
+
+    def no_moments(self) -> Moments | None:
+        """The optimiser's state before the first step."""
+        if self.optimiser is None:
+            return None
+        return Moments.of(self.optimiser, self.first.new_zeros(state_size(self.optimiser, len(self.first))))
+
+    def sent_moments(self, moments: Moments) -> Tensor:
+        """What travels of a state: of each moment the trained numbers, and the count behind them where there is one."""
+        count = [moments.count] if moments.optimiser.counts else []
+        return torch.cat([*(self.sent(moment) for moment in moments.moments), *count])
+
+    def filled_moments(self, arrived: Tensor) -> Moments:
+        """The state from what travelled; what is not trained has none."""
+        short = Moments.of(self.optimiser, arrived)
+        if self.trained is None:
+            return short
+        zero = torch.zeros_like(self.first)
+        return Moments(short.optimiser, [zero.index_copy(0, self.trained, one) for one in short.moments], short.count)
 
     def sent_head(self, weights: Tensor) -> Tensor:
         """What travels of the head in the holder's vector."""
@@ -129,6 +151,7 @@ class Model:
             derivative = known.derivative
             if look.continued:
                 assert known.own is not None
+                assert not isinstance(self.loss, SampleWeighted)
                 moved = look.anticipation * (own.detach() - known.own)
                 derivative = self.loss.continued(derivative, moved)
             return (own * derivative).sum(-1).mean()
@@ -161,12 +184,17 @@ class Model:
         proximal: float,
         start: Tensor,
         look: Look,
-    ) -> Tensor:
-        """One gradient step, with a pull towards the start and the regulariser on the block."""
+        moments: Moments | None,
+    ) -> tuple[Tensor, Moments | None]:
+        """One gradient step, with a pull towards the start and the regulariser on the block; the moments after it."""
         leaf = weights.clone().requires_grad_()
         (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head, look), leaf)
         block = torch.arange(len(weights)) < self._block_size
         gradient = gradient + torch.where(block, self.regulariser.gradient(weights), torch.zeros_like(weights))
-        after = weights - size * (gradient + proximal * (weights - start))
+        gradient = gradient + proximal * (weights - start)
+        if self.trained is not None:
+            gradient = torch.zeros_like(gradient).index_copy(0, self.trained, gradient[self.trained])
+        direction, now = (gradient, None) if moments is None else moments.after(gradient)
+        after = weights - size * direction
         after = torch.where(block, self.regulariser.proximal(after, size), after)
-        return after if self.trained is None else start.index_copy(0, self.trained, after[self.trained])
+        return (after if self.trained is None else start.index_copy(0, self.trained, after[self.trained])), now

@@ -21,6 +21,7 @@ from crosshatch.protocol.refusals import (
     check_codecs,
     check_derivatives,
     check_head,
+    check_optimiser,
     check_topology,
     check_turns,
     require_memory,
@@ -78,6 +79,7 @@ class VerticalParties:
         if declared(self.algorithm).central:
             raise ConfigError(f"algorithm {name} does not run party by party: use one with clients and hubs")
         check_head(data, task)
+        check_optimiser(data, task, name, codecs)
         known = declared(self.algorithm)
         check_topology(data, name, self.algorithm.topology)
         check_derivatives(data, task, name, continued=known.continues_derivatives)
@@ -112,10 +114,11 @@ class VerticalParties:
             dtype=data.silos[0].train.dtype,
             by_number=any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs),
             branches=data.branches,
+            averages_moments=task.optimiser is not None and task.optimiser.state == "averaged",
             hubs_together=in_pairs,
         )
         models = [Model.of(task, j, widths) for j in agreed.silos]
-        hubs = tuple(Hub(agreed, j, model) for j, model in enumerate(models))
+        hubs = tuple(Hub(agreed, j, model, moments=model.no_moments()) for j, model in enumerate(models))
         every = tuple(
             tuple(_client(agreed, data, j, k, model) for k in range(agreed.clients[j]))
             for j, model in enumerate(models)

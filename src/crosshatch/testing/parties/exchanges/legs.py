@@ -26,6 +26,27 @@ class Parties:
     clients: tuple[tuple[Client, ...], ...]  # [silo][client]
     post: Post
 
+    def begin_round(self) -> None:
+        """Everybody is told that a round begins."""
+        for silo in self.clients:
+            for client in silo:
+                client.begin_round()
+
+    def is_alone(self, silo: int) -> bool:
+        """Whether hub and client of a silo are one party, so that its moments are nobody else's."""
+        return silo in self.agreed.one_party and not self.agreed.hubs_together
+
+    def moments_at(self, silo: int) -> Tensor:
+        """What a hub would send of its silo's moments."""
+        holder = self.clients[silo][0] if self.is_alone(silo) else self.hubs[silo]
+        assert holder.moments is not None
+        return holder.model.sent_moments(holder.moments)
+
+    def take_moments(self, silo: int, arrived: Tensor) -> None:
+        """A hub goes on with moments that a server sent."""
+        holder = self.clients[silo][0] if self.is_alone(silo) else self.hubs[silo]
+        holder.moments = holder.model.filled_moments(arrived)
+
     def at_work(self, batch: Batch, silos: Sequence[int] | None = None, part: int | None = None) -> list[Client]:
         """The clients with samples of the batch (or of one part)."""
         some = self.agreed.silos if silos is None else silos

@@ -21,6 +21,7 @@ from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.held import HeldLabels
 from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.exchanges.party_branches import Branches
+from crosshatch.testing.parties.hub import Hub
 from crosshatch.testing.parties.model import KnownOfOthers, Look
 from crosshatch.testing.parties.post import Uses
 from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen, Who, know, with_own
@@ -76,7 +77,9 @@ class PartyFederation:
             j, clients = hub.silo, self.parties.clients[hub.silo]
             link = self.parties.link(j, "down", within)
             for k, content in hub.broadcast(blocks.hubs[j], self.agreed.at_work(j, batch), call).items():
-                (arrived,) = self.parties.post.carry(link, call, content)
+                arrived, *state = self.parties.post.carry(link, call, content, *self._moments_of(hub, j))
+                if state and not self.parties.is_alone(j):
+                    clients[k].moments = hub.model.filled_moments(state[0])
                 if j not in self.agreed.one_party:
                     held[j, k] = clients[k].take_block(arrived, call)
                 elif (j, clients[0].number) not in held:  # one message for each of its pairs: the party reads one
@@ -84,6 +87,12 @@ class PartyFederation:
             if j in self.agreed.one_party:
                 held |= {(j, client.number): held[j, clients[0].number] for client in clients}
         return Blocks(blocks.hubs, held, held)
+
+    def _moments_of(self, holder: Client | Hub, silo: int) -> list[Tensor]:
+        """What travels with a block where moments are averaged."""
+        if not self.agreed.averages_moments or holder.moments is None or self.parties.is_alone(silo):
+            return []
+        return [holder.model.sent_moments(holder.moments)]
 
     def average(
         self,
@@ -102,13 +111,18 @@ class PartyFederation:
             return self.branches.average(blocks, batch, weights, depth, call)
         after = list(blocks.hubs)
         for j in sorted(blocks.moved):
-            given = {}
+            given, moments = {}, {}
             for client in self.parties.at_work(batch, [j]):
                 me = (j, client.number)
                 content = client.give_block(self.block_at(blocks, client), blocks.starts.get(me, blocks.hubs[j]), call)
                 link = self.parties.link(j, "up", within)
-                (given[client.number],) = self.parties.post.carry(link, call, content)
+                along = self._moments_of(client, j)
+                given[client.number], *state = self.parties.post.carry(link, call, content, *along)
+                if state:
+                    moments[client.number] = state[0]
             after[j] = self.parties.hubs[j].average(blocks.hubs[j], given, weights, call)
+            if moments:
+                self.parties.hubs[j].average_moments(moments, weights)
         return Blocks(tuple(after))
 
     def block_at(self, blocks: Blocks, client: Client) -> Tensor:

@@ -50,6 +50,8 @@ class Groups:
         """No exchange was used yet, in any group."""
         for uses in (self.uses, *(group.uses for group in self.groups)):
             uses.begin_round()
+        for group in self.groups:
+            group.parties.begin_round()
 
     def _each(self, what: Callable[[PartyFederation, int], T]) -> tuple[T, ...]:
         return tuple(what(group, g) for g, group in enumerate(self.groups))
@@ -83,19 +85,29 @@ class Groups:
         )
         if within == "silo":
             return after
-        means = [
-            _mean(
-                [(one.hubs[j],) for one in after], [self._counted(g, j, batch[g], weights) for g in range(len(after))]
-            )
-            for j in self.silos
-        ]
-        return (Blocks(tuple(mean for (mean,) in means)),) * len(self.groups)
+        means: list[Tensor] = []
+        for j in self.silos:
+            counted = [self._counted(g, j, batch[g], weights) for g in range(len(after))]
+            means += _mean([(one.hubs[j],) for one in after], counted)
+            if self._averages_moments:
+                self._give_moments(j, range(len(self.groups)), [g.parties.moments_at(j) for g in self.groups], counted)
+        return (Blocks(tuple(means)),) * len(self.groups)
 
     def _counted(self, group: int, silo: int, batch: Batch, weights: ClientWeights) -> int:
         """How much a silo's clients count together beside those of other groups."""
         agreed = self.groups[group].agreed
         at_work = np.array(agreed.at_work(silo, batch))
         return counted_together(agreed.owners[silo], agreed.clients[silo], at_work, weights)
+
+    @property
+    def _averages_moments(self) -> bool:
+        return self.groups[0].agreed.averages_moments
+
+    def _give_moments(self, silo: int, members: Sequence[int], given: Sequence[Tensor], counts: Sequence[int]) -> None:
+        """A server's average of the moments of one silo's hubs goes back to them."""
+        (mean,) = _mean([(one,) for one in given], counts)
+        for g in members:
+            self.groups[g].parties.take_moments(silo, mean)
 
     def average_groups(self, blocks: tuple[Blocks, ...], *, round: int, level: int = 0) -> tuple[Blocks, ...]:
         """Every hub sends to the server of its member of the tier, and the average weighted by samples comes back."""
@@ -108,19 +120,25 @@ class Groups:
             codec, hubs = first.codecs.get("average_groups"), {g: list(blocks[g].hubs) for g in mine}
             for j in self.silos:
                 models = {g: self.groups[g].parties.hubs[j].model for g in mine}
-                arrived = []
+                arrived, moments = [], []
                 for g in mine:
                     desk, seed = self.groups[g].parties.hubs[j].desk, self.groups[g].agreed.seed
                     draw = Draw(seed, f"average_groups:{j} up {level}", (round, call.use, 0))
                     content = desk.encode_vector(f"up {level}", codec, models[g].sent(hubs[g][j]), draw)
-                    (message,) = self.post.carry("group-server up", call, content)
+                    along = [self.groups[g].parties.moments_at(j)] if self._averages_moments else []
+                    message, *state = self.post.carry("group-server up", call, content, *along)
+                    moments += state
                     size = models[g].sizes[0]
                     arrived.append((server.decode_vector(f"{g} {j}", codec, message, size, first.dtype, draw),))
-                (mean,) = _mean(arrived, [self.groups[g].agreed.samples for g in mine])
+                samples = [self.groups[g].agreed.samples for g in mine]
+                (mean,) = _mean(arrived, samples)
+                if moments:
+                    self._give_moments(j, mine, moments, samples)
                 draw = Draw(first.seed, f"average_groups:{j} down {level}", (round, call.use, 0))
                 content = server.encode_vector(f"down {j}", codec, mean, draw)
                 for g in mine:
-                    (message,) = self.post.carry("group-server down", call, content)
+                    along = [self.groups[g].parties.moments_at(j)] if self._averages_moments else []
+                    message, *_ = self.post.carry("group-server down", call, content, *along)
                     desk, size = self.groups[g].parties.hubs[j].desk, models[g].sizes[0]
                     got = desk.decode_vector(f"down {level}", codec, message, size, first.dtype, draw)
                     hubs[g][j] = models[g].filled(got)

@@ -1,7 +1,8 @@
 """Losses with their derivatives by hand: one value per sample, any leading dimensions (clients, buckets) in front.
 
-Shapes: scores (..., n, c), labels y (..., n), values (..., n), derivatives (..., n, c). The derivative is that of each
-sample's own loss with respect to its own scores; whoever averages over a batch divides by its size.
+Shapes: scores (..., n, c), labels y (..., n) or, where several may be true, (..., n, c), values (..., n), derivatives
+(..., n, c). The derivative is that of each sample's own loss with respect to its own scores; whoever averages over a
+batch divides by its size.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from crosshatch.errors import DataError, ModelError
+from crosshatch.errors import ModelError
 
 
 @final
@@ -141,7 +142,42 @@ class CrossEntropy:
         return torch.softmax(scores, dim=-1)
 
 
-class Loss(Protocol):
+@final
+@dataclass(frozen=True)
+class MultiLogistic:
+    """The mean of logistic losses, one for each of several labels in {0, 1}: y is (..., n, c), as the scores are.
+
+    >>> MultiLogistic().derivative(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
+    tensor([[-0.2500,  0.2500]])
+    """
+
+    name: ClassVar[str] = "multi_logistic"
+    curvature: ClassVar[float] = 0.25  # no second derivative in the scores is above; with c labels it is a c-th
+    target: ClassVar[str] = "multilabel"
+
+    def scores(self, classes: int) -> int:
+        """How many scores a sample needs: one per label."""
+        return classes
+
+    def value(self, scores: Tensor, y: Tensor) -> Tensor:
+        """Loss of each sample, (..., n)."""
+        return -functional.logsigmoid(scores * (2 * y - 1)).mean(-1)
+
+    def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
+        """`(sigmoid(score) - y) / c` for each label, (..., n, c)."""
+        return (torch.sigmoid(scores) - y).div_(scores.shape[-1])
+
+    def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
+        """The derivative at scores that have moved so far, label by label; see `Logistic`."""
+        labels = derivative.shape[-1]
+        return Logistic().continued(derivative * labels, moved).div_(labels)
+
+    def predict(self, scores: Tensor) -> Tensor:
+        """The probability of each label, (..., n, c)."""
+        return torch.sigmoid(scores)
+
+
+class SampleLoss(Protocol):
     """What every loss has, a user's own included; in that `continued` and `curvature` may be missing.
 
     Without the first, methods that let derivatives go on are refused; without the second, those that ask for a bound of
@@ -184,43 +220,12 @@ class Loss(Protocol):
         ...
 
 
-LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "cross_entropy": CrossEntropy()}
-
-
-def predicted_classes(loss: Loss, scores: Tensor) -> Tensor:
-    """Classes (n,) for scores (n, c); a binary score predicts class 1 from probability one half upwards, exclusively.
-
-    Of several equal scores the lower class is predicted.
-    """
-    return (scores[:, 0] > 0).long() if loss.target == "binary" else scores.argmax(dim=1)
-
-
-def require_target(loss: Loss, target: str) -> None:
-    """Refuse a loss whose labels are of another kind than the data's ("binary", "multiclass" or "regression")."""
-    if loss.target != target:
-        fitting = next(kind.name for kind in (Squared, Logistic, CrossEntropy) if kind.target == target)
-        raise ModelError(f"loss {loss.name!r} is for {loss.target} labels, the data has {target} ones: use {fitting!r}")
-
-
-def require_labels(loss: Loss, y: Tensor, classes: int, which: str) -> None:
-    """Refuse labels (n,) a loss cannot take; `which` says whose they are.
-
-    Labels -1 and +1 are not taken for 0 and 1: whoever reads predictions would have to know of it.
-    """
-    if loss.target == "regression":
-        fits, wanted = torch.isfinite(y), "finite numbers: correct it or take the sample out"
-    elif loss.target == "binary":
-        signs = bool(((y == -1) | (y == 1)).all())
-        fits, wanted = (y == 0) | (y == 1), f"0 or 1: {'give (y + 1) / 2' if signs else 'use another loss or code'}"
-    else:
-        loss.scores(classes)  # refuses fewer than two
-        if y.is_floating_point():
-            kind = str(y.dtype).removeprefix("torch.")
-            raise DataError(f"labels of {which} are of type {kind}, loss {loss.name!r} takes int64: give y.long()")
-        fits, wanted = (y >= 0) & (y < classes), f"0 to {classes - 1}, the data has {classes} classes: correct it"
-    if not bool(fits.all()):
-        row = int(torch.nonzero(~fits)[0])
-        raise DataError(f"the label of {which[:-1]} {row} is {y[row].item():g}, loss {loss.name!r} takes {wanted}")
+LOSSES: dict[str, SampleLoss] = {
+    "squared": Squared(),
+    "logistic": Logistic(),
+    "cross_entropy": CrossEntropy(),
+    "multi_logistic": MultiLogistic(),
+}
 
 
 def _single(scores: Tensor) -> Tensor:

@@ -1,0 +1,121 @@
+"""The states of an optimiser, client by client, carried from step to step and from round to round.
+
+They are "reset" at the start of every round, "kept" by each client, or "averaged" as the blocks are: clients send their
+states to the hub with their blocks, and get the average with the next broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from crosshatch.local.problem import Problem
+from crosshatch.protocol.batches import Ids
+from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.blocks import Solver
+from crosshatch.task.optimisers import Optimiser, state_size
+
+_CLIENTS, _HUB = "clients", "hub"
+
+
+@dataclass
+class Optimising:
+    """States of a federation; a silo that is `alone` is one party, so that its hub's state is its client's."""
+
+    optimiser: Optimiser
+    clients: tuple[int, ...]
+    alone: frozenset[int]
+    like: tuple[Tensor, ...]  # each silo's block (p,)
+    _at_clients: dict[int, Tensor] = field(default_factory=dict)  # by silo, (clients, s); not there: zero
+    _at_hubs: dict[int, Tensor] = field(default_factory=dict)  # by silo, (s,)
+
+    @property
+    def averaged(self) -> bool:
+        """Whether hubs have states too."""
+        return self.optimiser.state == "averaged"
+
+    def begin_round(self) -> None:
+        """States that are not to be carried over are zero again."""
+        if self.optimiser.state == "reset":
+            self._at_clients.clear()
+
+    def _of_clients(self, silo: int) -> Tensor:
+        size = state_size(self.optimiser, len(self.like[silo]))
+        found = self._at_clients.get(silo)
+        return self.like[silo].new_zeros(self.clients[silo], size) if found is None else found
+
+    def of_hub(self, silo: int) -> Tensor:
+        """A hub's state (s,)."""
+        if silo in self.alone:
+            return self._of_clients(silo)[0]
+        found = self._at_hubs.get(silo)
+        return torch.zeros_like(self._of_clients(silo)[0]) if found is None else found
+
+    def set_hub(self, silo: int, state: Tensor) -> None:
+        """Give a hub another state."""
+        if silo in self.alone:
+            self._at_clients[silo] = state.unsqueeze(0)
+        else:
+            self._at_hubs[silo] = state
+
+    def states(self, silo: int, clients: Ids) -> Tensor:
+        """Those of some clients (clients, s)."""
+        return self._of_clients(silo).index_select(0, self._places(silo, clients))
+
+    def _places(self, silo: int, clients: Ids) -> Tensor:
+        return torch.as_tensor(clients, device=self.like[silo].device)
+
+    def _set_states(self, silo: int, clients: Ids, states: Tensor) -> None:
+        places = self._places(silo, clients)
+        self._at_clients[silo] = self._of_clients(silo).index_copy(0, places, states)
+
+    def solve(self, problems: Mapping[int, Problem], solver: Solver) -> dict[int, Tensor]:
+        """The clients' blocks (clients at work, p) after their steps, by silo; their states are noted."""
+        ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in problems.values()]
+        done = {}
+        for (j, problem), rows in zip(problems.items(), solver(list(problems.values()), ones, keep=True), strict=True):
+            assert problem.numbers is not None
+            numbers = len(self.like[j])
+            done[j] = rows[:, :numbers].contiguous()
+            self._set_states(j, problem.numbers, rows[:, numbers:])
+        return done
+
+    def broadcast(self, batch: Batch) -> None:
+        """Clients at work get their hub's state with its block."""
+        for j in range(len(self.clients)):
+            if self.averaged and j not in self.alone:
+                self._set_states(j, batch.clients[j], self.of_hub(j).expand(len(batch.clients[j]), -1))
+
+    def average(self, batch: Batch, at_work: Mapping[int, Tensor], idle: Mapping[int, float]) -> None:
+        """Hubs average the states of their clients at work as they do the blocks; who is idle counts with the hub's."""
+        for j, weights in at_work.items():
+            if self.averaged and j not in self.alone:
+                sent = self.states(j, batch.clients[j])
+                self._at_hubs[j] = (weights.to(sent) @ sent).add_(self.of_hub(j), alpha=idle[j])
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """For a checkpoint."""
+        states = {_CLIENTS: self._at_clients, _HUB: self._at_hubs}
+        return {f"{whose}.{j}": state.clone() for whose, of in states.items() for j, state in of.items()}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from a snapshot, whatever was computed since."""
+        self._at_clients.clear()
+        self._at_hubs.clear()
+        for name, tensor in tensors.items():
+            whose, silo = name.split(".")
+            of = self._at_clients if whose == _CLIENTS else self._at_hubs
+            of[int(silo)] = tensor.to(self.like[int(silo)]).clone()
+
+
+def average_hubs(members: Sequence[Optimising | None], shares: Sequence[Sequence[float]]) -> None:
+    """The same hubs of several groups get the average of their states, where those are averaged; `shares` by silo."""
+    groups = [one for one in members if one is not None and one.averaged]
+    for j in range(len(groups[0].clients) if groups else 0):
+        mean = sum(one.of_hub(j) * share for one, share in zip(groups, shares[j], strict=True))
+        assert isinstance(mean, Tensor)
+        for one in groups:
+            one.set_hub(j, mean)
