@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from crosshatch.runs.trained.trained_run import load_run
     from crosshatch.schedules import Halving, InverseSqrt
     from crosshatch.simulator.simulator import Simulator
+    from crosshatch.sweeps.whole_sweep import sweep
     from crosshatch.task.build_task import build_task
     from crosshatch.task.fusion import Head, Sum
     from crosshatch.task.losses import ClassWeighted, CrossEntropy, Logistic, MultiLogistic, SampleWeighted, Squared
@@ -94,6 +95,7 @@ __all__ = [
     "pool_seeds",
     "read_config",
     "read_run",
+    "sweep",
     "train",
     "with_sample_weights",
     "write_report",
@@ -151,6 +153,7 @@ _HOMES = {
     "pool_seeds": "report",
     "read_config": "runs.config",
     "read_run": "report",
+    "sweep": "sweeps.whole_sweep",
     "train": "runs.train",
     "with_sample_weights": "data.federated",
     "write_report": "report",

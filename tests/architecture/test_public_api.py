@@ -64,6 +64,7 @@ EXPORTED = [
     "pool_seeds",
     "read_config",
     "read_run",
+    "sweep",
     "train",
     "with_sample_weights",
     "write_report",

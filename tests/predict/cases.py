@@ -128,7 +128,7 @@ def sequence_case(folder: Path) -> Case:
         {
             "data": {"name": "ward", "impute": "mean", "clip": 2.0},
             "federation": {"silos": silos},
-            "model": {"block": "lstm", "hidden": [4], "blocks": {"desk": {"block": "linear", "hidden": [4]}}},
+            "model": {"block": "lstm", "hidden": [4], "blocks": {"desk": {"block": "linear"}}},
         },
         "new.npz",
     )

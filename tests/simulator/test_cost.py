@@ -81,8 +81,13 @@ def test_a_silo_by_hand() -> None:
 def test_two_small_steps_tell_what_a_large_one_costs(block: str) -> None:
     images = block in ("cnn", "resnet18")
     settings = FederationSettings(split="halves") if images else FederationSettings(silos=2)
-    model = ModelSettings(block=block, channels=4, dense=6, hidden=(3,), steps=None if images else 5)
-    simulator = simulate("digits" if images else "breast_cancer", settings, model, FedSGD(batch_size=29))
+    small = {
+        "linear": ModelSettings(block="linear"),
+        "cnn": ModelSettings(block="cnn", channels=4, dense=6),
+        "lstm": ModelSettings(block="lstm", hidden=(3,), steps=5),
+        "resnet18": ModelSettings(block="resnet18", channels=4),
+    }
+    simulator = simulate("digits" if images else "breast_cancer", settings, small[block], FedSGD(batch_size=29))
     found = list(costs_of(simulator, iterations=3).values())[1]
     data, task = simulator.data, simulator.task
     widths = (10, 10) if images else (1, 1)

@@ -78,7 +78,7 @@ class Config:
         return files or self.data.validation is not None
 
 
-def read_config(path: Path, overrides: Sequence[str] = (), *, name: str | None = None) -> Config:
+def read_config(path: Path | str, overrides: Sequence[str] = (), *, name: str | None = None) -> Config:
     """The config in a file, changed by `--set` overrides; a ConfigError names the file, the key and the remedy.
 
     A run that its config does not name is called `name`, or like the file.
@@ -91,6 +91,7 @@ def read_config(path: Path, overrides: Sequence[str] = (), *, name: str | None =
     >>> config.name, config.algorithm.local_steps, config.run.rounds
     ('wine', 5, 20)
     """
+    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
         tables = tomllib.loads(text)

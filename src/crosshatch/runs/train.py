@@ -59,7 +59,7 @@ class Outcome:
 
 
 def train(
-    config: Config, *, out: Path, folder: Path | None = None, resume: bool = False, watcher: Watcher | None = None
+    config: Config, *, out: Path | str, folder: Path | None = None, resume: bool = False, watcher: Watcher | None = None
 ) -> Outcome:
     """Run a config into the directory `out`, reading named data sets from the data `folder`.
 
@@ -79,7 +79,7 @@ def train(
     (True, True)
     """
     with blaming(part_files(config).names):
-        directory = open_existing(out) if resume else open_new(out)
+        directory = open_existing(Path(out)) if resume else open_new(Path(out))
         with directory.alone():
             return _train_in(directory, config, folder=folder, resume=resume, watcher=watcher)
 

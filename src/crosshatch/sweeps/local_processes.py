@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Self
 
 from crosshatch.sweeps.jobs import Ended, Event, Job, run_job
@@ -96,7 +98,7 @@ class LocalProcesses:
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
-        with _one_thread():
+        with _one_thread(), _without_main():
             process.start()
         theirs.close()
         return _Worker(process, ours)
@@ -150,6 +152,17 @@ def _context() -> BaseContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["crosshatch.runs.train"])
     return context
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes started meanwhile do not run the user's script once more: jobs need nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

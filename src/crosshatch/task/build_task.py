@@ -24,8 +24,8 @@ from crosshatch.task.losses import (
     SampleWeighted,
     require_target,
 )
+from crosshatch.task.losses.own_loss import find_loss
 from crosshatch.task.model_settings import BlockChanges, ModelSettings
-from crosshatch.task.own_loss import find_loss
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 

@@ -61,7 +61,7 @@ class Adam:
 
     >>> import torch
     >>> zero = torch.zeros(1)
-    >>> Adam().step(torch.tensor([-7.0]), [zero, zero], torch.tensor(1.0))[0]
+    >>> Adam().step(torch.tensor([-7.0]), [zero, zero], torch.tensor(1.0))[0].round(decimals=4)
     tensor([-1.])
     """
 

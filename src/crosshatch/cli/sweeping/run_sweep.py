@@ -13,24 +13,15 @@ from rich.console import Console
 
 from crosshatch.cli.pipes import say
 from crosshatch.cli.sweeping.sweep_progress import choose_listener
-from crosshatch.errors import ConfigError, DivergenceError, RunError
-from crosshatch.report import pool_seeds, write_report
 from crosshatch.report.pooled import deviation
 from crosshatch.report.units import with_deviation
-from crosshatch.runs.directory import RunDirectory
-from crosshatch.runs.files import write_whole, writing
-from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.stopping import stop_on_signals
-from crosshatch.sweeps.course import Outcome, carry_out
-from crosshatch.sweeps.jobs import Executor
-from crosshatch.sweeps.local_processes import LocalProcesses
-from crosshatch.sweeps.ray_cluster import RayCluster
-from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
-from crosshatch.sweeps.table import print_table, table_csv
+from crosshatch.sweeps.course import Outcome
+from crosshatch.sweeps.sweep import Sweep, read_sweep
+from crosshatch.sweeps.table import print_table
+from crosshatch.sweeps.whole_sweep import MOST_ON_PAGE, choose_executor, require_choice, run_whole
 
 INTERRUPTED = 130
-MOST_JOBS = 1024
-MOST_ON_PAGE = 20  # points; more curves than that nobody tells apart
 
 
 @dataclass(frozen=True)
@@ -77,58 +68,25 @@ def run_sweep(asked: Asked) -> int:
         halving=asked.halving,
         folder=asked.data,
     )
-    out = asked.out
-    if out.exists() and not out.is_dir():
-        raise RunError(f"the output folder {out} is a file: choose another --out")
-    with _executor(asked, sweep) as executor:
-        with writing(out):
-            out.mkdir(parents=True, exist_ok=True)
-        with RunDirectory(out).alone():
-            keep_sweep(sweep, out)
-            for point in sweep.points:
-                if point.refused:
-                    say(f"warning: {point.name} refused: {point.refused}", sys.stderr)
-            with stop_on_signals() as stop, choose_listener(quiet=asked.quiet) as listener:
-                outcome = carry_out(sweep, out, asked.data, executor=executor, listener=listener, stop=stop)
-            if outcome.stopped:
-                say(f"stopped; runs under way keep their checkpoints; go on with: {asked.command}", sys.stderr)
-                return INTERRUPTED
-            _write(sweep, outcome, out)
+    with choose_executor(sweep, asked.jobs, asked.ray) as executor:
+        for point in sweep.points:
+            if point.refused:
+                say(f"warning: {point.name} refused: {point.refused}", sys.stderr)
+        with stop_on_signals() as stop, choose_listener(quiet=asked.quiet) as listener:
+            outcome = run_whole(sweep, asked.out, asked.data, executor=executor, listener=listener, stop=stop)
+    if outcome.stopped:
+        say(f"stopped; runs under way keep their checkpoints; go on with: {asked.command}", sys.stderr)
+        return INTERRUPTED
     if not asked.quiet:
         print_table(sweep, outcome, Console())
     _conclude(sweep, outcome, asked)
     return 0
 
 
-def _executor(asked: Asked, sweep: Sweep) -> Executor:
-    if asked.jobs is not None and not 1 <= asked.jobs <= MOST_JOBS:
-        raise ConfigError(f"--jobs {asked.jobs}: at least 1 and at most {MOST_JOBS:,} runs side by side")
-    if asked.ray is not None:
-        return RayCluster(asked.ray, asked.jobs)
-    threads = max(point.config.run.threads or 1 for point in sweep.points if point.config is not None)
-    return LocalProcesses(asked.jobs or max(1, available_cores() // threads))
-
-
-def _write(sweep: Sweep, outcome: Outcome, out: Path) -> None:
-    best = outcome.best
-    with writing(out):
-        write_whole(out / "table.csv", table_csv(sweep, outcome).encode())
-        if best is None:
-            (out / "chosen.toml").unlink(missing_ok=True)
-        else:
-            write_whole(out / "chosen.toml", sweep.chosen_text(best.point, outcome.choice).encode())
-    shown = outcome.ranked[:MOST_ON_PAGE]
-    runs = [result.run for point in shown for result in point.runs if result.run is not None]
-    if runs:
-        write_report(pool_seeds(runs), out / "report.html")
-
-
 def _conclude(sweep: Sweep, outcome: Outcome, asked: Asked) -> None:
-    best, out = outcome.best, asked.out
-    if best is None:
-        _complain(outcome, out)
-        return
-    metric = outcome.choice.metric
+    best, out, metric = outcome.best, asked.out, outcome.choice.metric
+    require_choice(outcome, out)
+    assert best is not None
     assert metric is not None
     values = best.values(metric)
     if len(values) < len(sweep.seeds.numbers):
@@ -140,16 +98,3 @@ def _conclude(sweep: Sweep, outcome: Outcome, asked: Asked) -> None:
     others = len(outcome.ranked) - MOST_ON_PAGE
     some = f" (the best {MOST_ON_PAGE} of {len(outcome.ranked)} points)" if others > 0 else ""
     say(f"table: {out / 'table.csv'}; report: {out / 'report.html'}{some}; runs: {out / 'runs'}")
-
-
-def _complain(outcome: Outcome, out: Path) -> None:
-    """Nothing can be chosen: said as the first run that went wrong says it."""
-    runs = [run for result in outcome.results for run in result.runs]
-    states = {run.ended.state for run in runs}
-    if states == {"finished"}:
-        raise RunError(f"no run reached the target of --choose '{outcome.choice.text}': choose by another, see {out}")
-    first = next(run for run in runs if run.ended.state != "finished")
-    message = (
-        f"no run of the sweep in {out} ended well; the first, {first.job.name}, {first.ended.state}: {first.ended.why}"
-    )
-    raise DivergenceError(message) if "diverged" in states else RunError(message)

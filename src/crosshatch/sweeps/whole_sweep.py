@@ -1,0 +1,171 @@
+"""A sweep from beginning to end, for the command and for Python: the runs, and the files about all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crosshatch.errors import ConfigError, DivergenceError, RunError
+from crosshatch.report import pool_seeds, write_report
+from crosshatch.runs.directory import RunDirectory
+from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.run_settings import available_cores
+from crosshatch.runs.stopping import Stop, stop_on_signals
+from crosshatch.runs.tables.overrides import parse_value
+from crosshatch.sweeps.course import Listener, Outcome, carry_out
+from crosshatch.sweeps.grid import split_values
+from crosshatch.sweeps.jobs import Ended, Executor, Job
+from crosshatch.sweeps.local_processes import LocalProcesses
+from crosshatch.sweeps.ray_cluster import RayCluster
+from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
+from crosshatch.sweeps.table import table_csv
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST_JOBS = 1024
+MOST_ON_PAGE = 20  # points; more curves than that nobody tells apart
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep that is done: its folder, the config of the chosen point, and that point's values by their settings."""
+
+    path: Path
+    chosen: Path
+    values: Mapping[str, Any]
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One line per point: means and deviations over the seeds."""
+        import polars as pl  # late: half a second that a command without tables need not wait
+
+        return pl.read_csv(self.path / "table.csv")
+
+
+def sweep(
+    config: Path | str,
+    grid: Mapping[str, Iterable[object]],
+    *,
+    out: Path | str,
+    seeds: int | Sequence[int] = 1,
+    choose: str | None = None,
+    halving: bool = False,
+    changes: Sequence[str] = (),
+    jobs: int | None = None,
+    ray: str | None = None,
+    data: Path | str | None = None,
+) -> Swept:
+    """Train with all combinations of values and seeds, choose by the validation rows; `crosshatch sweep` in Python.
+
+    The same call goes on with a sweep that was stopped. `jobs` run side by side, by default one per core.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "wine.toml")
+    ...     written = path.write_text('data = {name = "wine", validation = 0.2}')
+    ...     changes = ["algorithm.name=fedbcd", "run.rounds=5"]
+    ...     sizes = {"algorithm.step_size": [0.01, 0.3]}
+    ...     swept = sweep(path, sizes, changes=changes, out=Path(folder, "sizes"), jobs=1)
+    ...     swept.values, swept.table.height
+    ({'algorithm.step_size': 0.3}, 2)
+    """
+    path, out, folder = Path(config), Path(out), None if data is None else Path(data)
+    texts = [f"{key}={','.join(_text(value) for value in values)}" for key, values in grid.items()]
+    numbers = str(seeds) if isinstance(seeds, int) else ",".join(map(str, seeds))
+    asked = read_sweep(path, changes, texts, seeds=numbers, choose=choose, halving=halving, folder=folder)
+    with choose_executor(asked, jobs, ray) as executor, stop_on_signals() as stop:
+        outcome = run_whole(asked, out, folder, executor=executor, listener=_Silent(), stop=stop)
+    if outcome.stopped:
+        raise KeyboardInterrupt  # a signal asked for it; the runs under way have kept their checkpoints
+    require_choice(outcome, out)
+    assert outcome.best is not None
+    values = zip(asked.axes, outcome.best.point.values, strict=True)
+    return Swept(out, out / "chosen.toml", {axis.key: parse_value(value) for axis, value in values})
+
+
+def choose_executor(sweep: Sweep, jobs: int | None, ray: str | None) -> Executor:
+    """Processes of this machine, one per core if not said otherwise, or a Ray cluster."""
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise ConfigError(f"--jobs {jobs}: at least 1 and at most {MOST_JOBS:,} runs side by side")
+    if ray is not None:
+        return RayCluster(ray, jobs)
+    threads = max(point.config.run.threads or 1 for point in sweep.points if point.config is not None)
+    return LocalProcesses(jobs or max(1, available_cores() // threads))
+
+
+def run_whole(
+    sweep: Sweep, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop
+) -> Outcome:
+    """Run all that has not finished into the folder `out`, and write the table, the page and what is chosen."""
+    if out.exists() and not out.is_dir():
+        raise RunError(f"the output folder {out} is a file: choose another --out")
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with RunDirectory(out).alone():
+        keep_sweep(sweep, out)
+        outcome = carry_out(sweep, out, folder, executor=executor, listener=listener, stop=stop)
+        if not outcome.stopped:
+            _write(sweep, outcome, out)
+    return outcome
+
+
+def require_choice(outcome: Outcome, out: Path) -> None:
+    """Refuse where nothing can be chosen, in the words of the first run that went wrong."""
+    if outcome.best is not None:
+        return
+    runs = [run for result in outcome.results for run in result.runs]
+    states = {run.ended.state for run in runs}
+    if states == {"finished"}:
+        raise RunError(f"no run reached the target of --choose '{outcome.choice.text}': choose by another, see {out}")
+    first = next(run for run in runs if run.ended.state != "finished")
+    message = (
+        f"no run of the sweep in {out} ended well; the first, {first.job.name}, {first.ended.state}: {first.ended.why}"
+    )
+    raise DivergenceError(message) if "diverged" in states else RunError(message)
+
+
+def _write(sweep: Sweep, outcome: Outcome, out: Path) -> None:
+    best = outcome.best
+    with writing(out):
+        write_whole(out / "table.csv", table_csv(sweep, outcome).encode())
+        if best is None:
+            (out / "chosen.toml").unlink(missing_ok=True)
+        else:
+            write_whole(out / "chosen.toml", sweep.chosen_text(best.point, outcome.choice).encode())
+    shown = outcome.ranked[:MOST_ON_PAGE]
+    runs = [result.run for point in shown for result in point.runs if result.run is not None]
+    if runs:
+        write_report(pool_seeds(runs), out / "report.html")
+
+
+def _text(value: object) -> str:
+    """A value as the command line has it.
+
+    >>> [_text(value) for value in ("fedbcd", 0.3, True, [16, 8], "a,b", {"kind": "halving", "every": 5})]
+    ['fedbcd', '0.3', 'true', '[16, 8]', '"a,b"', '{kind = "halving", every = 5}']
+    """
+    if isinstance(value, Mapping):
+        pairs = (f"{key} = {_text(one) if not isinstance(one, str) else json.dumps(one)}" for key, one in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, str):
+        return value if parse_value(value) == value and split_values(value) == [value] else json.dumps(value)
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+class _Silent:
+    """A listener that keeps it to itself."""
+
+    def begin(
+        self, jobs: Sequence[Job], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
+    ) -> None:
+        """Nothing."""
+
+    def advance(self, job: Job, rounds: int) -> None:
+        """Nothing."""
+
+    def ended(self, job: Job, ended: Ended) -> None:
+        """Nothing."""
