@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isqrt
 from pathlib import Path
-from typing import Literal, get_args
-
-import networkx as nx
+from typing import TYPE_CHECKING, Literal, get_args
 
 from crosshatch.errors import ConfigError
 from crosshatch.seeds import generator
+
+if TYPE_CHECKING:  # imported where it is used: it takes time that runs without a graph need not wait
+    import networkx as nx
 
 Kind = Literal["path", "ring", "grid", "complete", "star", "erdos_renyi", "connectivity", "file", "empty"]
 _NEEDS = {"erdos_renyi": "p", "connectivity": "ratio", "file": "file"}
@@ -58,6 +59,8 @@ class Graph:
 
     def build(self, agents: Sequence[str], *, seed: int = 0) -> nx.Graph:
         """The graph between these agents; nodes are their numbers."""
+        import networkx as nx
+
         count = len(agents)
         own = seed if self.seed is None else self.seed
         if self.kind == "grid":
@@ -79,6 +82,8 @@ class Graph:
 
 def require_connected(graph: nx.Graph, agents: Sequence[str], why: str) -> None:
     """Refuse a graph in more than one piece, naming the first agent out of reach."""
+    import networkx as nx
+
     if nx.is_connected(graph):
         return
     pieces = nx.number_connected_components(graph)
@@ -91,6 +96,8 @@ def require_connected(graph: nx.Graph, agents: Sequence[str], why: str) -> None:
 
 def _grid(count: int) -> nx.Graph:
     """As square as the number of agents allows."""
+    import networkx as nx
+
     rows = next(rows for rows in range(isqrt(count), 0, -1) if count % rows == 0)
     if rows == 1 and count > 3:
         raise ConfigError(
@@ -102,6 +109,8 @@ def _grid(count: int) -> nx.Graph:
 
 def _connectivity(count: int, ratio: float, seed: int) -> nx.Graph:
     """A random tree, and further edges drawn at random until the ratio is reached."""
+    import networkx as nx
+
     possible = count * (count - 1) // 2
     wanted = round(ratio * possible)
     if wanted < count - 1:
@@ -119,6 +128,8 @@ def _connectivity(count: int, ratio: float, seed: int) -> nx.Graph:
 
 def _read(path: Path, agents: Sequence[str]) -> nx.Graph:
     """Two agents per line, by name or number; `#` starts a comment."""
+    import networkx as nx
+
     place = f"algorithm.graph.file = '{path}'"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import networkx as nx
 import numpy as np
 
 from crosshatch.codecs import AnyCodec
@@ -17,6 +16,9 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.task.losses import LOSSES, ClassWeighted, SampleWeighted
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Step = float | Literal["auto"]
 
@@ -83,6 +85,8 @@ def check_agents(data: FederatedData, task: Task, name: str, codecs: Mapping[str
 
 def check_walks(graph: nx.Graph, names: Sequence[str], begin: Ids, *, server: bool, stay: bool) -> None:
     """Every block must be reached by a token, and every token must be able to move."""
+    import networkx as nx
+
     if len(begin) > len(names):
         raise ConfigError(f"algorithm.tokens = {len(begin)}: at most one per agent, and there are {len(names)} agents")
     if not server:
@@ -110,6 +114,8 @@ def dual_steps(
     They converge if `mu_y (mu_w |X_k|^2 + mu_x |L|) <= 1` for every agent k; `norm_squared` is the largest |X_k|^2,
     `convexity` the weight of the L2 term, `squared` whether the loss is (logistic otherwise).
     """
+    import networkx as nx
+
     blocks, convex = norm_squared or 1.0, convexity or 1.0
     edges = float(np.linalg.eigvalsh(nx.laplacian_matrix(graph).toarray().astype(float))[-1]) or 1.0
     dual_convexity = (1.0 if squared else 4.0) / len(graph)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
 from crosshatch.seeds import generator
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Ids = npt.NDArray[np.int64]
 _CHUNK = 256  # hops drawn at once

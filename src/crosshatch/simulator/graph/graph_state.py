@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from math import isfinite
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import networkx as nx
 import torch
 from torch import Tensor
 
@@ -14,6 +13,9 @@ from crosshatch.exchanges import DualAlgorithm, TokenAlgorithm
 from crosshatch.simulator.allocator import aligned
 from crosshatch.simulator.graph.simulated_duals import Duals, SimulatedDuals
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens, Tokens
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Values = TypeVar("Values", Tokens, Duals)
 _TRACED = 50  # hops of a walk that are described

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,6 +18,9 @@ from crosshatch.local.visits.agent import Agent, shrink
 from crosshatch.protocol.agents import DualSteps
 from crosshatch.simulator.accounting.agent_links import AgentLinks, Ids, Seconds
 from crosshatch.task.losses import Squared
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,6 +18,9 @@ from torch import Tensor
 from crosshatch.local.visits.agent import Agent
 from crosshatch.protocol.walks import Walk
 from crosshatch.simulator.accounting.agent_links import AgentLinks, Ids, Seconds
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _VIEWS = 20_000  # kept at most, about 10 MB
 
