@@ -12,6 +12,7 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 NEUTRAL = "#B4B4B4"  # pale, yet to be seen on white and on black
 
 _DASHES = ("", "7 3", "2 3", "7 3 2 3")
+_BAND_DASHES = ("", "14 4", "4 4")
 _SYMBOLS = ("circle", "square", "diamond", "triangle", "saltire", "cross")
 
 
@@ -30,17 +31,19 @@ class Style:
 
 
 def run_styles(runs: Sequence[Run]) -> tuple[Style, ...]:
-    """One style per run. Central training is the yardstick and not a rival: a broad pale band below the others.
+    """One style per run. Central training is the yardstick and not a rival: a broad pale band below the others; a
+    second one (as of one silo alone) is dashed.
 
     Curves of equal runs lie on each other, so each is thinner than those drawn before it and leaves their edges free.
     """
     rivals = sum(not is_yardstick(run) for run in runs)
     widest = min(_WIDEST, _THINNEST + _INK / max(rivals, 1))
-    styles = []
-    position = 0
+    styles: list[Style] = []
+    position = yardsticks = 0
     for run in runs:
         if is_yardstick(run):
-            styles.append(Style(NEUTRAL, "", "", _BAND))
+            styles.append(Style(NEUTRAL, _BAND_DASHES[yardsticks % len(_BAND_DASHES)], "", _BAND))
+            yardsticks += 1
             continue
         turn, place = divmod(position, len(OKABE_ITO))
         width = widest - (widest - _THINNEST) * (position + 1) / rivals if rivals > 1 else _ALONE
