@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from crosshatch.algorithms.mtcd import MTCD, STCD
     from crosshatch.algorithms.tdcd import TDCD
     from crosshatch.algorithms.tiered import Tiered
+    from crosshatch.audit.attacks import audit_attacks
+    from crosshatch.audit.theorem1 import audit_theorem1
     from crosshatch.codecs import parse_codec
     from crosshatch.data.build import federate, load_dataset
     from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
@@ -85,6 +87,8 @@ __all__ = [
     "Task",
     "Tiered",
     "Topology",
+    "audit_attacks",
+    "audit_theorem1",
     "build_task",
     "compare_runs",
     "federate",
@@ -143,6 +147,8 @@ _HOMES = {
     "Task": "task.task",
     "Tiered": "algorithms.tiered",
     "Topology": "topology",
+    "audit_attacks": "audit.attacks",
+    "audit_theorem1": "audit.theorem1",
     "build_task": "task.build_task",
     "compare_runs": "report",
     "federate": "data.build",

@@ -14,7 +14,7 @@ from tests.architecture.modules import Module, imports, modules
 
 # Outermost first. A name stands for the module or the whole package; "" is crosshatch/__init__.py, which re-exports.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("", "__main__", "cli", "report", "reproduce", "runs", "sweeps", "testing"),
+    ("", "__main__", "audit", "cli", "report", "reproduce", "runs", "sweeps", "testing"),
     ("simulator", "runtime"),
     ("predict",),
     ("algorithms",),

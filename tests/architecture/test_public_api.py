@@ -54,6 +54,8 @@ EXPORTED = [
     "Task",
     "Tiered",
     "Topology",
+    "audit_attacks",
+    "audit_theorem1",
     "build_task",
     "compare_runs",
     "federate",

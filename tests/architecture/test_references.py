@@ -46,14 +46,15 @@ def test_config_page_tells_of_every_key(heading: str, kind: type[Any]) -> None:
 
 def help_texts() -> dict[str, str]:
     """What `--help` says, for the program and each of its commands."""
-    group = typer.main.get_command(app)
-    names = ["", *getattr(group, "commands", {})]
+    commands = getattr(typer.main.get_command(app), "commands", {})
+    inner = [f"{name} {one}" for name, command in commands.items() for one in getattr(command, "commands", {})]
+    names = ["", *commands, *inner]
     return {name: f"crosshatch {name}".strip() + " --help" for name in names}
 
 
 @pytest.mark.parametrize(("name", "command"), help_texts().items(), ids=list(help_texts().values()))
 def test_commands_page_has_the_help(name: str, command: str) -> None:
-    program = [sys.executable, "-c", PROGRAM, *([name] if name else []), "--help"]
+    program = [sys.executable, "-c", PROGRAM, *name.split(), "--help"]
     narrow = {**os.environ, "COLUMNS": "80"}
     ran = subprocess.run(program, capture_output=True, text=True, check=True, env=narrow)
     shown = [block.text for block in blocks(COMMANDS.read_text(encoding="utf-8")) if block.language == "text"]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Command, environment
 
-COMMANDS = ("train", "plan", "sweep", "predict", "export", "compare", "report", "datasets", "demo")
+COMMANDS = ("train", "plan", "sweep", "predict", "export", "audit", "compare", "report", "datasets", "demo")
 # Each takes longer to import than help may take in all.
 HEAVY = {"torch", "polars", "sklearn", "rich", "numpy", "msgspec", "networkx"}
 

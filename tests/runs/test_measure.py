@@ -188,7 +188,7 @@ def losses_by_hand(config: Config, trials: dict[Any, dict[str, Any]], rounds: in
         table["algorithm"] |= changes
         one = prepare(decode_config(table), folder=None)
         aside = put_aside(one.simulator.data, seed=config.run.seed, key="")
-        simulator = prepare_module._simulator(one.config, one.config.algorithm, aside, one.simulator.task)
+        simulator = prepare_module.make_simulator(one.config, one.config.algorithm, aside, one.simulator.task)
         try:
             for _ in range(rounds):
                 simulator.run_round()

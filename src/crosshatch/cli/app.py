@@ -14,6 +14,7 @@ from typing import Annotated, Any, final
 import typer
 import typer.core
 
+from crosshatch.cli.audit_commands import attacks, theorem1
 from crosshatch.cli.model_commands import export, predict
 from crosshatch.cli.options import Changes, ConfigFile, DataFolder
 from crosshatch.cli.pipes import say, silence
@@ -162,6 +163,18 @@ def plan(
     show_plan(config, changes or [], data=data, level=target_gradient, as_json=as_json)
 
 
+audit = typer.Typer(
+    rich_markup_mode=None,
+    help="""Check what a run gives away: a theorem, and attacks.
+
+    \b
+    Example:
+      crosshatch audit theorem1 runs/recorded
+    """,
+)
+audit.command(cls=PlainCommand)(theorem1)
+audit.command(cls=PlainCommand)(attacks)
+app.add_typer(audit, name="audit")
 app.command(cls=PlainCommand)(sweep)
 app.command(cls=PlainCommand)(predict)
 app.command(cls=PlainCommand)(export)

@@ -18,7 +18,7 @@ from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config
 
 if TYPE_CHECKING:
-    from crosshatch.runs.train import Outcome
+    from crosshatch.runs.summary import Outcome
 
 INTERRUPTED = 130
 FAR = 2  # times the first loss: beyond, a run ended far worse than it began

@@ -8,6 +8,8 @@ model/          the trained model, all that predicting needs: one safetensors an
                 buffers; preparation and block), head.safetensors where there is a head, model.json for what is common
 best_model/     where there are validation rows: likewise the model of the best round by them
 checkpoint/     the state to resume from
+messages/       where the config asks for it: what silos sent each other, for audits
+audit_*.json    what audits found, written by these
 report.html     the run on a page, written by the command line
 """
 
@@ -29,7 +31,10 @@ from crosshatch.runs.files import PARTIAL, write_whole, writing
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.runs.parts.part_names import started_from
 
-KNOWN = {"config.toml", "metrics.jsonl", "summary.json", PARTS, "model", "best_model", "checkpoint", "report.html"}
+MESSAGES = "messages"
+KNOWN = {
+    "config.toml", "metrics.jsonl", "summary.json", PARTS, "model", "best_model", "checkpoint", MESSAGES, "report.html",
+}  # fmt: skip
 
 
 @final
@@ -68,6 +73,10 @@ class RunDirectory:
     @property
     def best_model(self) -> Path:
         return self.path / "best_model"
+
+    @property
+    def messages(self) -> Path:
+        return self.path / MESSAGES
 
     @property
     def checkpoint(self) -> Path:
@@ -114,7 +123,7 @@ class RunDirectory:
             self._take()
             self.checkpoint.parent.mkdir(exist_ok=True)
             self.summary.unlink(missing_ok=True)
-            for folder in (self.model, self.best_model, self.parts):
+            for folder in (self.model, self.best_model, self.parts, self.messages):
                 shutil.rmtree(folder, ignore_errors=True)
             for name, content in parts.items():
                 self.parts.mkdir(exist_ok=True)

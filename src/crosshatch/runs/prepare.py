@@ -75,7 +75,7 @@ def prepare(
         assert isinstance(config.network, BandwidthNetwork)
         measured = _measure_step(config, data, task) if step_seconds is None else step_seconds
         config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
-    simulate = partial(_simulator, config, data=data, task=task)
+    simulate = partial(make_simulator, config, data=data, task=task)
     simulator = simulate(config.algorithm)
     _check_codecs(config, simulator)
     batch_size = config.algorithm.batch_size
@@ -96,12 +96,13 @@ def _choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Conf
     def simulate(algorithm: AnyAlgorithm) -> Simulator:
         if algorithm.batch_size is not None and algorithm.batch_size > least:  # all that is left
             algorithm = algorithm.with_batch_size(least)
-        return _simulator(config, algorithm, aside, task)
+        return make_simulator(config, algorithm, aside, task)
 
     return measure(chosen, simulate, tell)
 
 
-def _simulator(config: Config, algorithm: AnyAlgorithm, data: FederatedData, task: Task) -> Simulator:
+def make_simulator(config: Config, algorithm: AnyAlgorithm, data: FederatedData, task: Task) -> Simulator:
+    """The parties of a config that has everything spelled out, before the first round."""
     return Simulator(
         data,
         task,

@@ -63,7 +63,8 @@ class RunSettings:
     evaluation. `stop_at_targets`: end at the first evaluation by which all targets of [evaluate] were reached.
     `patience`: end after so many evaluations in a row that were not better on the validation rows than the best one.
     `on_divergence`: end at the first evaluation at which the training loss is more than ten times the larger of that
-    before the first round and that of scores of zero, or go on with a warning.
+    before the first round and that of scores of zero, or go on with a warning. `record_messages`: keep what silos send
+    each other, for audits.
     """
 
     rounds: int
@@ -77,6 +78,7 @@ class RunSettings:
     stop_at_targets: bool = False
     patience: int | None = None
     on_divergence: Literal["stop", "warn"] = "stop"
+    record_messages: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""

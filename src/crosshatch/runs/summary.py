@@ -1,12 +1,13 @@
-"""What a run came to, for summary.json."""
+"""What a run came to, for who asked for it and for summary.json."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,22 @@ from crosshatch.simulator.divergence import Divergence
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
 from crosshatch.task.directions import directions
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `finished`, or stopped by a signal; `summary` is empty unless it finished.
+
+    `losses`: the training loss before the first round and after the last. `advice`: what to change if it has grown.
+    """
+
+    path: Path
+    finished: bool
+    round: int
+    summary: dict[str, Any] = field(default_factory=dict)
+    was_finished: bool = False
+    losses: tuple[float, float] | None = None
+    advice: str = ""
 
 
 def summarise(

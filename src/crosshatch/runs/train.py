@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,30 +32,15 @@ from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared, prepare
+from crosshatch.runs.recorded.message_files import recorder_of
 from crosshatch.runs.stopping import Stop, stop_on_signals
-from crosshatch.runs.summary import summarise
+from crosshatch.runs.summary import Outcome, summarise
 from crosshatch.runs.trained.write_model import write_model
 from crosshatch.runs.watcher import Watcher
 from crosshatch.simulator.divergence import Divergence, Growth
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.directions import VALIDATION
 from crosshatch.task.own_metric import find_metrics
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended: `finished`, or stopped by a signal; `summary` is empty unless it finished.
-
-    `losses`: the training loss before the first round and after the last. `advice`: what to change if it has grown.
-    """
-
-    path: Path
-    finished: bool
-    round: int
-    summary: dict[str, Any] = field(default_factory=dict)
-    was_finished: bool = False
-    losses: tuple[float, float] | None = None
-    advice: str = ""
 
 
 def train(
@@ -130,6 +115,7 @@ class _Loop:
         self.restored = False
         self.diverged: Divergence | None = None
         self.best = BestRound.of(self.config)
+        self.recorder = recorder_of(self.config, self.simulator, directory.messages)
         self._under_way = 0  # the round, while it may break
         self._wall_before = 0.0
         self._started = time.monotonic()
@@ -176,6 +162,8 @@ class _Loop:
                 )
             self.config = replace(self.config, run=replace(self.config.run, rounds=done))  # it ends where it is
         self.rows = list(self.directory.cut_metrics(state.metrics_offset))
+        if self.recorder is not None:
+            self.recorder.cut(done)
         if self.best is not None:
             self.best.restore(tensors, self.rows)
         self.diverged = next(filter(None, map(self._look_for_divergence, self.rows)), None)
@@ -270,6 +258,8 @@ class _Loop:
             self.strategy[silo] = ", ".join(sorted(seen))
         tensors, state = self.simulator.snapshot()
         tensors |= {} if self.best is None else self.best.tensors()
+        if self.recorder is not None:  # before the checkpoint, which says that they are there
+            self.recorder.write(self.simulator.round)
         offset = self.directory.metrics.stat().st_size
         write_checkpoint(
             self.directory.checkpoint, tensors,

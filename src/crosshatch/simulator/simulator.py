@@ -42,6 +42,7 @@ from crosshatch.simulator.find_best import find_best
 from crosshatch.simulator.graph.graph_state import DualState, TokenState
 from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
+from crosshatch.simulator.listening import Hear
 from crosshatch.simulator.state import State, VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
@@ -254,6 +255,15 @@ class Simulator:
         if "suboptimality" in asked:
             found["suboptimality"] = self.best.suboptimality(self.objective())
         return {name: found[name] for name in (one if isinstance(one, str) else one.name for one in asked)}
+
+    def listen(self, hear: Hear) -> None:
+        """Have `hear` told of every message between silos from now on, with its values."""
+        if not isinstance(self.state, VerticalState):
+            raise ConfigError(
+                f"messages between silos are recorded, {type(self.algorithm).__name__} sends along a graph: "
+                "choose another algorithm.name"
+            )
+        self.state.listen(hear)
 
     def align(self) -> None:
         """Have memory laid out as after `restore`, so that rounds to come give the bits they would give there."""

@@ -14,6 +14,7 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, Memory, declared
 from crosshatch.protocol.refusals import require_memory
 from crosshatch.simulator.allocator import aligned
+from crosshatch.simulator.listening import Hear, listen_to
 from crosshatch.simulator.memory import pack, unpack, worked_out
 from crosshatch.simulator.vertical.averaging import averaged
 from crosshatch.simulator.vertical.blocks import Blocks
@@ -81,11 +82,16 @@ class VerticalState:
 
     def __init__(self, federation: SimulatedFederation | GroupedFederation, algorithm: Algorithm, task: Task) -> None:
         self.federation, self.algorithm, self.task = federation, algorithm, task
+        self._asked: Any = federation  # what the algorithm's text talks to
         self.groups = federation.groups if isinstance(federation, GroupedFederation) else (federation,)
         self._first = tuple(task.initial())
         self.blocks = (Blocks(self._first),) * len(self.groups)
         self.memory: Memory = ()  # the algorithm's own
         self._remembers = declared(algorithm).remembers
+
+    def listen(self, hear: Hear) -> None:
+        """From now on tell of every message between silos."""
+        self._asked = listen_to(self.federation, self.algorithm, hear)
 
     @property
     def seconds(self) -> float:
@@ -116,10 +122,10 @@ class VerticalState:
         text: Any = self.algorithm
         after: Any
         if self._remembers:
-            after, memory = require_memory(text, text.run_round(self.federation, before, r, self.memory))
+            after, memory = require_memory(text, text.run_round(self._asked, before, r, self.memory))
             self.memory = worked_out(memory)
         else:
-            after = text.run_round(self.federation, before, r)
+            after = text.run_round(self._asked, before, r)
         wanted: Any = tuple if grouped else Blocks
         if not isinstance(after, wanted):
             raise ConfigError(

@@ -1,0 +1,111 @@
+"""A run directory opened for an audit: its config, its data and task, and simulators to run it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.errors import RunError
+from crosshatch.local.layers import Layer
+from crosshatch.local.read_chain import as_chain
+from crosshatch.runs.checkpoint import read_checkpoint
+from crosshatch.runs.config import Config, part_files
+from crosshatch.runs.config_names import algorithm_name
+from crosshatch.runs.directory import RunDirectory, stored_config
+from crosshatch.runs.parts.blaming import blaming
+from crosshatch.runs.prepare import make_simulator, prepare
+from crosshatch.runs.recorded.message_files import read_messages
+from crosshatch.simulator.listening import Heard
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.task import Task
+
+Precision = Literal["float32", "float64"]
+
+
+@dataclass(frozen=True)
+class AuditedRun:
+    """A run that may be run again; `data` and `task` are those of before its first round."""
+
+    path: Path
+    config: Config
+    data: FederatedData
+    task: Task
+
+    @property
+    def algorithm(self) -> str:
+        """What the config calls it."""
+        return algorithm_name(self.config.algorithm)
+
+    @property
+    def labels_held(self) -> bool:
+        """Whether one silo alone has the labels."""
+        return self.data.label_silo is not None
+
+    @cached_property
+    def messages(self) -> tuple[Heard, ...]:
+        """What was recorded; a RunError where nothing was."""
+        return tuple(read_messages(self.path, self.task.names))
+
+    @property
+    def rounds(self) -> int:
+        """Recorded ones."""
+        return self.messages[-1].round + 1 if self.messages else 0
+
+    def simulator(
+        self, data: FederatedData | None = None, task: Task | None = None, precision: Precision | None = None
+    ) -> Simulator:
+        """The run before its first round, on other data or from other weights, or in another precision."""
+        config = self.config
+        if precision is not None:
+            config = replace(config, run=replace(config.run, precision=precision))
+        with blaming(part_files(self.config).names):
+            return make_simulator(config, config.algorithm, data or self.data, task or self.task)
+
+    def trained(self) -> Simulator:
+        """The run where its checkpoint left it."""
+        simulator = self.simulator()
+        checkpoint = RunDirectory(self.path).checkpoint
+        if not checkpoint.is_file():
+            raise RunError(f"{self.path} has no checkpoint: get it from where the run was made, or train again")
+        tensors, state = read_checkpoint(checkpoint)
+        simulator.restore(tensors, state.simulator)
+        return simulator
+
+    def number(self, silo: str) -> int:
+        """Of a silo by its name."""
+        if silo not in self.task.names:
+            raise RunError(f"'{silo}' is not a silo of {self.path}: its silos are {', '.join(self.task.names)}")
+        return self.task.names.index(silo)
+
+    def features(self, silo: int) -> Tensor:
+        """A silo's training rows, flattened: (n, d)."""
+        return self.data.silos[silo].train.flatten(1)
+
+    def linear_layer(self, silo: int) -> Layer | None:
+        """The one layer of a silo's block; None where the block is anything but linear."""
+        chain = as_chain(self.task.blocks[silo])
+        return chain[0] if chain is not None and len(chain) == 1 and chain[0].activation == "none" else None
+
+    def write(self, name: str, findings: Mapping[str, Any]) -> Path:
+        """Keep findings beside the run, in a file that is there whole or not at all."""
+        directory = RunDirectory(self.path)
+        path = self.path / f"audit_{name}.json"
+        directory.write_json(path, findings)
+        return path
+
+
+def open_run(path: Path | str, folder: Path | None = None) -> AuditedRun:
+    """The run in a directory; a named data set is read from the data `folder`."""
+    path = Path(path)
+    config = stored_config(RunDirectory(path))
+    if config is None:
+        raise RunError(f"{path} is not a run directory: name one, as written by `crosshatch train --out`")
+    with blaming(part_files(config).names):
+        prepared = prepare(config, folder=folder)
+    return AuditedRun(path, prepared.config, prepared.simulator.data, prepared.simulator.task)

@@ -1,0 +1,1 @@
+"""How audits are printed."""

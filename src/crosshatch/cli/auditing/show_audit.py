@@ -1,0 +1,114 @@
+"""`crosshatch audit theorem1` and `crosshatch audit attacks`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crosshatch.report.units import human_number
+
+if TYPE_CHECKING:
+    from crosshatch.audit.attacks import Attacks
+    from crosshatch.audit.recoveries import Recovery
+    from crosshatch.audit.theorem1 import SiloFindings, Theorem1
+
+
+def show_theorem1(run: Path, *, silo: str | None, private_start: bool, data: Path | None, as_json: bool) -> None:
+    """Print what was found, as tables or as JSON."""
+    from crosshatch.audit.theorem1 import audit_theorem1  # late: torch takes seconds
+
+    found = audit_theorem1(run, silo=silo, private_start=private_start, folder=data)
+    if as_json:
+        print(json.dumps(asdict(found), indent=2, allow_nan=False))
+    else:
+        _print_theorem1(found, Console())
+
+
+def show_attacks(run: Path, *, data: Path | None, as_json: bool) -> None:
+    """Print what was found, as a table or as JSON."""
+    from crosshatch.audit.attacks import audit_attacks  # late: torch takes seconds
+
+    found = audit_attacks(run, folder=data)
+    if as_json:
+        print(json.dumps(asdict(found), indent=2, allow_nan=False))
+    else:
+        _print_attacks(found, Console())
+
+
+def _say(console: Console, line: str, style: str = "") -> None:
+    console.print(Text(line, style=style), soft_wrap=True)
+
+
+def _print_theorem1(found: Theorem1, console: Console) -> None:
+    labels = "labels shared" if found.labels == "shared" else f"labels held by {found.labels}"
+    _say(
+        console,
+        f"{found.run}: {found.algorithm}, {labels}, initial weights {found.start}; {found.messages:,} messages "
+        f"of {found.rounds:,} rounds were recorded, run again they differ by {human_number(found.reproduced)}",
+    )
+    table = _table("silo", "features", "other data sets", "data differ by", "messages differ by", "rows are")
+    table.title = "Other data that give the same messages"
+    for one in found.silos:
+        table.add_row(*_silo_cells(one))
+    console.print(table)
+    kept = ", ".join(one.silo for one in found.silos if one.statistics_kept)
+    if kept:
+        _say(console, f"Columns of the other data have the true means and deviations: {kept}.")
+    if any(one.recoveries for one in found.silos):
+        table = _table("silo", "to somebody who knows", "error", "recovered", "of")
+        table.title = "Rows recovered where a condition fails"
+        for one in found.silos:
+            for recovery in one.recoveries:
+                table.add_row(Text(one.silo), *_recovery_cells(recovery))
+        console.print(table)
+    for leak in found.label_leaks:
+        who = ", ".join(leak.receivers)
+        if leak.accuracy is not None:
+            told = f"{100 * leak.accuracy:.4g}% of {leak.derivatives:,} labels"
+        elif leak.r2 is not None:
+            told = f"the labels with R^2 {human_number(leak.r2)}"
+        else:
+            told = "nothing so far"
+        _say(console, f"The derivatives tell {who} {told} ({leak.remark}): the theorem does not hide labels.")
+
+
+def _table(*headings: str) -> Table:
+    table = Table()
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _silo_cells(one: SiloFindings) -> tuple[Text, ...]:
+    data = "-" if one.data_difference is None else f"{100 * one.data_difference:.3g}%"
+    messages = "-" if one.message_difference is None else f"{one.message_difference:.2g}"
+    told = {"infinitely many": "hidden", "one": "one of two", "none": "not hidden"}[one.others]
+    verdict = Text(told if one.same_messages else "not hidden", style="" if one.same_messages else "yellow")
+    return Text(one.silo), Text(str(one.features)), Text(one.others), Text(data), Text(messages), verdict
+
+
+def _recovery_cells(one: Recovery) -> tuple[Text, ...]:
+    error = "-" if one.error is None else f"{one.error:.2g}"
+    share = "-" if one.share is None else f"{100 * one.share:.4g}%"
+    return Text(one.knows), Text(error), Text(share), Text(one.remark)
+
+
+def _print_attacks(found: Attacks, console: Console) -> None:
+    _say(console, f"{found.run}: {found.algorithm}, after round {found.rounds:,}")
+    table = _table("attack", "on", "figure", "value")
+    for one in found.findings:
+        for number, (name, value) in enumerate(one.figures.items()):
+            first = (one.attack, one.target) if not number else ("", "")
+            table.add_row(*map(Text, (*first, name, human_number(value))))
+    console.print(table)
+    for one in found.findings:
+        _say(console, f"{one.attack}, {one.target}: {f'does not apply, {one.why}' if one.why else one.remark}")
+    for one in found.findings:
+        if one.warning:
+            _say(console, f"warning: {one.warning}", "yellow")

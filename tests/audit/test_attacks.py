@@ -1,0 +1,136 @@
+"""The attacks: each recovers what it can where nothing is hidden, and says so where it does not apply."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from crosshatch.audit.attack_findings import AttackFindings
+from crosshatch.audit.attacks import Attacks, audit_attacks
+from crosshatch.audit.decoder_attack import decode
+from crosshatch.errors import ConfigError, RunError
+from crosshatch.runs.config import decode_config
+from crosshatch.runs.train import train
+
+
+def attack(out: Path, **sections: dict[str, Any]) -> Attacks:
+    tables: dict[str, dict[str, Any]] = {
+        "data": {"name": "breast_cancer"},
+        "federation": {"silos": [{"name": "a", "groups": ["mean"]}, {"name": "b", "groups": ["error", "worst"]}]},
+        "algorithm": {"name": "fedbcd", "batch_size": 64, "local_steps": 5},
+        "run": {"name": "one", "rounds": 30, "threads": 1, "record_messages": True},
+    }
+    for section, keys in sections.items():
+        tables[section] = tables.get(section, {}) | keys
+    train(decode_config(tables), out=out)
+    return audit_attacks(out)
+
+
+def by_target(found: Attacks, name: str) -> dict[str, AttackFindings]:
+    return {one.target: one for one in found.findings if one.attack == name}
+
+
+def test_derivatives_of_linear_blocks_tell_all_labels(tmp_path: Path) -> None:
+    found = by_target(attack(tmp_path / "run", federation={"labels": "b"}), "label by derivative")["labels, by a"]
+    assert found.figures["accuracy by sign"] == 1
+    assert found.figures["AUC by cosine to a known one"] == 1
+    assert 0 < found.figures["AUC by norm"] < 1
+    assert found.remark.startswith("1,920 derivatives")
+
+
+def test_behind_a_head_directions_tell_labels(tmp_path: Path) -> None:
+    model = {"block": "mlp", "fusion": "head", "outputs": 8}
+    found = by_target(attack(tmp_path / "run", federation={"labels": "b"}, model=model), "label by derivative")
+    figures = found["labels, by a"].figures
+    assert "accuracy by sign" not in figures
+    assert figures["AUC by cosine to a known one"] > 0.95
+
+
+def test_several_classes_by_the_only_negative_number(tmp_path: Path) -> None:
+    found = attack(tmp_path / "run", data={"name": "wine"}, federation={"silos": 2, "labels": "silo2"})
+    assert by_target(found, "label by derivative")["labels, by silo1"].figures == {"accuracy by sign": 1}
+
+
+def test_a_wide_embedding_is_inverted_and_warned_of(tmp_path: Path) -> None:
+    model = {"block": "mlp", "fusion": "head"}
+    wide = by_target(attack(tmp_path / "wide", model=model | {"outputs": 32}), "decoder")["a"]
+    narrow = by_target(attack(tmp_path / "narrow", model=model | {"outputs": 2}), "decoder")["a"]
+    assert wide.figures["R^2"] > 0.8
+    assert narrow.figures["R^2"] < wide.figures["R^2"] - 0.2
+    assert "as wide as its features (32 for 10)" in wide.warning
+    assert narrow.warning == ""
+
+
+@pytest.mark.parametrize("block", ["linear", "mlp"])
+def test_the_gradient_of_one_sample_is_its_row(tmp_path: Path, block: str) -> None:
+    found = by_target(attack(tmp_path / "run", model={"block": block}), "gradient of one sample")
+    for one in found.values():
+        assert one.figures["share recovered"] == 1
+        assert one.figures["median error"] < 1e-5
+        assert "no block leaves the silo" in one.remark
+
+
+def test_gradients_travel_where_clients_are_averaged(tmp_path: Path) -> None:
+    found = attack(tmp_path / "run", algorithm={"name": "tdcd"}, federation={"clients": 50})
+    (one, _) = by_target(found, "gradient of one sample").values()
+    assert "clients send their blocks to the hub, the fewest samples of a client are 9" in one.remark
+
+
+def test_what_does_not_apply_says_why(tmp_path: Path) -> None:
+    model = {"blocks": {"a": {"bias": False}}}
+    found = attack(tmp_path / "run", model=model, run={"record_messages": False})
+    assert by_target(found, "label by derivative")["labels"].why == "labels are shared: every silo has them"
+    assert "up to their length" in by_target(found, "gradient of one sample")["a"].why
+    held = attack(tmp_path / "held", federation={"labels": "b"}, run={"record_messages": False})
+    assert "train with run.record_messages = true" in by_target(held, "label by derivative")["labels"].why
+    assert "sends no embeddings" in by_target(held, "decoder")["b"].why
+    lstm = attack(tmp_path / "lstm", model={"block": "lstm", "steps": 5, "hidden": [4]}, run={"rounds": 2})
+    assert "does not begin with a linear layer" in by_target(lstm, "gradient of one sample")["a"].why
+
+
+def test_regression_has_no_classes_to_tell(tmp_path: Path) -> None:
+    found = attack(tmp_path / "run", data={"name": "diabetes"}, federation={"silos": 2, "labels": "silo2"})
+    (one,) = by_target(found, "label by derivative").values()
+    assert list(one.figures) == ["R^2 of the first"]
+
+
+def test_findings_are_written(tmp_path: Path) -> None:
+    found = attack(tmp_path / "run")
+    written = json.loads((tmp_path / "run" / "audit_attacks.json").read_text())
+    assert [one["attack"] for one in written["findings"]] == [one.attack for one in found.findings]
+    assert written["rounds"] == 30
+
+
+def test_a_graph_is_refused(tmp_path: Path) -> None:
+    tables: dict[str, Any] = {
+        "data": {"name": "breast_cancer"}, "federation": {"silos": 4}, "algorithm": {"name": "stcd"},
+        "run": {"name": "one", "rounds": 2, "threads": 1},
+    }  # fmt: skip
+    train(decode_config(tables), out=tmp_path / "run")
+    with pytest.raises(RunError, match=r"'stcd' runs on a graph"):
+        audit_attacks(tmp_path / "run")
+    tables["run"]["record_messages"] = True
+    with pytest.raises(ConfigError, match=r"STCD sends along a graph"):
+        train(decode_config(tables), out=tmp_path / "other")
+
+
+def test_a_linear_map_is_decoded_and_noise_is_not() -> None:
+    draw = np.random.default_rng(0)
+    rows = torch.from_numpy(draw.normal(size=(600, 4)))
+    seen = rows @ torch.from_numpy(draw.normal(size=(4, 6)))
+    assert decode(seen[:300], rows[:300], seen[300:], rows[300:], seed=0) > 1 - 1e-6
+    noise = torch.from_numpy(draw.normal(size=(600, 6)))
+    assert decode(noise[:300], rows[:300], noise[300:], rows[300:], seed=0) < 0.05
+
+
+def test_a_curved_map_is_decoded_by_a_network() -> None:
+    draw = np.random.default_rng(0)
+    rows = torch.from_numpy(draw.normal(size=(3000, 2)))
+    seen = torch.tanh(rows @ torch.from_numpy(draw.normal(size=(2, 8)))).square()
+    seen = torch.cat([seen, rows.sum(1, keepdim=True).tanh()], 1)
+    assert decode(seen[:2000], rows[:2000], seen[2000:], rows[2000:], seed=0) > 0.8
