@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from crosshatch.runs.config import read_config
     from crosshatch.runs.train import train
     from crosshatch.runs.trained.trained_run import load_run
+    from crosshatch.runs.watcher import Watcher
     from crosshatch.schedules import Halving, InverseSqrt
     from crosshatch.simulator.simulator import Simulator
     from crosshatch.sweeps.whole_sweep import sweep
@@ -87,6 +88,7 @@ __all__ = [
     "Task",
     "Tiered",
     "Topology",
+    "Watcher",
     "audit_attacks",
     "audit_theorem1",
     "build_task",
@@ -147,6 +149,7 @@ _HOMES = {
     "Task": "task.task",
     "Tiered": "algorithms.tiered",
     "Topology": "topology",
+    "Watcher": "runs.watcher",
     "audit_attacks": "audit.attacks",
     "audit_theorem1": "audit.theorem1",
     "build_task": "task.build_task",

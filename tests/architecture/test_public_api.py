@@ -54,6 +54,7 @@ EXPORTED = [
     "Task",
     "Tiered",
     "Topology",
+    "Watcher",
     "audit_attacks",
     "audit_theorem1",
     "build_task",

@@ -14,8 +14,10 @@ from urllib.parse import unquote
 import pytest
 
 from crosshatch.report import pool_seeds, read_runs, write_report
+from crosshatch.report.pictures.client_boxes import MOST_ROWS
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from tests.report.conftest import WriteRun, curve, write_seed
+from tests.report.pictures.test_client_boxes import silos, spread
 
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
 
@@ -183,6 +185,7 @@ const look = (width) => new Promise((done) => {
       beyond: all("body *").filter((one) => beyond(one) && !inBox(one)).map((one) => one.outerHTML.slice(0, 80)),
       scrolling: all(".scroll").filter((one) => one.scrollWidth > one.clientWidth + 1).length,
       lines: all("#curves .line").length,
+      boxes: all(".clients .box").filter((one) => one.getBoundingClientRect().width > 20).length,
       type: Math.min(...all("#drawing text").map(size)),
       drawing: drawing.getBoundingClientRect().width / drawing.viewBox.baseVal.width,
     });
@@ -206,7 +209,9 @@ def test_nothing_is_cut_off_wide_or_narrow(write_run: WriteRun, tmp_path: Path, 
     paths = []
     for seed in range(seeds):
         rows = [row | dict.fromkeys(names, row["auc"] * (1 - 0.0123 * seed)) for row in curve(10, 8_000_000)]
-        paths += [write_seed(write_run, f"tdcd with a longer name {i}", seed, rows=rows, q=i + 1) for i in range(runs)]
+        clients = silos(**{name: spread(0.7123, 0.9345) for name in ("auc", "loss", *names)})
+        given: dict[str, Any] = {"rows": rows, "per_client": clients}
+        paths += [write_seed(write_run, f"tdcd with a longer name {i}", seed, q=i + 1, **given) for i in range(runs)]
     write_report(pool_seeds(read_runs(paths)), tmp_path / "report.html", ["auc=0.75", "loss=0.5"])
     html = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", (tmp_path / "report.html").read_text())
     outer = tmp_path / "frames.html"
@@ -219,6 +224,7 @@ def test_nothing_is_cut_off_wide_or_narrow(write_run: WriteRun, tmp_path: Path, 
         assert view["page"] == view["width"]
         assert view["beyond"] == []
         assert view["lines"] == runs
+        assert view["boxes"] == (2 + len(names)) * min(runs, MOST_ROWS)
         assert view["type"] >= 12
         assert view["drawing"] == pytest.approx(1, abs=0.01)  # letters are not scaled down
     assert wide["scrolling"] == 0

@@ -16,8 +16,8 @@ from crosshatch.errors import DivergenceError, TrainingError
 from crosshatch.report import read_run
 from crosshatch.runs.checkpoint import read_checkpoint
 from crosshatch.runs.config import Config, decode_config
-from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.train import train
+from crosshatch.runs.watcher import Watcher
 from tests.runs.test_train import lines, model
 
 TABLES: dict[str, Any] = {
@@ -35,21 +35,12 @@ def frozen(**run: Any) -> Config:
     return decode_config(TABLES | {"run": TABLES["run"] | run})
 
 
-class Listener:
+class Listener(Watcher):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
         self.rows: list[Mapping[str, Any]] = []
         self.warnings: list[tuple[int, str]] = []
-
-    def tell(self, text: str) -> None:
-        pass
-
-    def begin(self, prepared: Prepared, path: Path) -> None:
-        pass
-
-    def advance(self, round: int) -> None:
-        pass
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
         self.rows.append(row)

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from crosshatch.runs import files
 from crosshatch.runs.checkpoint import read_checkpoint
 from crosshatch.runs.config import decode_config, read_config
 from crosshatch.runs.directory import RunDirectory
-from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.train import train
+from crosshatch.runs.watcher import Watcher
 from crosshatch.simulator.simulator import Simulator
 from tests.runs.conftest import MakeConfig
 
@@ -36,27 +35,15 @@ def model(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted((path / "model").iterdir())}
 
 
-class StopAt:
+class StopAt(Watcher):
     """Sends this process a signal after so many rounds."""
 
     def __init__(self, round: int, number: signal.Signals = signal.SIGINT) -> None:
         self.round, self.number = round, number
 
-    def tell(self, text: str) -> None:
-        pass
-
-    def begin(self, prepared: Prepared, path: Path) -> None:
-        pass
-
     def advance(self, round: int) -> None:
         if round == self.round:
             os.kill(os.getpid(), self.number)
-
-    def evaluated(self, row: Mapping[str, Any]) -> None:
-        pass
-
-    def warned(self, text: str) -> None:
-        pass
 
 
 def test_the_files_of_a_run(make_config: MakeConfig, out: Path) -> None:

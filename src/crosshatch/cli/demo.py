@@ -17,8 +17,8 @@ from crosshatch.report.findings import headline
 from crosshatch.report.measures import parse_target
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import decode_config
-from crosshatch.runs.summary import Outcome
 from crosshatch.runs.train import train
+from crosshatch.runs.watcher import Outcome
 
 TARGET = "accuracy=0.95"
 OPENING = """\

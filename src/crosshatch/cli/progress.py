@@ -16,6 +16,7 @@ from crosshatch.cli.opening import opening
 from crosshatch.cli.pipes import say
 from crosshatch.report.measures import COST_KEYS, main_metric, metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
+from crosshatch.runs.watcher import Watcher
 
 if TYPE_CHECKING:
     from crosshatch.runs.prepare import Prepared
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 WIDE = 110  # columns of a terminal that take a bar with all figures
 
 
-class Lines:
+class Lines(Watcher):
     """One plain line per evaluation."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -48,9 +49,6 @@ class Lines:
         self._rounds = prepared.config.run.rounds
         self._pace = (prepared.simulator.round, time.monotonic())
 
-    def advance(self, round: int) -> None:
-        """Nothing between evaluations."""
-
     def evaluated(self, row: Mapping[str, Any]) -> None:
         """Round, losses, traffic and the time left."""
         done, started = self._pace
@@ -69,7 +67,7 @@ class Lines:
         say(line, self._stream)
 
 
-class Bar:
+class Bar(Watcher):
     """A live bar with the newest figures; unless `brief`, below the lines that say what is run."""
 
     def __init__(self, console: Console, *, brief: bool = False) -> None:
@@ -121,7 +119,7 @@ class Bar:
         self._progress.console.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
 
 
-class Silence:
+class Silence(Watcher):
     """Nothing at all, but warnings."""
 
     def __enter__(self) -> Self:
@@ -129,18 +127,6 @@ class Silence:
 
     def __exit__(self, *_: object) -> None:
         return None
-
-    def tell(self, text: str) -> None:
-        """Nothing."""
-
-    def begin(self, prepared: Prepared, path: Path) -> None:
-        """Nothing."""
-
-    def advance(self, round: int) -> None:
-        """Nothing."""
-
-    def evaluated(self, row: Mapping[str, Any]) -> None:
-        """Nothing."""
 
     def warned(self, text: str) -> None:
         """Divergence is never silent."""

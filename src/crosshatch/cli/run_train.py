@@ -6,19 +6,20 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crosshatch.cli.pipes import say
 from crosshatch.cli.progress import choose_watcher
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import DivergenceError
 from crosshatch.report import read_runs, write_report
-from crosshatch.report.measures import metric_title
+from crosshatch.report.measures import main_metric, metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config
+from crosshatch.runs.tracking.trackers import require_trackers
 
 if TYPE_CHECKING:
-    from crosshatch.runs.summary import Outcome
+    from crosshatch.runs.watcher import Outcome
 
 INTERRUPTED = 130
 FAR = 2  # times the first loss: beyond, a run ended far worse than it began
@@ -31,6 +32,7 @@ def run_train(
     # A run is known by its folder, unless its config names it.
     config = read_config(config_path, changes, name=None if out is None else out.resolve().name)
     require_sources(config.data, config.federation, data)
+    require_trackers(config.run.track)
     from crosshatch.runs.train import train  # late: torch takes seconds, the config was checked without it
 
     out = Path("runs") / config.name if out is None else out
@@ -66,8 +68,19 @@ def _ending(outcome: Outcome) -> str:
     if best is not None:
         value = f"{metric_title(best['by'])} {human_number(best[best['by']])}"
         cost += f"; best on the validation rows after round {best['round']} ({value}), its model is in best_model"
+    cost += "".join(_spread(name, silo) for name, silo in summary.get("per_client", {}).get("silos", {}).items())
     diverged = f"; it diverged at round {summary['diverged']['round']}" if "diverged" in summary else ""
     return f"finished after round {outcome.round}: {final}; {cost}; {outcome.path}{diverged}"
+
+
+def _spread(name: str, silo: dict[str, Any]) -> str:
+    """How the main metric spreads over the clients of a silo."""
+    if not silo["metrics"]:
+        return ""
+    metric = main_metric(tuple(silo["metrics"]))
+    found = silo["metrics"][metric]
+    reach = f"{human_number(found['min'])} to {human_number(found['max'])}"
+    return f"; {metric_title(metric)} of the clients of {name} {reach}"
 
 
 def _warn_if_worse(outcome: Outcome) -> None:

@@ -11,6 +11,7 @@ from crosshatch.data.data_settings import DataSettings, FederationSettings, Prep
 from crosshatch.data.dataset import Array, Dataset
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
+from crosshatch.data.divide_test import divide_test_samples
 from crosshatch.data.encoding.encode_part import encode_part
 from crosshatch.data.federated import FederatedData, SiloData, with_sample_weights
 from crosshatch.data.join import read_file_per_silo
@@ -64,11 +65,17 @@ def load_dataset(
 
 
 def federate(
-    dataset: Dataset, federation: FederationSettings, preparation: Preparation | None = None, *, seed: int
+    dataset: Dataset,
+    federation: FederationSettings,
+    preparation: Preparation | None = None,
+    *,
+    seed: int,
+    per_client: bool = False,
 ) -> FederatedData:
     """Divide columns among silos and samples among their clients; each silo prepares its own columns.
 
-    It does so as the settings the data set was loaded with say, or as `preparation` does where one is given.
+    It does so as the settings the data set was loaded with say, or as `preparation` does where one is given. With
+    `per_client` the test samples are divided too, so that `Simulator.evaluate_clients` can measure every client's.
 
     >>> data = federate(load_dataset("wine"), FederationSettings(silos=2, clients=5), seed=1)
     >>> [(silo.name, silo.clients, len(silo.features)) for silo in data.silos]
@@ -81,6 +88,7 @@ def federate(
     _require_known_categories(dataset, preparation)
     parts, notes = divide_features(dataset, silos, federation)
     divided = divide_samples(dataset.train, dataset.target, silos, federation, seed=seed)
+    tested = divide_test_samples(dataset, silos, federation, divided, seed=seed) if per_client else {}
     held = []
     for silo, part in zip(silos, parts, strict=True):
         encoded = encode_part(part, preparation)
@@ -100,6 +108,7 @@ def federate(
                 clients,
                 encoded.encoder,
                 encoded.validation,
+                *tested.get(silo.name, ()),
             )
         )
     divided_data = FederatedData(
@@ -129,9 +138,11 @@ def build(
     *,
     base: Path | None = None,
     seed: int,
+    per_client: bool = False,
 ) -> FederatedData:
     """Both steps for a config's sections [data] and [federation]."""
-    return federate(load_dataset(data, folder, federation=federation, base=base), federation, seed=seed)
+    dataset = load_dataset(data, folder, federation=federation, base=base)
+    return federate(dataset, federation, seed=seed, per_client=per_client)
 
 
 def _named(name: str, folder: Path | None) -> Raw:

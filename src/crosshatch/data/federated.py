@@ -23,7 +23,9 @@ class SiloData:
     `train` (n_train, ...) and `test` (n_test, ...) are float32 and contiguous; rows are the same samples in every
     silo. `owners` (n_train,) is the client of this silo that holds each training sample, 0..clients-1; a client may
     hold none. `encoder` is how raw rows were prepared, where `federate` did so. `validation` (n_validation, ...) are
-    further rows, to choose the best round by.
+    further rows, to choose the best round by. `test_owners` (n_test,) is the client of each test sample, -1 where
+    nobody has it, if the test samples were divided at all; `client_names` are what its clients are called, if they
+    have names.
 
     >>> left = SiloData("left", torch.zeros(3, 2), torch.zeros(1, 2), ("a", "b"), np.array([0, 1, 1]), clients=2)
     >>> np.bincount(left.owners).tolist()
@@ -38,6 +40,8 @@ class SiloData:
     clients: int
     encoder: Encoder | None = None
     validation: torch.Tensor | None = None
+    test_owners: npt.NDArray[np.int64] | None = None
+    client_names: tuple[str, ...] = ()
 
     def rows(self, of: Split) -> torch.Tensor:
         """Its rows of one kind."""
@@ -166,6 +170,11 @@ def _require_fitting(silo: SiloData, train: int, test: int, y_validation: torch.
             raise PartitionError(
                 f"silo '{silo.name}' has {found} {what} for {wanted} labels: give every silo the same samples"
             )
+    if silo.test_owners is not None and (len(silo.test_owners) != test or silo.test_owners.max() >= silo.clients):
+        raise PartitionError(
+            f"silo '{silo.name}' has {len(silo.test_owners)} test_owners up to {silo.test_owners.max()} for {test} "
+            f"test samples and {silo.clients} clients: give one per test sample, -1 to {silo.clients - 1}"
+        )
     outside = np.flatnonzero((silo.owners < 0) | (silo.owners >= silo.clients))
     if len(outside):
         raise PartitionError(
@@ -185,7 +194,9 @@ def merge_clients(data: FederatedData) -> FederatedData:
     """
     owners = np.zeros(len(data.y_train), dtype=np.int64) if data.groups is None else data.groups
     clients = int(owners.max()) + 1
-    silos = tuple(replace(silo, owners=owners, clients=clients) for silo in data.silos)
+    silos = tuple(
+        replace(silo, owners=owners, clients=clients, test_owners=None, client_names=()) for silo in data.silos
+    )
     return replace(data, silos=silos, branches=())
 
 
@@ -204,6 +215,7 @@ def keep_samples(data: FederatedData, rows: npt.NDArray[np.int64]) -> FederatedD
     for silo in data.silos:
         present, owners = np.unique(silo.owners[rows], return_inverse=True)
         train = silo.train.index_select(0, index)
-        silos.append(replace(silo, train=train, owners=owners.astype(np.int64), clients=len(present)))
+        owners = owners.astype(np.int64)
+        silos.append(replace(silo, train=train, owners=owners, clients=len(present), test_owners=None, client_names=()))
     groups = None if data.groups is None else data.groups[rows]
     return replace(data, silos=tuple(silos), y_train=data.y_train.index_select(0, index), groups=groups)

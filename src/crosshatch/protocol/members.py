@@ -67,4 +67,14 @@ def one_party_silos(topology: Topology, clients: Sequence[int]) -> frozenset[int
 def pair(data: FederatedData) -> FederatedData:
     """Every client of the silo with the most gets a partner in the others."""
     most = max(data.silos, key=lambda silo: silo.clients)
-    return replace(data, silos=tuple(replace(s, owners=most.owners, clients=most.clients) for s in data.silos))
+    silos = tuple(
+        replace(
+            silo,
+            owners=most.owners,
+            clients=most.clients,
+            test_owners=most.test_owners,
+            client_names=most.client_names,
+        )
+        for silo in data.silos
+    )
+    return replace(data, silos=silos)

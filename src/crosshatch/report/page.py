@@ -30,6 +30,7 @@ from crosshatch.report.page_tables import (
 )
 from crosshatch.report.palette import Style, run_styles
 from crosshatch.report.pictures.bars import exchange_bars, link_bars
+from crosshatch.report.pictures.client_boxes import client_boxes
 from crosshatch.report.pictures.federation_picture import draw_federation, federation_title
 from crosshatch.report.pictures.graph_picture import draw_graph, graph_title
 from crosshatch.report.pooled import singles
@@ -66,6 +67,7 @@ def write_report(runs: Sequence[Run], path: Path | str, targets: Iterable[str | 
         _curve_section(runs, metrics, swatches),
         _section("What the runs reached" if len(runs) > 1 else "What the run reached",
                  outcome_table(result, metrics, swatches) + seed_details(result, metrics)),
+        _section("How clients differ", client_boxes(runs, metrics)),
         _section("Cost to reach a target", target_table(result, swatches)),
         _section("Where the bytes went", bars),
         _section("What local steps cost", cost_table(runs)),

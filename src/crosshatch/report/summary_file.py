@@ -58,6 +58,49 @@ class Diverged(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class WorstClient(msgspec.Struct, frozen=True):
+    """A client as settings of the network call it; the value of a column that it stands for, where clients are such."""
+
+    client: str
+    samples: int = 0
+    value: float = 0.0
+    value_of_column: str = ""
+
+
+class ClientSpread(msgspec.Struct, frozen=True):
+    """A metric over the clients of a silo."""
+
+    min: float
+    lower_quartile: float
+    median: float
+    upper_quartile: float
+    max: float
+    mean: float
+    deviation: float = 0.0
+    clients: int = 0
+    worst: tuple[WorstClient, ...] = ()
+
+
+class SiloClients(msgspec.Struct, frozen=True):
+    """Of a silo's clients some were measured, each by itself; the others have too few test samples.
+
+    Those with one label among theirs are left out of metrics that compare labels.
+    """
+
+    clients: int = 0
+    measured: int = 0
+    too_small: int = 0
+    one_label: int = 0
+    metrics: dict[str, ClientSpread] = {}
+
+
+class PerClient(msgspec.Struct, frozen=True):
+    """Metrics by client, after a round."""
+
+    round: int = 0
+    silos: dict[str, SiloClients] = {}
+
+
 class Summary(msgspec.Struct, frozen=True):
     """Every field has a default, so that a run of an older or newer version can still be shown."""
 
@@ -76,6 +119,7 @@ class Summary(msgspec.Struct, frozen=True):
     strategy: dict[str, str] | str = {}
     federation: FederationShape = FederationShape()
     cost: dict[str, SiloCost] = {}
+    per_client: PerClient = PerClient()
     seed: int | None = None
     threads: int | None = None
     precision: str | None = None

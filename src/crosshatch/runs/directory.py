@@ -8,6 +8,7 @@ model/          the trained model, all that predicting needs: one safetensors an
                 buffers; preparation and block), head.safetensors where there is a head, model.json for what is common
 best_model/     where there are validation rows: likewise the model of the best round by them
 checkpoint/     the state to resume from
+tracking/       what the trackers of `run.track` keep of it, a folder each
 messages/       where the config asks for it: what silos sent each other, for audits
 audit_*.json    what audits found, written by these
 report.html     the run on a page, written by the command line
@@ -30,10 +31,12 @@ from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_whole, writing
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.runs.parts.part_names import started_from
+from crosshatch.runs.tracking.tracker import FOLDER
 
 MESSAGES = "messages"
 KNOWN = {
-    "config.toml", "metrics.jsonl", "summary.json", PARTS, "model", "best_model", "checkpoint", MESSAGES, "report.html",
+    "config.toml", "metrics.jsonl", "summary.json", PARTS, "model", "best_model", "checkpoint", MESSAGES, FOLDER,
+    "report.html",
 }  # fmt: skip
 
 
@@ -206,10 +209,11 @@ def stored_config(directory: RunDirectory) -> Config | None:
 
 
 def require_same(stored: Config, config: Config, directory: RunDirectory) -> None:
-    """Only the number of rounds may differ, and when a run ends before."""
+    """Only the number of rounds may differ, when a run ends before, who is told of it and what is said of clients."""
     run = config.run
     ends = replace(stored.run, rounds=run.rounds, on_divergence=run.on_divergence, patience=run.patience)
-    stored = replace(stored, run=ends)
+    evaluate = replace(stored.evaluate, per_client=config.evaluate.per_client)
+    stored = replace(stored, run=replace(ends, track=run.track), evaluate=evaluate)
     changed = changed_settings(stored, config)
     if changed:
         raise RunError(

@@ -26,12 +26,15 @@ from crosshatch.runs.choosing.trials import Tell
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.runs.run_settings import available_cores
+from crosshatch.runs.summary import try_own_metrics
 from crosshatch.simulator.assemble import require_device
+from crosshatch.simulator.client_metrics import require_clients
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
 from crosshatch.task.build_task import build_task, resolve_model
 from crosshatch.task.directions import VALIDATION
 from crosshatch.task.metrics import default_metrics, require_fitting
+from crosshatch.task.own_metric import find_metrics
 from crosshatch.task.task import Task
 
 
@@ -64,10 +67,13 @@ def prepare(
     """
     require_device(config.run.device, "run.device")
     config = replace(config, algorithm=declared_instance(config.algorithm))
-    data = build(config.data, config.federation, folder, seed=config.run.seed)
+    per_client = config.evaluate.per_client
+    data = build(config.data, config.federation, folder, seed=config.run.seed, per_client=per_client)
     _check_names(data)
     config = _resolve(config, data)
     assert config.evaluate.metrics is not None
+    if per_client:
+        require_clients(data, config.evaluate.metrics)
     assert config.run.threads is not None
     torch.set_num_threads(config.run.threads)
     task = replace(build_task(data, config.model, seed=config.run.seed), optimiser=config.optimiser)
@@ -77,6 +83,7 @@ def prepare(
         config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
     simulate = partial(make_simulator, config, data=data, task=task)
     simulator = simulate(config.algorithm)
+    try_own_metrics(config, simulator, find_metrics(config.evaluate.metrics or ()))
     _check_codecs(config, simulator)
     batch_size = config.algorithm.batch_size
     if batch_size is not None and isinstance(simulator.state, VerticalState):

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from crosshatch.errors import ConfigError, require_whole
+from crosshatch.errors import ConfigError, meant, require_whole
 from crosshatch.own_parts import short_name
 from crosshatch.report.measures import Target, parse_target
 from crosshatch.task.directions import directions
 
 MOST_THREADS = 1024
+TRACKERS = ("tensorboard", "mlflow")
+"""What may be in `run.track`."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class EvaluateSettings:
     (`data.validation`) the metrics are measured on them too, and `best_by` names the one that chooses the best round,
     whose model is kept beside the last one; left out, the first of auc, accuracy, r2, rmse and so on. Metrics may be a
     user's own, as `path/to/file.py:function`; `higher_is_better` has their directions, where the file does not say it.
+    `per_client`: at the end also on the test samples of every client by itself.
     """
 
     every: int = 10
@@ -33,6 +36,7 @@ class EvaluateSettings:
     train_samples: int | None = None
     best_by: str | None = None
     higher_is_better: Mapping[str, bool] = field(default_factory=dict, hash=False)
+    per_client: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""
@@ -63,8 +67,8 @@ class RunSettings:
     evaluation. `stop_at_targets`: end at the first evaluation by which all targets of [evaluate] were reached.
     `patience`: end after so many evaluations in a row that were not better on the validation rows than the best one.
     `on_divergence`: end at the first evaluation at which the training loss is more than ten times the larger of that
-    before the first round and that of scores of zero, or go on with a warning. `record_messages`: keep what silos send
-    each other, for audits.
+    before the first round and that of scores of zero, or go on with a warning. `track`: other tools that are told of
+    the run, which the extra `tracking` installs. `record_messages`: keep what silos send each other, for audits.
     """
 
     rounds: int
@@ -78,6 +82,7 @@ class RunSettings:
     stop_at_targets: bool = False
     patience: int | None = None
     on_divergence: Literal["stop", "warn"] = "stop"
+    track: tuple[str, ...] = ()
     record_messages: bool = False
 
     def __post_init__(self) -> None:
@@ -98,6 +103,14 @@ class RunSettings:
             _at_least_one("run.patience", self.patience, "leave it out to run all rounds")
         if self.name is not None and not is_name(self.name):
             raise ConfigError(f"run.name = {self.name!r}: it names a folder, so no '/', no leading '.', and not empty")
+        for name in self.track:
+            if name not in TRACKERS:
+                raise ConfigError(
+                    f"run.track has {name!r}, which is not a tracker: {meant(name, TRACKERS)}Choose among "
+                    f"{', '.join(TRACKERS)}"
+                )
+        if len(set(self.track)) < len(self.track):
+            raise ConfigError(f"run.track = {list(self.track)}: a tracker stands there twice: name it once")
 
 
 def is_name(text: str) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 
 from crosshatch.exchanges import declared
 from crosshatch.report.measures import COST_KEYS, Rows, Target, best_row, first_reaching
+from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import algorithm_name
 from crosshatch.simulator.cost import silo_costs
@@ -22,22 +22,7 @@ from crosshatch.simulator.divergence import Divergence
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
 from crosshatch.task.directions import directions
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended: `finished`, or stopped by a signal; `summary` is empty unless it finished.
-
-    `losses`: the training loss before the first round and after the last. `advice`: what to change if it has grown.
-    """
-
-    path: Path
-    finished: bool
-    round: int
-    summary: dict[str, Any] = field(default_factory=dict)
-    was_finished: bool = False
-    losses: tuple[float, float] | None = None
-    advice: str = ""
+from crosshatch.task.own_metric import OwnMetric
 
 
 def summarise(
@@ -77,6 +62,25 @@ def summarise(
         "precision": config.run.precision,
         "versions": _versions(),
     }
+
+
+def measure_clients(
+    config: Config, simulator: Simulator, metrics: Sequence[str | OwnMetric], best: BestRound | None
+) -> dict[str, Any]:
+    """The part `per_client` of it, where it is asked for: of the model that predictions take, so the best if any."""
+    if not config.evaluate.per_client:
+        return {}
+    done, weights = simulator.round, None
+    if best is not None and best.row is not None:
+        done, weights = best.row["round"], best.weights
+    known = directions(config.evaluate.higher_is_better)
+    return {"per_client": {"round": done, "silos": simulator.evaluate_clients(metrics, weights, known)}}
+
+
+def try_own_metrics(config: Config, simulator: Simulator, metrics: Sequence[str | OwnMetric]) -> None:
+    """A user's own metric that fails on the few samples of a client shall do so before the rounds, not after them."""
+    if own := [metric for metric in metrics if isinstance(metric, OwnMetric)]:
+        measure_clients(config, simulator, own, None)
 
 
 def _arrival(rows: Rows, target: Target) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crosshatch.errors import DivergenceError, RunError, TrainingError
+from crosshatch.errors import DivergenceError, RunError, TrainingError, one_line
 from crosshatch.network import BandwidthNetwork
 from crosshatch.report.measures import first_reaching
 from crosshatch.runs.best_round import BestRound, on_rows
@@ -34,9 +34,10 @@ from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.recorded.message_files import recorder_of
 from crosshatch.runs.stopping import Stop, stop_on_signals
-from crosshatch.runs.summary import Outcome, summarise
+from crosshatch.runs.summary import measure_clients, summarise
+from crosshatch.runs.tracking.trackers import with_trackers
 from crosshatch.runs.trained.write_model import write_model
-from crosshatch.runs.watcher import Watcher
+from crosshatch.runs.watcher import Outcome, Watcher
 from crosshatch.simulator.divergence import Divergence, Growth
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.directions import VALIDATION
@@ -49,6 +50,7 @@ def train(
     """Run a config into the directory `out`, reading named data sets from the data `folder`.
 
     Nothing is written before everything was checked. With `resume` a run that was stopped goes on from its checkpoint.
+    A `watcher` is told how it goes, and so are the trackers that `run.track` names.
     A run that diverges (by the rule of `simulator/divergence.py`, or because its numbers are no longer finite) is a
     DivergenceError in the end: its directory is complete, and `diverged` in its summary says where and why. Any other
     error before the second evaluation leaves nothing behind; a later one leaves the evaluations and the checkpoint.
@@ -63,21 +65,19 @@ def train(
     >>> outcome.finished, outcome.summary["final"]["accuracy"] > 0.9
     (True, True)
     """
+    watcher = with_trackers(config.run.track, watcher)
     with blaming(part_files(config).names):
         directory = open_existing(Path(out)) if resume else open_new(Path(out))
         with directory.alone():
-            return _train_in(directory, config, folder=folder, resume=resume, watcher=watcher)
+            return _train(directory, config, folder=folder, resume=resume, watcher=watcher)
 
 
-def _train_in(
-    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher | None
-) -> Outcome:
+def _train(directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher) -> Outcome:
     out = directory.path
     stored = stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
     config = config if stored is None else adopt(config, stored)
-    tell = (lambda _: None) if watcher is None else watcher.tell
-    prepared = prepare(config, folder=folder, step_seconds=known, tell=tell)
+    prepared = prepare(config, folder=folder, step_seconds=known, tell=watcher.tell)
     if stored is not None:
         require_same(stored, prepared.config, directory)
     loop = _Loop(prepared, directory, part_files(prepared.config).read())
@@ -86,18 +86,28 @@ def _train_in(
         if loop.is_done and directory.summary.is_file():
             loop.complain()
             return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
-    if watcher is not None:
-        watcher.begin(prepared, out)
+    watcher.begin(prepared, out)
+    try:
+        outcome = _run(loop, watcher)
+    except BaseException as error:
+        why = one_line(error) or type(error).__name__
+        watcher.ended(Outcome(out, finished=False, round=loop.simulator.round, summary=loop.summary, why=why))
+        raise
+    watcher.ended(outcome)
+    return outcome
+
+
+def _run(loop: _Loop, watcher: Watcher) -> Outcome:
     with stop_on_signals() as stop:
         try:
             return loop.run(stop, watcher)
         except BaseException as error:
             early = not loop.restored and len(loop.rows) <= 1
             if early and not isinstance(error, BusyError | DivergenceError):
-                directory.give_up()
-            elif isinstance(error, TrainingError) and not directory.summary.is_file():
+                loop.directory.give_up()
+            elif isinstance(error, TrainingError) and not loop.directory.summary.is_file():
                 loop.mark_broken(str(error))
-                raise DivergenceError(f"{error}; the rounds before are kept in {out}") from None
+                raise DivergenceError(f"{error}; the rounds before are kept in {loop.directory.path}") from None
             raise
 
 
@@ -115,6 +125,7 @@ class _Loop:
         self.restored = False
         self.diverged: Divergence | None = None
         self.best = BestRound.of(self.config)
+        self.summary: dict[str, Any] = {}
         self.recorder = recorder_of(self.config, self.simulator, directory.messages)
         self._under_way = 0  # the round, while it may break
         self._wall_before = 0.0
@@ -146,7 +157,7 @@ class _Loop:
     def mark_broken(self, why: str) -> None:
         """The summary of a run whose numbers are no longer finite; its checkpoint stays the last one that was."""
         self.diverged = self.diverged or Divergence(self._under_way, why)
-        self._write_results()
+        self._write_results({})
 
     def restore(self) -> None:
         """Go on from the checkpoint."""
@@ -171,7 +182,7 @@ class _Loop:
         self._wall_before = state.wall_seconds
         self.restored = True
 
-    def run(self, stop: Stop, watcher: Watcher | None) -> Outcome:
+    def run(self, stop: Stop, watcher: Watcher) -> Outcome:
         """Rounds until done or asked to stop."""
         text = config_text(self.config)
         if self.restored:
@@ -184,8 +195,7 @@ class _Loop:
             self._note(first, watcher)
             self._write_checkpoint()
             self.simulator.align()
-        if watcher is not None:
-            watcher.advance(self.simulator.round)
+        watcher.advance(self.simulator.round)
         if self.restored:
             self._warn(watcher)
         while not self.is_done:
@@ -198,7 +208,7 @@ class _Loop:
             self._note(self._measure(), watcher)
         return self._finish()
 
-    def _run_round(self, watcher: Watcher | None) -> None:
+    def _run_round(self, watcher: Watcher) -> None:
         self._under_way = self.simulator.round + 1
         self.simulator.run_round()
         self.simulator.align()  # wherever a resumed run begins, it has the same memory to compute with
@@ -208,8 +218,7 @@ class _Loop:
             self._note(self._measure(), watcher)
         if last or done % self.config.run.checkpoint_every == 0:
             self._write_checkpoint()
-        if watcher is not None:
-            watcher.advance(done)
+        watcher.advance(done)
 
     def _measure(self) -> dict[str, Any]:
         simulator, metrics = self.simulator, self.metrics
@@ -227,19 +236,18 @@ class _Loop:
             **{f"{VALIDATION}{name}": value for name, value in on_validation.items()},
         }
 
-    def _note(self, row: Mapping[str, Any], watcher: Watcher | None) -> None:
+    def _note(self, row: Mapping[str, Any], watcher: Watcher) -> None:
         self.directory.append_metrics(row)
         self.rows.append(row)
         if self.best is not None:
             self.best.see(row, self.simulator.weights)
-        if watcher is not None:
-            watcher.evaluated(row)
+        watcher.evaluated(row)
         if self.diverged is None:
             self.diverged = self._look_for_divergence(row)
             self._warn(watcher)
 
-    def _warn(self, watcher: Watcher | None) -> None:
-        if watcher is not None and self.diverged is not None and self._ended_by is None:
+    def _warn(self, watcher: Watcher) -> None:
+        if self.diverged is not None and self._ended_by is None:
             watcher.warned(self.diverged.why)
 
     def _look_for_divergence(self, row: Mapping[str, Any]) -> Divergence | None:
@@ -269,19 +277,18 @@ class _Loop:
     def _finish(self) -> Outcome:
         """The summary comes last: a run with a summary is finished."""
         self._write_checkpoint()
-        summary = self._write_results()
+        self._write_results(measure_clients(self.config, self.simulator, self.metrics, self.best))
         self.complain()
         done, losses = self.simulator.round, (self.rows[0]["train_loss"], self.rows[-1]["train_loss"])
         advice = self.simulator.advise(done) if losses[1] > losses[0] else ""
-        return Outcome(self.directory.path, True, done, summary, losses=losses, advice=advice)
+        return Outcome(self.directory.path, True, done, self.summary, losses=losses, advice=advice)
 
-    def _write_results(self) -> dict[str, Any]:
+    def _write_results(self, by_client: dict[str, Any]) -> None:
         self._write_models()
         chosen = None if self.best is None else self.best.describe()
-        summary = summarise(self.config, self.simulator, self.rows, self.strategy, self.diverged, chosen)
-        summary |= {"parts": self.files.hashes} if self.files.hashes else {}
-        self.directory.write_json(self.directory.summary, summary)
-        return summary
+        self.summary = summarise(self.config, self.simulator, self.rows, self.strategy, self.diverged, chosen)
+        self.summary |= by_client | ({"parts": self.files.hashes} if self.files.hashes else {})
+        self.directory.write_json(self.directory.summary, self.summary)
 
     def _write_models(self) -> None:
         """That of the last round, and that of the best where validation rows tell which it is."""

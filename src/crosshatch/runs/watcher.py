@@ -1,33 +1,116 @@
-"""Who is told how a run goes."""
+"""Who is told how a run goes, and how it ended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, final
 
-from crosshatch.runs.prepare import Prepared
+if TYPE_CHECKING:  # needs torch, which takes seconds to import
+    from crosshatch.runs.prepare import Prepared
 
 
-class Watcher(Protocol):
-    """Somebody to tell how it goes."""
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `finished`, or stopped by a signal; `summary` is empty unless it finished.
+
+    `losses`: the training loss before the first round and after the last. `advice`: what to change if it has grown.
+    `why`: for a watcher, the error by which it ended.
+    """
+
+    path: Path
+    finished: bool
+    round: int
+    summary: dict[str, Any] = field(default_factory=dict)
+    was_finished: bool = False
+    losses: tuple[float, float] | None = None
+    advice: str = ""
+    why: str = ""
+
+    @property
+    def state(self) -> Literal["finished", "stopped", "diverged", "failed"]:
+        """In a word."""
+        if "diverged" in self.summary:
+            return "diverged"
+        return "finished" if self.finished else "failed" if self.why else "stopped"
+
+
+class Watcher:
+    """Somebody to tell how a run goes. A class of your own inherits from it and has what it wants to hear of.
+
+    An error that it raises ends the run, as any other would.
+
+    >>> import tempfile
+    >>> from crosshatch import read_config, train
+    >>> class Listener(Watcher):
+    ...     def evaluated(self, row):
+    ...         print("round", row["round"])
+    ...     def ended(self, outcome):
+    ...         print(outcome.state)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "wine.toml")
+    ...     written = path.write_text('data = {name = "wine"}')
+    ...     config = read_config(path, ["algorithm.name=fedbcd", "run.rounds=20", "run.threads=1"])
+    ...     outcome = train(config, out=Path(folder, "run"), watcher=Listener())
+    round 0
+    round 10
+    round 20
+    finished
+    """
 
     def tell(self, text: str) -> None:
         """What is tried out or was chosen before the first round."""
-        ...
 
     def begin(self, prepared: Prepared, path: Path) -> None:
-        """Everything was checked; rounds follow."""
-        ...
+        """Everything was checked, rounds follow; `path` is the run directory, which may not be there yet."""
 
     def advance(self, round: int) -> None:
         """So many rounds are done."""
-        ...
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
-        """A line of metrics.jsonl."""
-        ...
+        """A line of metrics.jsonl, which is in the file already."""
 
     def warned(self, text: str) -> None:
-        """The run goes on, though it has diverged."""
-        ...
+        """The run goes on, though it has diverged or a tracker has failed."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """The run that began is over, however it ended; all its files are written."""
+
+
+@final
+class Watchers(Watcher):
+    """Several that are told the same, in order."""
+
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self._watchers = tuple(watchers)
+
+    def tell(self, text: str) -> None:
+        """To all."""
+        for one in self._watchers:
+            one.tell(text)
+
+    def begin(self, prepared: Prepared, path: Path) -> None:
+        """To all."""
+        for one in self._watchers:
+            one.begin(prepared, path)
+
+    def advance(self, round: int) -> None:
+        """To all."""
+        for one in self._watchers:
+            one.advance(round)
+
+    def evaluated(self, row: Mapping[str, Any]) -> None:
+        """To all."""
+        for one in self._watchers:
+            one.evaluated(row)
+
+    def warned(self, text: str) -> None:
+        """To all."""
+        for one in self._watchers:
+            one.warned(text)
+
+    def ended(self, outcome: Outcome) -> None:
+        """To all."""
+        for one in self._watchers:
+            one.ended(outcome)

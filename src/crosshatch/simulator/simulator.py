@@ -36,6 +36,7 @@ from crosshatch.simulator.adapt import adapt, with_value
 from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.simulator.assemble import Engine, assemble, move, require_device
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
+from crosshatch.simulator.client_metrics import spread_over_clients
 from crosshatch.simulator.culprit import find_culprit
 from crosshatch.simulator.divergence import advise
 from crosshatch.simulator.find_best import find_best
@@ -46,6 +47,7 @@ from crosshatch.simulator.listening import Hear
 from crosshatch.simulator.state import State, VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
+from crosshatch.task.directions import HIGHER_IS_BETTER
 from crosshatch.task.losses import require_labels, unweighted
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.own_metric import OwnMetric, find_metrics
@@ -206,12 +208,12 @@ class Simulator:
         """What to change where training diverged in this round (from 1 on)."""
         return advise(self.algorithm, self.data, self.task, round=round, codecs=self._codecs)
 
-    def scores(self, xs: Sequence[Tensor]) -> Tensor:
-        """Scores (n, c) of samples given as one tensor per silo, under the hubs' blocks."""
-        model = self.weights
+    def scores(self, xs: Sequence[Tensor], weights: tuple[Tensor, ...] | None = None) -> Tensor:
+        """Scores (n, c) of samples given as one tensor per silo, under the hubs' blocks or other `weights`."""
+        model = self.weights if weights is None else weights
         embeddings = [
-            forward(self.task, j, weights, x, keep=False, threads=self.threads)[0]
-            for j, (weights, x) in enumerate(zip(model, xs, strict=True))
+            forward(self.task, j, block, x, keep=False, threads=self.threads)[0]
+            for j, (block, x) in enumerate(zip(model, xs, strict=True))
         ]
         with torch.no_grad():
             return self.task.combine(embeddings, self.task.head_in(model))
@@ -255,6 +257,17 @@ class Simulator:
         if "suboptimality" in asked:
             found["suboptimality"] = self.best.suboptimality(self.objective())
         return {name: found[name] for name in (one if isinstance(one, str) else one.name for one in asked)}
+
+    def evaluate_clients(
+        self,
+        metrics: Sequence[str | OwnMetric] | None = None,
+        weights: tuple[Tensor, ...] | None = None,
+        higher_is_better: Mapping[str, bool] = HIGHER_IS_BETTER,
+    ) -> dict[str, Any]:
+        """How metrics on every client's test samples spread in each silo, of the model as it is or other `weights`."""
+        asked = find_metrics(default_metrics(self.data.target) if metrics is None else metrics)
+        scores = self.scores([silo.test for silo in self.data.silos], weights)
+        return spread_over_clients(self.data, asked, scores, self.task.loss, higher_is_better)
 
     def listen(self, hear: Hear) -> None:
         """Have `hear` told of every message between silos from now on, with its values."""

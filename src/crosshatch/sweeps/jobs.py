@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from crosshatch.errors import CrosshatchError, DivergenceError
 from crosshatch.report.runs import read_run
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.directory import BusyError, RunDirectory
-
-if TYPE_CHECKING:
-    from crosshatch.runs.prepare import Prepared
+from crosshatch.runs.watcher import Watcher
 
 BUSY_SECONDS = 10.0  # for the processes of a sweep that was killed to end
 
@@ -93,18 +91,12 @@ def run_job(job: Job, tell: Callable[[int], None] = lambda _: None) -> Ended:
             return Ended("refused", str(error))
 
 
-class _Teller:
-    """A watcher that passes on the rounds done, a few times per second at most."""
+class _Teller(Watcher):
+    """Passes on the rounds done, a few times per second at most; what else happens is in the run directory."""
 
     def __init__(self, tell: Callable[[int], None]) -> None:
         self._tell = tell
         self._told = 0.0
-
-    def tell(self, text: str) -> None:
-        """Nothing: what is tried before the first round stands in the run's config."""
-
-    def begin(self, prepared: Prepared, path: Path) -> None:
-        """Nothing."""
 
     def advance(self, round: int) -> None:
         """Pass it on."""
@@ -112,9 +104,3 @@ class _Teller:
         if now - self._told > 0.25:
             self._told = now
             self._tell(round)
-
-    def evaluated(self, row: Mapping[str, Any]) -> None:
-        """Nothing."""
-
-    def warned(self, text: str) -> None:
-        """Nothing: a run that diverged is marked in the table."""

@@ -20,6 +20,7 @@ from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import ConfigError, CrosshatchError, RunError
 from crosshatch.runs.config import Config, changed_settings, config_text, decode_config, read_config
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.tracking.trackers import require_trackers
 from crosshatch.sweeps.choice import Choice, parse_choice
 from crosshatch.sweeps.grid import Axis, Seeds, parse_grid, parse_seeds, point_names, points, run_name
 from crosshatch.sweeps.jobs import Job
@@ -96,6 +97,7 @@ def read_sweep(
             config = read_config(path, [*changes, *own])
             choice.check(config)
             require_sources(config.data, config.federation, folder)
+            require_trackers(config.run.track)
             made.append(Point(name, values, config))
         except CrosshatchError as error:
             made.append(Point(name, values, None, str(error)))

@@ -1,0 +1,1 @@
+"""Runs told to other people's tools: TensorBoard and MLflow, with the extra `tracking`."""
