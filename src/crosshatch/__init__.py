@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crosshatch.errors import CrosshatchError
     from crosshatch.graphs import Graph
     from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
+    from crosshatch.privacy.privacy_settings import PrivacySettings
     from crosshatch.report import compare_runs, pool_seeds, read_run, write_report
     from crosshatch.runs.config import read_config
     from crosshatch.runs.train import train
@@ -77,6 +78,7 @@ __all__ = [
     "Momentum",
     "MultiLogistic",
     "Preparation",
+    "PrivacySettings",
     "Regulariser",
     "SampleSplit",
     "SampleWeighted",
@@ -136,6 +138,7 @@ _HOMES = {
     "Momentum": "task.optimisers",
     "MultiLogistic": "task.losses",
     "Preparation": "data.data_settings",
+    "PrivacySettings": "privacy.privacy_settings",
     "Regulariser": "task.regulariser",
     "STCD": "algorithms.mtcd",
     "SampleSplit": "data.data_settings",

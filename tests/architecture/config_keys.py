@@ -9,6 +9,8 @@ from typing import Any, Literal, get_type_hints
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
 from crosshatch.graphs import Graph
 from crosshatch.network import Link
+from crosshatch.privacy.operations import OperationSeconds
+from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.names import CODED
 from crosshatch.runs.config_names import ALGORITHMS, NETWORKS, OPTIMISERS
 from crosshatch.runs.run_settings import EvaluateSettings, RunSettings
@@ -33,6 +35,8 @@ SECTIONS: dict[str, type[Any]] = {
     "[algorithm.graph]": Graph,
     **{f'[optimiser] name = "{name}"': kind for name, kind in OPTIMISERS.items()},
     "[codecs]": CodecSettings,
+    "[privacy]": PrivacySettings,
+    "[privacy.seconds]": OperationSeconds,
     **{f'[network] kind = "{name}"': kind for name, kind in NETWORKS.items()},
     "[network.links]": Link,
     "[evaluate]": EvaluateSettings,

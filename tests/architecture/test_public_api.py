@@ -41,6 +41,7 @@ EXPORTED = [
     "Momentum",
     "MultiLogistic",
     "Preparation",
+    "PrivacySettings",
     "Regulariser",
     "STCD",
     "SampleSplit",

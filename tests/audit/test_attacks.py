@@ -43,6 +43,13 @@ def test_derivatives_of_linear_blocks_tell_all_labels(tmp_path: Path) -> None:
     assert found.remark.startswith("1,920 derivatives")
 
 
+def test_encrypted_derivatives_tell_nothing(tmp_path: Path) -> None:
+    privacy: dict[str, Any] = {"encryption": "paillier", "seconds": {}}
+    sections: Any = {"federation": {"labels": "b"}, "algorithm": {"batch_size": 256}, "privacy": privacy}
+    found = by_target(attack(tmp_path / "run", **sections), "label by derivative")["labels"]
+    assert found.why == "no derivatives were sent in clear: they travel encrypted"
+
+
 def test_behind_a_head_directions_tell_labels(tmp_path: Path) -> None:
     model = {"block": "mlp", "fusion": "head", "outputs": 8}
     found = by_target(attack(tmp_path / "run", federation={"labels": "b"}, model=model), "label by derivative")

@@ -90,8 +90,8 @@ EXPECTED: dict[type[Any], dict[str, Any]] = {
     Central: {"central": True},
     DCPA: {"graph": Graph(), "has_schedule": False, "finds_step": True},
     FedAvg: {"weights": "samples"},
-    FedBCD: {"auto": ("local_steps", "step_size"), "proved_by": ("FedBCD, Theorem 2",)},
-    FedSGD: {"auto": ("step_size",), "proved_by": ("FedBCD, Theorem 2",)},
+    FedBCD: {"auto": ("local_steps", "step_size"), "encrypts": True, "proved_by": ("FedBCD, Theorem 2",)},
+    FedSGD: {"auto": ("step_size",), "encrypts": True, "proved_by": ("FedBCD, Theorem 2",)},
     HSGD: {
         "auto": ("global_steps", "local_steps", "step_size"),
         "fraction": 1.0,

@@ -124,7 +124,7 @@ def test_words_it_does_not_take_are_refused() -> None:
 
 def test_it_is_not_planned_where_no_theorem_is_about_it() -> None:
     with pytest.raises(ConfigError, match=r"'together': no convergence theorem .* tiered, two_speed to plan"):
-        require_planned(config(name="together").algorithm)
+        require_planned(config(name="together"))
 
 
 def test_where_its_clients_are_averaged_says_what_may_have_a_codec() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from crosshatch.errors import ModelError
-from crosshatch.task.losses import CrossEntropy, Logistic, Squared, require_target
+from crosshatch.task.losses import CrossEntropy, Logistic, Squared, TaylorLogistic, require_target
 
 Plain = Squared | Logistic | CrossEntropy
 LOSSES: list[Plain] = [Squared(), Logistic(), CrossEntropy()]
@@ -154,3 +154,32 @@ def test_samples_without_doubt_stay_finite(scores: float, label: int, dtype: tor
     chosen = torch.tensor([label])
     found = CrossEntropy().continued(CrossEntropy().derivative(both, chosen), torch.tensor([[1.0, -1.0]], dtype=dtype))
     assert torch.isfinite(found).all()
+
+
+def test_the_taylor_form_agrees_with_the_logistic_loss_up_to_second_order() -> None:
+    """Value, first and second derivative at score 0, by autograd; and the whole of it by its formula."""
+    y = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    found = []
+    for loss in (Logistic(), TaylorLogistic()):
+        scores = torch.zeros(2, 1, dtype=torch.float64, requires_grad=True)
+        value = loss.value(scores, y)
+        (first,) = torch.autograd.grad(value.sum(), scores, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), scores)
+        found.append([value.detach(), first.detach()[:, 0], second[:, 0]])
+    for exact, taylor in zip(*found, strict=True):
+        torch.testing.assert_close(taylor, exact)
+    scores = torch.tensor([[-3.0], [0.7]], dtype=torch.float64)
+    wanted = [math.log(2) - 3 / 2 + 9 / 8, math.log(2) - 0.35 + 0.49 / 8]
+    assert TaylorLogistic().value(scores, y).tolist() == pytest.approx(wanted)
+
+
+def test_the_taylor_form_has_the_derivative_of_its_value_wherever_scores_have_moved() -> None:
+    generator = torch.Generator().manual_seed(3)
+    scores, moved = torch.randn(2, 9, 1, generator=generator, dtype=torch.float64)
+    y = torch.arange(9, dtype=torch.float64) % 2
+    loss = TaylorLogistic()
+    leaf = (scores + moved).requires_grad_()
+    (wanted,) = torch.autograd.grad(loss.value(leaf, y).sum(), leaf)
+    torch.testing.assert_close(loss.derivative(scores + moved, y), wanted)
+    torch.testing.assert_close(loss.continued(loss.derivative(scores, y), moved), wanted)
+    assert loss.predict(scores).tolist() == Logistic().predict(scores).tolist()

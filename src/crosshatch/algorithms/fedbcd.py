@@ -36,6 +36,7 @@ class FedBCD(Declared):
     proximal: float = 0.0
     derivatives: Literal["each_round", "continued"] = "each_round"
 
+    encrypts = True
     auto = ("local_steps", "step_size")
     proved_by = (theorem_names.FEDBCD,)
 

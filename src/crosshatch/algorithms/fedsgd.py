@@ -27,6 +27,7 @@ class FedSGD(Declared):
     batch_size: int | None = None
 
     local_steps: ClassVar[int] = 1
+    encrypts = True
     auto = ("step_size",)
     proved_by = (theorem_names.FEDBCD,)  # whose case of one local step it is
 

@@ -37,7 +37,9 @@ def attack_labels(run: AuditedRun) -> tuple[AttackFindings, ...]:
         remark = f"{leak.derivatives:,} derivatives; {leak.remark}"
         found.append(AttackFindings(NAME, f"labels, by {', '.join(leak.receivers)}", known, remark=remark))
     if not found:
-        return (AttackFindings(NAME, "labels", why="no derivatives were sent: the algorithm does not ask for them"),)
+        encrypted = run.config.privacy.encrypts
+        why = "they travel encrypted" if encrypted else "the algorithm does not ask for them"
+        return (AttackFindings(NAME, "labels", why=f"no derivatives were sent in clear: {why}"),)
     return tuple(found)
 
 

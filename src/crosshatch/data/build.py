@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from crosshatch.data.common_samples import divide_common, require_common, with_own_rows
 from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation
 from crosshatch.data.dataset import Array, Dataset
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
 from crosshatch.data.divide_test import divide_test_samples
 from crosshatch.data.encoding.encode_part import encode_part
-from crosshatch.data.federated import FederatedData, SiloData, with_sample_weights
+from crosshatch.data.federated import FederatedData, OwnSamples, SiloData, with_sample_weights
 from crosshatch.data.join import read_file_per_silo
 from crosshatch.data.make_dataset import Raw, column_values, make_dataset
 from crosshatch.data.reading.archive import read_archive
@@ -47,7 +48,9 @@ def load_dataset(
         if settings.name is not None:
             raise ConfigError(f"data.name = '{settings.name}', but silos have files of their own: leave one out")
         label_silo = None if federation.labels == "shared" else federation.labels
-        return make_dataset(read_file_per_silo(settings, silos, base, label_silo=label_silo), settings)
+        keep_alone = federation.common is not None
+        raw = read_file_per_silo(settings, silos, base, label_silo=label_silo, keep_alone=keep_alone)
+        return make_dataset(raw, settings)
     if (settings.name is None) == (settings.path is None):
         raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of your own file")
     require_whole("data.split_seed", settings.split_seed)
@@ -60,7 +63,7 @@ def load_dataset(
             raise ConfigError(
                 f"data.{key} is for your own files and data.name = '{settings.name}' has its own: leave it out"
             )
-    raw = read_one_file(settings, base) if settings.path is not None else _named(str(settings.name), folder)
+    raw = read_one_file(settings, base) if settings.path is not None else _named(settings, folder)
     return make_dataset(raw, settings)
 
 
@@ -86,12 +89,18 @@ def federate(
         raise ConfigError(f"data.clip = {preparation.clip}: it must be a positive number of standard deviations")
     silos = silo_settings(federation)
     _require_known_categories(dataset, preparation)
+    require_common(federation, dataset)
+    own: OwnSamples | None = None
     parts, notes = divide_features(dataset, silos, federation)
     divided = divide_samples(dataset.train, dataset.target, silos, federation, seed=seed)
     tested = divide_test_samples(dataset, silos, federation, divided, seed=seed) if per_client else {}
     held = []
     for silo, part in zip(silos, parts, strict=True):
-        encoded = encode_part(part, preparation)
+        encoded = encode_part(with_own_rows(part, dataset, silo.name), preparation)
+        train = encoded.train
+        if dataset.alone is not None and dataset.alone_at == silo.name:
+            own = OwnSamples(silo.name, train[len(dataset.train) :], _labels(dataset.alone.y, dataset))
+            train = train[: len(dataset.train)]
         owners, clients = divided.owners[silo.name]
         if not part.columns and clients > (1 if divided.groups is None else len(np.unique(divided.groups))):
             raise PartitionError(
@@ -101,7 +110,7 @@ def federate(
         held.append(
             SiloData(
                 silo.name,
-                encoded.train,
+                train,
                 encoded.test,
                 encoded.features,
                 owners,
@@ -126,7 +135,7 @@ def federate(
         y_validation=None if dataset.validation is None else _labels(dataset.validation.y, dataset),
     )
     if dataset.sample_weights is None:
-        return divided_data
+        return divide_common(divided_data, federation, own, seed=seed)
     weights = column_values(dataset.train, dataset.sample_weights, "data.sample_weights")
     return with_sample_weights(divided_data, weights)
 
@@ -145,11 +154,12 @@ def build(
     return federate(dataset, federation, seed=seed, per_client=per_client)
 
 
-def _named(name: str, folder: Path | None) -> Raw:
+def _named(settings: DataSettings, folder: Path | None) -> Raw:
+    name = str(settings.name)
     path = require_named(name, folder)
     if path is None:
         return load_builtin(name)
-    return read_known(name, path) if name in KNOWN else read_archive(path)
+    return read_known(name, path, settings.positive) if name in KNOWN else read_archive(path)
 
 
 def _require_known_categories(dataset: Dataset, preparation: Preparation) -> None:

@@ -148,6 +148,8 @@ class FederationSettings:
     `aligned` divides the samples in the same way in silos with the same number of clients; otherwise each draws one.
     `groups` is a number, or numbers where groups nest: [2, 5] are two regions of five groups each. `branches` in the
     same way are nodes between a silo's hub and its clients, for an algorithm with several tiers below the vertical one.
+    `common` is for transfer between two silos: how many training samples both have, or their share of them, or "all";
+    the silo with the labels has the others too, the other silo has them unlabelled and does not train on them.
 
     >>> FederationSettings(split="patches", patches=(2, 2), clients=10, labels="shared").patches
     (2, 2)
@@ -163,3 +165,4 @@ class FederationSettings:
     groups: int | tuple[int, ...] = 1
     group_samples: SampleSplit = field(default_factory=SampleSplit)
     branches: int | tuple[int, ...] = 1
+    common: int | float | Literal["all"] | None = None

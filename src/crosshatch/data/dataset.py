@@ -72,6 +72,8 @@ class Dataset:
     Where several labels may be true of a sample (target "multilabel"), `y` is (n, classes) of zeros and ones.
     `validation` samples choose the best round, where there are any.
     `class_names` are what the labels were before, in that order; of several labels they are their columns.
+    `alone` are labelled training samples that one silo, `alone_at`, has in a file of its own and others do not, with
+    its columns only.
     `groups` names the group of each column, or is empty where no groups are known. `notes` are lines a user should
     see, for example how many rows a join dropped. `preparation` is what the settings of the data ask silos to do.
     """
@@ -91,3 +93,5 @@ class Dataset:
     preparation: Preparation = field(default_factory=Preparation)
     validation: Samples | None = None
     sample_weights: str | None = None  # what accompanies the training samples as their weights
+    alone: Samples | None = None
+    alone_at: str = ""

@@ -51,6 +51,19 @@ class SiloData:
 
 
 @dataclass(frozen=True)
+class OwnSamples:
+    """Labelled samples that one silo has and no other: prepared rows x (n, ...) and labels y (n,).
+
+    >>> OwnSamples("bank", torch.zeros(3, 2), torch.zeros(3)).silo
+    'bank'
+    """
+
+    silo: str
+    x: torch.Tensor
+    y: torch.Tensor
+
+
+@dataclass(frozen=True)
 class FederatedData:
     """All silos with the labels of their common samples.
 
@@ -61,7 +74,8 @@ class FederatedData:
     (2, 5) are two regions of five groups each. `branches` likewise says how a silo's clients are divided among branches
     below its hub, in order and equally. `weighted`: beside its label each training sample has a weight, the last column
     of `y_train` (n, labels + 1), float32; see `with_sample_weights`. `class_names` are the labels as they
-    were written; of two classes the second is the positive one, and of several labels they are their columns.
+    were written; of two classes the second is the positive one, and of several labels they are their columns. `alone`
+    are further samples of the silo with the labels, for transfer.
 
     >>> from crosshatch.data.build import federate, load_dataset
     >>> from crosshatch.data.data_settings import FederationSettings
@@ -83,6 +97,7 @@ class FederatedData:
     class_names: tuple[str, ...] = ()
     y_validation: torch.Tensor | None = None
     weighted: bool = False
+    alone: OwnSamples | None = None
 
     def labels(self, of: Split) -> torch.Tensor:
         """The labels of rows of one kind."""

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from crosshatch.data.data_settings import DataSettings, SiloSettings
-from crosshatch.data.dataset import Array, Samples
+from crosshatch.data.dataset import Array, Indices, Samples
 from crosshatch.data.make_dataset import Raw, plain_array
 from crosshatch.data.reading.tables import (
     label_array,
@@ -26,12 +26,18 @@ from crosshatch.errors import ConfigError, DataError, PartitionError
 
 
 def read_file_per_silo(
-    settings: DataSettings, silos: Sequence[SiloSettings], base: Path, *, label_silo: str | None
+    settings: DataSettings,
+    silos: Sequence[SiloSettings],
+    base: Path,
+    *,
+    label_silo: str | None,
+    keep_alone: bool = False,
 ) -> Raw:
     """One file per silo, joined on ids: the ids that all have, in ascending order. A column's group is its silo.
 
     The labels are in exactly one of the files, or in a file of ids and labels at data.path. Columns of the same name
-    in two files are told apart as `silo.column`.
+    in two files are told apart as `silo.column`. With `keep_alone` the other labelled rows of the silo with the labels
+    are kept apart.
     """
     if without := [silo.name for silo in silos if silo.path is None]:
         raise PartitionError(f"silo '{without[0]}' has no path but others have one: give every silo a file, or none")
@@ -41,6 +47,7 @@ def read_file_per_silo(
         base,
         settings.path,
         label_silo,
+        keep_alone=keep_alone,
     )
     notes = train.notes
     others: dict[str, _Joined] = {}
@@ -80,6 +87,8 @@ def read_file_per_silo(
         source=name,
         notes=notes,
         validation=others["validation"].samples if "validation" in others else None,
+        alone=train.alone,
+        alone_at=train.alone_at,
     )
 
 
@@ -88,6 +97,8 @@ class _Joined:
     samples: Samples
     holders: tuple[str, ...]  # the silo of each column
     notes: tuple[str, ...]
+    alone: Samples | None = None
+    alone_at: str = ""
 
 
 def _join(
@@ -96,6 +107,8 @@ def _join(
     base: Path,
     label_path: str | None,
     label_silo: str | None,
+    *,
+    keep_alone: bool = False,
 ) -> _Joined:
     """Read the files of all silos (and the label file) and put their common ids into one order."""
     sources = dict(files)
@@ -138,24 +151,34 @@ def _join(
             f"{', '.join(str(path) for path in paths.values())}: the ids do not overlap, no id is in all files "
             f"(for example {', '.join(str(one[0]) for one in ids.values())}): check the id columns"
         )
-    rows = {silo: np.argsort(one, kind="stable")[np.searchsorted(np.sort(one), common)] for silo, one in ids.items()}
+    rows = {silo: _places(one, common) for silo, one in ids.items()}
     times = Counter(name for silo in files for name in frames[silo].columns)
     parts, holders = [], []
     for silo in files:
+        frames[silo] = frames[silo].rename({name: f"{silo}.{name}" for name in frames[silo].columns if times[name] > 1})
         if not frames[silo].width:
             continue  # ids and labels alone
-        part = frames[silo][rows[silo]]
-        parts.append(part.rename({name: f"{silo}.{name}" for name in part.columns if times[name] > 1}))
-        holders += [silo] * part.width
+        parts.append(frames[silo][rows[silo]])
+        holders += [silo] * parts[-1].width
+    alone, alone_at = None, label_silo or holder or next(iter(files))
+    if keep_alone:
+        others = np.setdiff1d(np.intersect1d(ids[alone_at], ids[holder]), common)
+        alone = Samples(frames[alone_at][_places(ids[alone_at], others)], labels[_places(ids[holder], others)], others)
     notes = tuple(
-        f"{len(one) - len(common)} of {len(one)} rows of {paths[silo].name} dropped: their ids are not in all files"
+        f"{len(one) - kept} of {len(one)} rows of {paths[silo].name} dropped: their ids are not in all files"
         for silo, one in ids.items()
-        if len(one) > len(common)
+        for kept in (len(common) + (len(alone) if alone is not None and silo in (alone_at, holder) else 0),)
+        if len(one) > kept
     )
     notes += tuple(note for silo in files for note in mixed_columns(frames[silo], paths[silo]))
     extra = {} if weights is None else {str(settings.sample_weights): weights[rows[holder]]}
     samples = Samples(pl.concat(parts, how="horizontal"), labels[rows[holder]], common, extra)
-    return _Joined(samples, tuple(holders), notes)
+    return _Joined(samples, tuple(holders), notes, alone, alone_at if keep_alone else "")
+
+
+def _places(ids: Array, wanted: Array) -> Indices:
+    """Where the wanted ids stand, all of which are there."""
+    return np.argsort(ids, kind="stable")[np.searchsorted(np.sort(ids), wanted)]
 
 
 def _weights(frame: pl.DataFrame, column: str, path: Path) -> Array:

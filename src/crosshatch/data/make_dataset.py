@@ -19,6 +19,8 @@ from crosshatch.partition.features import unknown
 class Raw:
     """What a source delivers: labels as they were written, `test` None where no test part is known.
 
+    `alone` and `alone_at` as in `Dataset`.
+
     `train_rows` is the official training part (the first so many rows) and `split_by` the column that must not
     straddle training and test rows, where the source knows of them.
     """
@@ -35,12 +37,14 @@ class Raw:
     train_rows: int | None = None
     split_by: str | None = None
     validation: Samples | None = None
+    alone: Samples | None = None
+    alone_at: str = ""
 
 
 def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     """The data set that `settings` ask for."""
     place = f"data '{raw.name}'"
-    files = [samples for samples in (raw.validation, raw.test) if samples is not None]
+    files = [samples for samples in (raw.alone, raw.validation, raw.test) if samples is not None]
     labels = encode_labels(
         raw.train.y,
         np.concatenate([samples.y for samples in files]) if files else None,
@@ -50,10 +54,14 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
         names=settings.labels,
     )
     everything = replace(raw.train, y=labels.train)
-    validation = raw.validation
+    validation, alone = raw.validation, raw.alone
+    first = 0 if alone is None else len(alone)
+    if alone is not None:
+        assert labels.test is not None
+        alone = replace(alone, y=labels.test[:first])
     if validation is not None:
         assert labels.test is not None
-        validation = replace(validation, y=labels.test[: len(validation)])
+        validation = replace(validation, y=labels.test[first : first + len(validation)])
     split_by = settings.split_by or raw.split_by
     if raw.test is not None:
         assert labels.test is not None
@@ -110,6 +118,8 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
             notes=raw.notes,
             preparation=settings.preparation,
             sample_weights=weights,
+            alone=alone,
+            alone_at=raw.alone_at,
         ),
         tuple(dict.fromkeys(leave_out)),
     )

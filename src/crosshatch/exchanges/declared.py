@@ -65,6 +65,10 @@ class Declared:
     graph: Graph | None = None
     """Who may send to whom; None: a federation of silos, without a graph."""
 
+    encrypts: ClassVar[bool] = False
+    """Where one silo holds the labels: whether derivatives of a round may travel encrypted. The others then know their
+    gradients at the round's start alone, which is all that a frozen derivative is to a linear block."""
+
     has_schedule: ClassVar[bool] = True
     """Whether `step_size` may be a schedule. Where not, it is read as its type says."""
 

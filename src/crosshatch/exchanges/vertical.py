@@ -117,6 +117,8 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
     ) -> Frozen:
         """Labels held: embeddings go to the label's holder, the loss's derivatives come back.
 
+        In a transfer task it is the components that come back, from which derivatives follow.
+
         The derivative for a silo is taken at its own `embeddings` and the others' in `around` (default: the same).
         `senders` are the silos whose embeddings the holder does not know yet (default: all others); of any other it
         goes on with what it was last sent of this batch, and there must be something. `step` above 0 is an exchange

@@ -129,9 +129,16 @@ class _Worker:
                     self._step(gradients, start)
                 else:
                     self._optimise(gradients, start, self.moments)
+        if problem.anchors is not None:
+            assert self.held is not None
+            with torch.no_grad():
+                self.held.copy_(problem.anchors.class_mean(self.module, every=True))
 
     @torch.enable_grad()
     def _gradients(self, part: Part) -> Sequence[Tensor | None]:
+        if self.problem.task.transfer is not None:
+            loss = self.problem.transfer_loss(self.module, part)
+            return torch.autograd.grad(loss, self.trained, allow_unused=True)
         embedding = self.module(part.x)
         if self.head is None or part.loss_inputs.derivative is not None:
             gradient = self.problem.derivative(embedding.detach(), part.loss_inputs).div_(len(part.x))

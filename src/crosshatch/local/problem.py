@@ -10,9 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crosshatch.local.anchors import Anchors
 from crosshatch.local.layers import ChainPass
 from crosshatch.local.passes import KeptPass
-from crosshatch.task.losses import SampleWeighted
+from crosshatch.task.losses import SampleWeighted, Sides, Transfer
 from crosshatch.task.task import Task
 
 
@@ -20,18 +21,29 @@ from crosshatch.task.task import Task
 class LossInputs:
     """What the loss of a silo's samples needs besides its own embeddings (n rows, in the silo's own order).
 
-    Either the labels with the others' embeddings, or the derivative that the label's holder sent. `start` is where the
-    silo stood at the exchange, for steps that look ahead or let derivatives go on.
+    Either the labels with the others' embeddings, or the derivative that the label's holder sent, or what a linear
+    block makes of it, where nobody else can read it (`gradient`; it stays for all steps); in a transfer task the
+    components that the other silo told. `start` is where the silo stood at the exchange, for steps that look ahead or
+    let derivatives go on.
     """
 
     y: Tensor | None = None  # (n,)
     rest: Tensor | None = None  # sum: (n, c), the others' sum; head: (n, all e), own columns to be overwritten
     derivative: Tensor | None = None  # (n, e), labels held elsewhere
-    start: Tensor | None = None  # (n, c) sum: the silo's own embeddings then; head: the scores then
+    start: Tensor | None = None  # (n, c) sum: the silo's own embeddings then; head: the scores; `Transfer.stood`
+    gradient: Tensor | None = None  # (p,) of the mean loss over all rows, where the derivative came encrypted
 
     def _each(self, of: Callable[[Tensor], Tensor]) -> LossInputs:
         tensors = (self.y, self.rest, self.derivative, self.start)
         return LossInputs(*(None if tensor is None else of(tensor) for tensor in tensors))
+
+    def sides(self, transfer: Transfer, own: Tensor, class_mean: Tensor | None) -> Sides:
+        """Both sides of a transfer task, one of them told; `class_mean` is that of the silo with the labels alone."""
+        assert self.rest is not None
+        if class_mean is None:
+            return transfer.at_other(own, self.rest)
+        assert self.y is not None
+        return transfer.at_labels(own, self.rest, class_mean, self.y)
 
     @classmethod
     def joined(cls, inputs: Sequence[LossInputs]) -> LossInputs:
@@ -136,6 +148,7 @@ class Problem:
     seed: tuple[int, ...] = (0,)  # the run's seed and the round, for blocks which draw random numbers
     numbers: npt.NDArray[np.int64] | None = None  # of the clients at work in their silo; None: one after the other
     state: Tensor | None = None  # (clients, s) of the task's optimiser, see `moments.py`; None: plain steps
+    anchors: Anchors | None = None  # whose mean the class mean is, at its holder in a transfer task
 
     @property
     def clients(self) -> int:
@@ -199,6 +212,16 @@ class Problem:
             assert inputs.y is not None
             values = self.task.loss.value(self.scores(embedding, inputs, head), inputs.y)
         return values.mean() if weights is None else values @ weights
+
+    def transfer_loss(self, embed: Callable[[Tensor], Tensor], part: Part) -> Tensor:
+        """Mean objective of a transfer task over the rows of a part, differentiable in the block behind `embed`."""
+        transfer, inputs, own = self.task.transfer, part.loss_inputs, embed(part.x)
+        assert transfer is not None
+        sides = inputs.sides(transfer, own, None if self.anchors is None else self.anchors.class_mean(embed))
+        if self.anticipation == 1:
+            return transfer.values(self.task.loss, sides).mean()
+        assert inputs.start is not None
+        return transfer.ahead(self.task.loss, sides, inputs.start, self.anticipation).mean()
 
 
 def served_by_one_pass(problems: Sequence[Problem]) -> list[int]:

@@ -37,8 +37,10 @@ _NARROWEST = 4  # outputs: a product with fewer waits for memory, and takes as l
 _SHAPES: WeakKeyDictionary[Task, dict[tuple[int, tuple[int, ...], bool], Shapes | None]] = WeakKeyDictionary()
 
 
-def choose(problem: Problem) -> Literal["loop", "stacked", "gram"]:
+def choose(problem: Problem) -> Literal["loop", "stacked", "gram", "given"]:
     """The strategy for a silo: chains, LSTMs and a few images are stacked, in Gram form where that is less work."""
+    if problem.parts[0].loss_inputs.gradient is not None:
+        return "given"
     shapes = _shapes_of(problem)
     if shapes is None:
         return "loop"
@@ -112,6 +114,8 @@ def solve(
 def _stackable(problem: Problem, kind: str) -> Shapes:
     """The layers to stack, or a ConfigError where the strategy cannot be had."""
     shapes = _shapes_of(problem)
+    if problem.task.transfer is not None:
+        raise ConfigError(f"run.strategy = {kind!r} is not for transfer: use 'auto' or 'loop'")
     if shapes is None:
         silo = problem.task.names[problem.silo]
         raise ConfigError(

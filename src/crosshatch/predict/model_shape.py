@@ -15,7 +15,7 @@ from torch import nn
 
 from crosshatch.data.dataset import Target
 from crosshatch.data.encoding.encode_part import Encoder
-from crosshatch.task.blocks import build_block, without_features
+from crosshatch.task.blocks import ClassMean, build_block, without_features
 from crosshatch.task.build_task import build_head
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import SampleLoss
@@ -51,9 +51,12 @@ class SiloShape(msgspec.Struct, frozen=True):
 
 
 class HeadShape(msgspec.Struct, frozen=True):
-    """The head and who trained it: it takes `inputs` numbers, all embeddings side by side, and gives `scores`."""
+    """The head and who trained it: it takes `inputs` numbers, all embeddings side by side, and gives `scores`.
 
-    kind: Literal["linear", "mlp"]
+    A "class_mean" is that of a transfer task: its holder's part is done with it, only the other silo's is needed.
+    """
+
+    kind: Literal["linear", "mlp", "class_mean"]
     hidden: tuple[int, ...]
     activation: str
     inputs: int
@@ -62,12 +65,16 @@ class HeadShape(msgspec.Struct, frozen=True):
 
     def build(self) -> nn.Module:
         """The head, with weights that are not those of the training."""
+        if self.kind == "class_mean":
+            return ClassMean(self.inputs)
         settings = ModelSettings(fusion="head", head=self.kind, head_hidden=self.hidden, activation=self.activation)
         return build_head(settings, self.inputs, self.scores, seed=0)
 
 
 class CommonShape(msgspec.Struct, frozen=True):
     """What all silos agree on: their order, the classes as the labels name them, the loss and the fusion.
+
+    `silos` are those that a score needs: after transfer the one without labels alone.
 
     `positive` is the class that scores and probabilities speak of where there are two. `head` is None for a sum.
     """
@@ -84,7 +91,8 @@ class CommonShape(msgspec.Struct, frozen=True):
         """The fusion; a head with weights that are not those of the training."""
         if self.head is None:
             return Sum()
-        return Head(self.head.build().to(self.dtype), self.silos.index(self.head.holder))
+        holder = 0 if self.head.kind == "class_mean" else self.silos.index(self.head.holder)
+        return Head(self.head.build().to(self.dtype), holder)
 
     def find_loss(self, run: Path) -> SampleLoss:
         """The loss; its file may be in the directory of the run."""

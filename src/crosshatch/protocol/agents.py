@@ -66,7 +66,7 @@ def check_agents(data: FederatedData, task: Task, name: str, codecs: Mapping[str
             )
         if silo.train[0].numel() == 0:
             raise ConfigError(f"agent '{silo.name}' has no features: give every silo one column at least")
-    known = {name: loss for name, loss in LOSSES.items() if loss.target != "multilabel"}
+    known = {name: LOSSES[name] for name in ("squared", "logistic", "cross_entropy")}
     if task.loss not in known.values():
         raise ModelError(
             f"algorithm {name} computes visits for the losses {', '.join(known)} only, loss '{task.loss.name}' is "

@@ -95,6 +95,7 @@ class MessageContents:
     arriving: tuple[int, ...]  # at each silo's clients of the others' embeddings, numbers per sample
     head: tuple[int, int] | None  # how many numbers of it travel, and the silo that trains it; None: there is none
     codecs: Mapping[str, AnyCodec]
+    components: int = 1  # how many times a silo's width comes back for each row from who holds the labels
 
     def encoded(self, exchange: str, shape: tuple[int, int]) -> tuple[torch.dtype, tuple[int, ...]]:
         """A tensor as its exchange sends it: plain, or the bytes its codec writes."""
@@ -145,11 +146,12 @@ class MessageContents:
 
     def derivatives_of(self, asking: Sequence[int], *, each: bool) -> EncodedRows:
         """What the label holder's clients send: a derivative that serves all silos, or one for each."""
-        return EncodedRows(self, "derivatives", tuple(self.widths[j] for j in (asking if each else asking[:1])))
+        widths = (self.components * self.widths[j] for j in (asking if each else asking[:1]))
+        return EncodedRows(self, "derivatives", tuple(widths))
 
     def derivatives_for(self, silo: int) -> PlainRows:
         """What a silo's clients get back."""
-        return PlainRows(self.dtype, self.widths[silo])
+        return PlainRows(self.dtype, self.components * self.widths[silo])
 
     def passed_on(
         self, exchange: str, silos: Sequence[int], rows: int, held: Callable[[int], Ids], *, head: bool = False
@@ -159,8 +161,9 @@ class MessageContents:
         It is all the rows, or the bytes of every encoded message; `held` tells how many of the rows each client at work
         has. With `head` the silo that trains the head sends it along.
         """
+        times = self.components if exchange == "derivatives" else 1
         return [
-            (*self._gathered(exchange, self.widths[j], rows, held, j), *(self._head_from(j) if head else ()))
+            (*self._gathered(exchange, times * self.widths[j], rows, held, j), *(self._head_from(j) if head else ()))
             for j in silos
         ]
 

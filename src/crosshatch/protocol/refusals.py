@@ -12,6 +12,7 @@ import numpy as np
 from crosshatch.codecs import AnyCodec, ErrorFeedback
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
+from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.task.losses import SampleWeighted
 from crosshatch.task.task import Task
 from crosshatch.topology import Topology
@@ -28,10 +29,45 @@ def check_head(data: FederatedData, task: Task) -> None:
             )
 
 
+def check_transfer(data: FederatedData, task: Task, name: str, topology: Topology) -> None:
+    """Transfer is between two silos of one client each, and needs samples that both have."""
+    if task.transfer is None:
+        return
+    holder = task.head_holder
+    assert holder is not None
+    if topology.above or topology.below or topology.vertical is None:
+        raise ConfigError(
+            f"algorithm {name} runs on {topology}, transfer between two silos on V alone: use fedsgd, fedbcd or abcd"
+        )
+    for silo, block in zip(data.silos, task.blocks, strict=True):
+        if silo.clients > 1:
+            raise ConfigError(
+                f"model.fusion = 'transfer' takes one client per silo, '{silo.name}' has {silo.clients}: "
+                "set federation.clients = 1"
+            )
+        if draws_random_numbers(block, silo.train[:2]):
+            raise ModelError(
+                f"the block of silo '{silo.name}' draws random numbers, and a class mean must not: take dropout out"
+            )
+    if data.alone is not None and data.alone.silo != data.silos[holder].name:
+        raise ModelError(
+            f"silo '{data.alone.silo}' has labelled samples of its own, '{data.silos[holder].name}' would hold the "
+            f"class mean: set model.head_holder = '{data.alone.silo}'"
+        )
+    samples = len(data.y_train) + (0 if data.alone is None else len(data.alone.y))
+    if task.transfer.mean_samples is not None and task.transfer.mean_samples > samples:
+        raise ModelError(
+            f"model.mean_samples = {task.transfer.mean_samples}: silo '{data.silos[holder].name}' has {samples} "
+            "training samples, leave it out for all of them"
+        )
+
+
 def check_derivatives(data: FederatedData, task: Task, name: str, *, continued: bool) -> None:
     """Where derivatives are to go on (`continued`), the others can tell from what the label's holder sends them how."""
     if data.label_silo is None or not continued:
         return
+    if task.transfer is not None:
+        return  # components tell everything
     asked = f"algorithm {name} lets derivatives go on where silo '{data.label_silo}' holds the labels"
     if task.head is not None:
         raise ModelError(

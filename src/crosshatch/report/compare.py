@@ -30,6 +30,7 @@ class Arrival:
     sim_seconds: float
     value: float
     communications: float = math.nan  # where the run counts in those
+    computing_seconds: float = math.nan  # where it tells them from those of messages
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Outcome:
     best: dict[str, Best]
     arrivals: dict[str, Arrival | None]
     diverged: int | None = None  # the round at which it was noticed
+    computing_seconds: float = math.nan  # where the run tells them from those of messages
     deviation: dict[str, float] = field(default_factory=dict)
     best_deviation: dict[str, float] = field(default_factory=dict)
     seeds: tuple[Outcome, ...] = ()
@@ -121,8 +123,8 @@ def find_arrival(run: Run, target: Target) -> Arrival | None:
     row = first_reaching(run.metrics, target)
     if row is None:
         return None
-    communications = row.get("communications", math.nan)
-    return Arrival(int(row["round"]), row["bytes"], row["sim_seconds"], row[target.metric], communications)
+    further = {key: row.get(key, math.nan) for key in ("communications", "computing_seconds")}
+    return Arrival(int(row["round"]), row["bytes"], row["sim_seconds"], row[target.metric], **further)
 
 
 def _median_arrival(found: Sequence[Arrival], seeds: int, target: Target) -> Arrival | None:
@@ -132,7 +134,8 @@ def _median_arrival(found: Sequence[Arrival], seeds: int, target: Target) -> Arr
     rounds, sizes = median([*(a.round for a in found), *never]), median([*(a.bytes for a in found), *never])
     seconds = median([*(a.sim_seconds for a in found), *never])
     communications = median([*(a.communications for a in found), *never])
-    return Arrival(rounds, sizes, seconds, target.value, communications)
+    computing = median([*(a.computing_seconds for a in found), *never])
+    return Arrival(rounds, sizes, seconds, target.value, communications, computing)
 
 
 def find_best(run: Run, metric: str) -> Best | None:
@@ -170,6 +173,7 @@ def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
         best={metric: found for metric, found in best.items() if found is not None},
         arrivals={target.label: find_arrival(run, target) for target in targets},
         diverged=None if facts.diverged is None else facts.diverged.round,
+        computing_seconds=total(facts.computing_seconds, "computing_seconds"),
     )
 
 
@@ -193,6 +197,7 @@ def _mean_outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
         best={metric: found for metric, found in best.items() if found is not None},
         arrivals={target.label: find_arrival(run, target) for target in targets},
         diverged=None if run.facts.diverged is None else run.facts.diverged.round,
+        computing_seconds=fmean(one.computing_seconds for one in counting),
         deviation={metric: deviation(values) for metric, values in finals.items()},
         best_deviation={metric: deviation(values) for metric, values in bests.items() if values},
         seeds=seeds,
@@ -220,7 +225,7 @@ def _totals(result: Comparison, metrics: Sequence[str]) -> Table:
         values = [with_deviation(outcome.final[m], outcome.deviation.get(m)) if m in outcome.final else "-"
                   for m in metrics]  # fmt: skip
         table.add_row(_name(outcome), human_count(outcome.rounds), human_bytes(outcome.bytes),
-                      human_seconds(outcome.sim_seconds), *values)  # fmt: skip
+                      "\n".join(seconds_apart(outcome)), *values)  # fmt: skip
     return table
 
 
@@ -248,8 +253,18 @@ def _arrival_cells(outcome: Outcome, target: Target, arrived: Sequence[Arrival])
     return (
         _with_range(human_count, arrival.round, [one.round for one in arrived]),
         _with_range(human_bytes, arrival.bytes, [one.bytes for one in arrived]),
-        _with_range(human_seconds, arrival.sim_seconds, [one.sim_seconds for one in arrived]),
+        _with_range(human_seconds, arrival.sim_seconds, [one.sim_seconds for one in arrived])
+        + "".join(f"\n{part}" for part in seconds_apart(arrival)[1:]),
     )
+
+
+def seconds_apart(of: Outcome | Arrival) -> list[str]:
+    """Simulated time and, where it is known, what of it is computing and what messages."""
+    words = [human_seconds(of.sim_seconds)]
+    if math.isfinite(of.computing_seconds):
+        messages = of.sim_seconds - of.computing_seconds
+        words += [f"computing {human_seconds(of.computing_seconds)}", f"messages {human_seconds(messages)}"]
+    return words
 
 
 def _with_range(words: Callable[[float], str], middle: float, values: Sequence[float]) -> str:

@@ -12,7 +12,9 @@ from crosshatch.errors import ConfigError
 from crosshatch.task.directions import HIGHER_IS_BETTER, VALIDATION
 
 #: Keys of a metrics line that say when and at what cost, not how good.
-COST_KEYS = ("iteration", "round", "bytes", "messages", "communications", "sim_seconds", "wall_seconds")
+COST_KEYS = (
+    "iteration", "round", "bytes", "messages", "communications", "computing_seconds", "sim_seconds", "wall_seconds",
+)  # fmt: skip
 
 # The order in which a metric is chosen to speak for a run.
 _IMPORTANCE = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from crosshatch.report.compare import Comparison, Outcome, remark
+from crosshatch.report.compare import Arrival, Comparison, Outcome, remark, seconds_apart
 from crosshatch.report.measures import Target, metric_title
 from crosshatch.report.runs import Run
 from crosshatch.report.units import (
@@ -32,7 +32,7 @@ def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence
     rows = [
         [_run_name(outcome, swatch), *(_metric_cell(outcome, metric) for metric in metrics),
          human_count(outcome.rounds), human_bytes(outcome.bytes), human_count(outcome.messages),
-         human_seconds(outcome.sim_seconds), human_seconds(outcome.wall_seconds)]
+         _apart(outcome, human_seconds(outcome.sim_seconds)), human_seconds(outcome.wall_seconds)]
         for outcome, swatch in zip(result.outcomes, swatches, strict=True)
     ]  # fmt: skip
     return _table([escape(heading) for heading in headings], rows)
@@ -171,9 +171,15 @@ def _arrival_cells(outcome: Outcome, target: Target) -> str:
     cells = (
         _range_cell(human_count, arrival.round, [one.round for one in arrived]) + share,
         _range_cell(human_bytes, arrival.bytes, [one.bytes for one in arrived]),
-        _range_cell(human_seconds, arrival.sim_seconds, [one.sim_seconds for one in arrived]),
+        _apart(arrival, _range_cell(human_seconds, arrival.sim_seconds, [one.sim_seconds for one in arrived])),
     )
     return "".join(f"<td>{cell}</td>" for cell in cells)
+
+
+def _apart(of: Outcome | Arrival, cell: str) -> str:
+    """The cell, with what of the time is computing and what messages where that is known."""
+    parts = ", ".join(seconds_apart(of)[1:])
+    return f"{cell}<small>{parts}</small>" if parts else cell
 
 
 def _range_cell(words: Callable[[float], str], middle: float, values: Sequence[float]) -> str:

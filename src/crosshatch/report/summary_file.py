@@ -112,6 +112,7 @@ class Summary(msgspec.Struct, frozen=True):
     bytes: float | None = None
     messages: float | None = None
     sim_seconds: float | None = None
+    computing_seconds: float | None = None
     wall_seconds: float | None = None
     bytes_by_link: dict[str, Traffic] = {}
     bytes_by_exchange: dict[str, Traffic | float] = {}

@@ -16,6 +16,7 @@ import msgspec
 
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import ConfigError, meant, saying_where
+from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.runs.config_names import (
     AnyAlgorithm,
     AnyNetwork,
@@ -40,7 +41,7 @@ from crosshatch.task.optimisers import Optimiser
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
     from crosshatch.codecs import AnyCodec
 
-SECTIONS = ("data", "federation", "model", "algorithm", "optimiser", "codecs", "network", "evaluate", "run")
+SECTIONS = ("data", "federation", "model", "algorithm", "optimiser", "codecs", "privacy", "network", "evaluate", "run")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Config:
     network: AnyNetwork
     evaluate: EvaluateSettings
     run: RunSettings
+    privacy: PrivacySettings = PrivacySettings()
     measure_step: bool = False
     auto: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
@@ -131,7 +133,14 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
     optimiser = decode_optimiser(tables.get("optimiser", {}), open_keys["auto"])
     federation = decode(tables.get("federation", {}), FederationSettings, "federation")
     model = decode(tables.get("model", {}), ModelSettings, "model")
-    if model.fusion != "head" or federation.labels != "shared":  # then no head is sent
+    if (model.fusion == "transfer") != (federation.common is not None):
+        has, needs = (
+            ("model.fusion = 'transfer'", "federation.common")
+            if federation.common is None
+            else (f"federation.common = {federation.common!r}", "model.fusion = 'transfer'")
+        )
+        raise ConfigError(f"{has} without {needs}: transfer between two silos needs both, or neither")
+    if model.fusion == "sum" or federation.labels != "shared":  # then no head is sent
         brought.pop("head", None)
     return Config(
         data=decode(tables["data"], DataSettings, "data"),
@@ -142,6 +151,7 @@ def decode_config(tables: Mapping[str, Any]) -> Config:
         network=network,
         evaluate=decode_evaluate(tables.get("evaluate", {})),
         run=decode(tables["run"], RunSettings, "run"),
+        privacy=decode(tables.get("privacy", {}), PrivacySettings, "privacy"),
         codecs=decode_codecs(tables.get("codecs", {}), brought),  # last: slow where there are any
         measure_step=measure_step,
         auto=open_keys["auto"],

@@ -121,7 +121,7 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
     """
     if level is not None and not (math.isfinite(level) and level > 0):
         raise ConfigError(f"--target-gradient {level:g}: a squared gradient norm to reach is a number above 0")
-    require_planned(config.algorithm)  # before any data is read
+    require_planned(config)  # before any data is read
     prepared = prepare(config, folder=folder)
     config, simulator = prepared.config, prepared.simulator
     algorithm = on_federation(config.algorithm, simulator.data)

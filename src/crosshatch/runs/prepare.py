@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from crosshatch.exchanges import declared, declared_instance
 from crosshatch.network import BandwidthNetwork
 from crosshatch.predict.model_shape import COMMON, HEAD
 from crosshatch.protocol.idle_clients import Drawn, idle_note
+from crosshatch.report.units import human_seconds
 from crosshatch.runs.best_round import on_rows
 from crosshatch.runs.choosing.auto import PRECISIONS, choose
 from crosshatch.runs.choosing.measure import measure
@@ -83,6 +84,10 @@ def prepare(
         config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
     simulate = partial(make_simulator, config, data=data, task=task)
     simulator = simulate(config.algorithm)
+    if config.privacy.encrypts:
+        config = _with_operations(config, tell)
+        simulate = partial(make_simulator, config, data=data, task=task)
+        simulator = simulate(config.algorithm)
     try_own_metrics(config, simulator, find_metrics(config.evaluate.metrics or ()))
     _check_codecs(config, simulator)
     batch_size = config.algorithm.batch_size
@@ -117,6 +122,7 @@ def make_simulator(config: Config, algorithm: AnyAlgorithm, data: FederatedData,
         seed=config.run.seed,
         network=config.network,
         codecs=config.codecs,
+        privacy=config.privacy,
         strategy=config.run.strategy,
         threads=config.run.threads,
         device=config.run.device,
@@ -190,6 +196,19 @@ def _check_codecs(config: Config, simulator: Simulator) -> None:
                 f"codecs.{exchange}: this run has no such exchange, it has {', '.join(used)}: leave the codec out "
                 "or name one of these"
             )
+
+
+def _with_operations(config: Config, tell: Tell) -> Config:
+    """The config with the seconds of operations on ciphertexts, where these are charged and not given."""
+    if config.privacy.ciphertexts == "real" or config.privacy.seconds is not None:
+        return config
+    from crosshatch.privacy.measure_operations import measure_operations  # needs gmpy2, which is an extra
+
+    assert config.run.threads is not None
+    found = measure_operations(config.privacy, threads=config.run.threads)
+    words = ", ".join(f"{name} {human_seconds(seconds)}" for name, seconds in asdict(found).items())
+    tell(f"operations on ciphertexts take: {words}")
+    return replace(config, privacy=replace(config.privacy, seconds=found))
 
 
 def _measure_step(config: Config, data: FederatedData, task: Task) -> float:

@@ -48,6 +48,7 @@ def summarise(
         "bytes": simulator.meter.bytes,
         "messages": simulator.meter.messages,
         "sim_seconds": simulator.seconds,
+        **_apart(simulator),
         "wall_seconds": last["wall_seconds"],
         "bytes_by_link": {
             link: {"bytes": size, "messages": messages} for link, (size, messages) in simulator.meter.links.items()
@@ -83,10 +84,24 @@ def try_own_metrics(config: Config, simulator: Simulator, metrics: Sequence[str 
         measure_clients(config, simulator, own, None)
 
 
+def further_costs(simulator: Simulator) -> dict[str, Any]:
+    """What only some runs count, for a line of metrics.jsonl."""
+    counted = {"communications": simulator.communications, "computing_seconds": simulator.computing_seconds}
+    return {name: value for name, value in counted.items() if value is not None}
+
+
+def _apart(simulator: Simulator) -> dict[str, float]:
+    """Simulated seconds of computing and of messages apart, where derivatives travel encrypted."""
+    computing = simulator.computing_seconds
+    if computing is None:
+        return {}
+    return {"computing_seconds": computing, "communication_seconds": simulator.seconds - computing}
+
+
 def _arrival(rows: Rows, target: Target) -> dict[str, Any] | None:
     """Round, bytes and simulated time of the first evaluation that had reached the target."""
     row = first_reaching(rows, target)
-    costs = ("round", "bytes", "sim_seconds", "communications")
+    costs = ("round", "bytes", "sim_seconds", "computing_seconds", "communications")
     return None if row is None else {key: row[key] for key in costs if key in row}
 
 

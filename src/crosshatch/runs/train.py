@@ -34,7 +34,7 @@ from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.recorded.message_files import recorder_of
 from crosshatch.runs.stopping import Stop, stop_on_signals
-from crosshatch.runs.summary import measure_clients, summarise
+from crosshatch.runs.summary import further_costs, measure_clients, summarise
 from crosshatch.runs.tracking.trackers import with_trackers
 from crosshatch.runs.trained.write_model import write_model
 from crosshatch.runs.watcher import Outcome, Watcher
@@ -228,7 +228,7 @@ class _Loop:
             "round": simulator.round,
             "bytes": simulator.meter.bytes,
             "messages": simulator.meter.messages,
-            **({} if simulator.communications is None else {"communications": simulator.communications}),
+            **further_costs(simulator),
             "sim_seconds": simulator.seconds,
             "wall_seconds": round(self._wall_seconds(), 3),
             "train_loss": simulator.objective(self.config.evaluate.train_samples),

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError
 from crosshatch.local.modules import evaluating
 from crosshatch.schedules import Adaptive
 from crosshatch.task.task import Task
@@ -38,6 +39,26 @@ def adapt(algorithm: AnyOf, schedule: Adaptive, data: FederatedData, task: Task,
         local_steps=settings.local_steps,
     )
     return with_value(algorithm, best)
+
+
+def require_adaptable(algorithm: Any, task: Task, *, on_graph: bool) -> None:
+    """Refuse an adaptive step size where no gradient of all samples tells of it."""
+    if not isinstance(algorithm.step_size, Adaptive):
+        return
+    if on_graph:
+        raise ConfigError(
+            f"algorithm.step_size: an adaptive schedule is not for {type(algorithm).__name__}: give a number"
+        )
+    if task.transfer is not None:
+        raise ConfigError(
+            "algorithm.step_size: an adaptive schedule is not for transfer, whose class mean ties all samples "
+            "together: give another one or a number"
+        )
+    if task.optimiser is not None:
+        raise ConfigError(
+            f"optimiser.name = '{task.optimiser.name}': an adaptive schedule (algorithm.step_size) is for plain "
+            "steps: give another one or a number, or set optimiser.name = 'sgd'"
+        )
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from crosshatch.exchanges import Algorithm, declared
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, in_groups
+from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import BatchSource, SeededBatches
 from crosshatch.protocol.members import members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.message_contents import MessageContents
@@ -26,11 +27,13 @@ from crosshatch.protocol.refusals import (
     check_head,
     check_optimiser,
     check_topology,
+    check_transfer,
     check_turns,
     check_window,
 )
 from crosshatch.simulator.accounting.accounts import Accounts
 from crosshatch.simulator.accounting.links import Links
+from crosshatch.simulator.encrypted.assemble_encrypted import encrypted_exchange
 from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -51,6 +54,7 @@ class Engine:
     threads: int
     precision: torch.dtype
     codecs: Mapping[str, AnyCodec] = field(default_factory=dict)
+    privacy: PrivacySettings = PrivacySettings()
 
 
 def require_device(name: str, place: str = "device") -> None:
@@ -80,7 +84,10 @@ def move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedD
     )
     assert y_train is not None
     assert y_test is not None
-    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=y_validation)
+    alone = data.alone
+    if alone is not None:
+        alone = replace(alone, x=alone.x.to(device, precision), y=alone.y.to(device, precision))
+    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=y_validation, alone=alone)
 
 
 def assemble(
@@ -96,6 +103,7 @@ def assemble(
     central, pairs = declared(algorithm).central, declared(algorithm).pairs
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     check_head(data, task)
+    check_transfer(data, task, type(algorithm).__name__, algorithm.topology)
     # In pairs, messages are those of clients also at a silo that is one party.
     check_parties(data, engine.network, topology=None if central or pairs else algorithm.topology)
     check_optimiser(data, task, type(algorithm).__name__, {} if central else engine.codecs)
@@ -181,6 +189,7 @@ def _one(
         window=declared(algorithm).window,
         branches=Branches(data.branches, clients) if data.branches and not central else None,
         optimising=optimising,
+        encrypted=encrypted_exchange(data, task, algorithm, codecs, engine.privacy, links, threads=engine.threads),
     )
 
 
@@ -197,4 +206,5 @@ def _contents(
     holder = task.head_holder
     head = None if holder is None else (task.sent_head, holder)
     arriving = tuple(task.fusion.sent_width(widths, j) for j in range(len(widths)))
-    return MessageContents(data.silos[0].train.dtype, widths, arriving, head, codecs)
+    components = 1 if task.transfer is None else 2  # `Transfer.components`, where other tasks have derivatives
+    return MessageContents(data.silos[0].train.dtype, widths, arriving, head, codecs, components)

@@ -21,7 +21,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from crosshatch.exchanges import Algorithm, declared
+from crosshatch.local.anchors import Anchors
 from crosshatch.local.problem import LossInputs, Part, Problem
+from crosshatch.protocol.class_means import find_anchors
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.optimisers import state_size
 from crosshatch.task.task import Task
@@ -74,8 +76,12 @@ def _plain_products() -> Iterator[None]:
             yield
 
 
-def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...]) -> StepCost:
+def step_cost(
+    task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...], anchors: Anchors | None = None
+) -> StepCost:
     """The cost of a gradient step on the rows x (n, ...) at a client of a silo, labels at hand.
+
+    `anchors` are the samples of a class mean, at its holder in a transfer task.
 
     >>> from crosshatch.task.fusion import Sum
     >>> from crosshatch.task.losses import Squared
@@ -85,10 +91,12 @@ def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ..
     """
     weights = task.initial()[silo].requires_grad_()
     rest = x.new_zeros(len(x), task.fusion.others_width(widths, silo))
+    if anchors is not None:
+        rest = rest[:, : widths[silo]]  # u_B alone
     part = Part(x, LossInputs(y=y, rest=rest), torch.tensor([len(x)]).numpy())
     problem = Problem(
         task=task, silo=silo, parts=(part,), start=weights, head=None, columns=task.fusion.columns(widths, silo),
-        steps=1, step_size=0.0,
+        steps=1, step_size=0.0, anchors=anchors,
     )  # fmt: skip
     _, head = task.split(silo, weights)
     if head is None:  # as received, where there is one: used, not trained
@@ -104,7 +112,10 @@ def step_cost(task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ..
 
     saved: list[Tensor] = []
     with _plain_products(), _Operations() as operations, saved_tensors_hooks(note, lambda t: t):
-        loss = problem.loss(task.embed(silo, weights, x), problem.parts[0].loss_inputs, apply)
+        if task.transfer is None:
+            loss = problem.loss(task.embed(silo, weights, x), problem.parts[0].loss_inputs, apply)
+        else:
+            loss = problem.transfer_loss(lambda rows: task.embed(silo, weights, rows), part)
         torch.autograd.grad(loss, weights)
     gradients = weights.numel() * weights.element_size()
     return StepCost(flops=operations.total, memory=sum(held.values()) + gradients)
@@ -136,7 +147,11 @@ def silo_costs(groups: Sequence[SimulatedFederation], algorithm: Algorithm, *, i
     for j, name in enumerate(first.task.names):
         rows = np.concatenate([batch.held[j][0].counts for batch in batches])
         largest, in_all, at_work = int(rows.max(initial=0)), int(rows.sum()), int(np.count_nonzero(rows))
-        step = _StepByRows.of(first.task, j, first.data.silos[j].train[:1], first.data.y_train[:1], first.widths)
+        anchors = find_anchors(first.data, first.task) if first.task.holds_head(j) else None
+        step = _StepByRows.of(
+            first.task, j, first.data.silos[j].train[:1], first.data.y_train[:1], first.widths,
+            None if anchors is None else anchors.for_round(first.arrivals.seed, 0),
+        )  # fmt: skip
         peak = step.at(largest)
         together = step.fixed.flops * at_work + step.each.flops * in_all
         memory = peak.memory + _state_bytes(first.task, j)
@@ -158,9 +173,9 @@ class _StepByRows:
     each: StepCost
 
     @classmethod
-    def of(cls, task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...]) -> Self:
+    def of(cls, task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...], anchors: Anchors | None) -> Self:
         """From two small steps on rows like x (1, ...)."""
-        two, three = (step_cost(task, silo, torch.cat([x] * n), torch.cat([y] * n), widths) for n in (2, 3))
+        two, three = (step_cost(task, silo, torch.cat([x] * n), torch.cat([y] * n), widths, anchors) for n in (2, 3))
         each = StepCost(three.flops - two.flops, three.memory - two.memory)
         return cls(StepCost(two.flops - 2 * each.flops, two.memory - 2 * each.memory), each)
 

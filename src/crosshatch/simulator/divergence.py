@@ -85,6 +85,9 @@ def _advise(
     if not isinstance(step, str) and l2 * rate(step, round - 1) > 2:
         return f"{lower} or model.l2 (now {l2:g})"
     known, both = declared(algorithm), f"{lower} or algorithm.local_steps"
+    if task.transfer is not None:
+        weight = f"model.alignment_weight (now {task.transfer.weight:g})"
+        return f"{lower if steps == 1 else both}, or {weight}: a product has no lowest value, a distance has"
     if steps == 1 or known.central:
         return lower
     if not on_silos(algorithm) or silos == 1:

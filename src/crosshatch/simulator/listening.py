@@ -32,9 +32,9 @@ _NO_SAMPLES: Ids = np.empty(0, dtype=np.int64)
 class Heard:
     """What one silo's hub sent to others in an exchange, about one part of a round's batch, as it arrived there.
 
-    `exchange` is "share" (embeddings), "derivatives" or "head". Rounds count from 0, and `use` counts how many times
-    the exchange was used before in the round. `ids` (n,) are numbers of training samples, `values` (n, e) their rows; a
-    head is about no samples and has values (h,).
+    `exchange` is "share" (embeddings), "derivatives" (in a transfer task the components in their place) or "head".
+    Rounds count from 0, and `use` counts how many times the exchange was used before in the round. `ids` (n,) are
+    numbers of training samples, `values` (n, e) their rows; a head is about no samples and has values (h,).
     """
 
     round: int
@@ -118,7 +118,10 @@ class ListenedFederation:
         answered = every if about.answered is None else [about.answered]
         known = frozen.known(asking)
         for silos in derivative_channels(asking, each=about.each or to is not None).values() if asking else ():
-            found = {s: known[silos[0]][s].derivative for s in answered}
+            told = {s: known[silos[0]][s] for s in answered}
+            # In a transfer task components come in the derivatives' place.
+            transferred = federation.task.transfer is not None
+            found = {s: one.rest if transferred else one.derivative for s, one in told.items()}
             drawn = {s: batch.as_drawn(silos[:1], s, [one])[0] for s, one in found.items() if one is not None}
             self._rows("derivatives", holder, tuple(silos), batch, drawn, drawn)
         return frozen

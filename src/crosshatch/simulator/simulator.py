@@ -29,12 +29,14 @@ from crosshatch.local.forward import forward
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import ConstantNetwork, Network
+from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import BatchSource
+from crosshatch.protocol.class_means import with_class_mean
 from crosshatch.schedules import Adaptive
 from crosshatch.seeds import require_seed
-from crosshatch.simulator.adapt import adapt, with_value
+from crosshatch.simulator.adapt import adapt, require_adaptable, with_value
 from crosshatch.simulator.allocator import keep_freed_memory
-from crosshatch.simulator.assemble import Engine, assemble, move, require_device
+from crosshatch.simulator.assemble import Engine, assemble, move
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
 from crosshatch.simulator.client_metrics import spread_over_clients
 from crosshatch.simulator.culprit import find_culprit
@@ -44,11 +46,11 @@ from crosshatch.simulator.graph.graph_state import DualState, TokenState
 from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.listening import Hear
+from crosshatch.simulator.require_start import require_silos, require_start
 from crosshatch.simulator.state import State, VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import GroupedFederation
 from crosshatch.task.directions import HIGHER_IS_BETTER
-from crosshatch.task.losses import require_labels, unweighted
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.own_metric import OwnMetric, find_metrics
 from crosshatch.task.task import Task
@@ -83,6 +85,7 @@ class Simulator:
         batches: BatchSource | tuple[BatchSource, ...] | None = None,
         walks: npt.NDArray[np.int64] | None = None,
         codecs: Mapping[str, AnyCodec] | None = None,
+        privacy: PrivacySettings = PrivacySettings(),
         strategy: Strategy = "auto",
         threads: int | None = None,
         device: str = "cpu",
@@ -93,19 +96,13 @@ class Simulator:
         require_seed(seed)
         if threads is not None:
             require_whole("threads", threads, least=1, remedy="leave it out to use all cores")
-        if threads is not None:
             torch.set_num_threads(threads)
-        require_labels(task.loss, data.y_train, data.classes, "training samples")
-        require_labels(unweighted(task.loss), data.y_test, data.classes, "test samples")
-        if data.y_validation is not None:
-            require_labels(unweighted(task.loss), data.y_validation, data.classes, "validation samples")
-        if precision not in (torch.float16, torch.float32, torch.float64):
-            raise ConfigError(f"precision = {precision}: numbers are sent as float32 or float64: give one of these")
-        require_device(device)
+        require_start(data, task, device, precision)
+        require_silos(algorithm, privacy)
         self.data = move(data, device, precision)
         names = tuple(silo.name for silo in data.silos)
         named = task if task.silos or len(names) != len(task.blocks) else replace(task, silos=names)
-        self.task = named.to(device, precision)
+        self.task = with_class_mean(named.to(device, precision), self.data)
         self.algorithm = algorithm = on_federation(algorithm, data)
         self.meter = Meter()
         engine = Engine(
@@ -115,6 +112,7 @@ class Simulator:
             threads or torch.get_num_threads(),
             precision,
             codecs or {},
+            privacy,
         )
         self.threads, self._codecs = engine.threads, engine.codecs
         self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens | SimulatedDuals
@@ -131,21 +129,19 @@ class Simulator:
             assert on_silos(algorithm)
             federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
             self.federation, self.state = federation, VerticalState(federation, algorithm, self.task)
-        if isinstance(algorithm.step_size, Adaptive) and not isinstance(self.state, VerticalState):
-            raise ConfigError(
-                f"algorithm.step_size: an adaptive schedule is not for {type(algorithm).__name__}: give a number"
-            )
-        if isinstance(algorithm.step_size, Adaptive) and task.optimiser is not None:
-            raise ConfigError(
-                f"optimiser.name = '{task.optimiser.name}': an adaptive schedule (algorithm.step_size) is for plain "
-                "steps: give another one or a number, or set optimiser.name = 'sgd'"
-            )
+        require_adaptable(algorithm, task, on_graph=not isinstance(self.state, VerticalState))
         self.round = 0
 
     @property
     def seconds(self) -> float:
         """Simulated time so far: that of the last hub or token."""
         return self.state.seconds
+
+    @property
+    def computing_seconds(self) -> float | None:
+        """Where derivatives travel encrypted: how much of the simulated time would be left without any for messages."""
+        encrypted = self.federation.encrypted if isinstance(self.federation, SimulatedFederation) else None
+        return None if encrypted is None else encrypted.computing_seconds
 
     @property
     def strategies(self) -> dict[str, str]:
@@ -211,18 +207,24 @@ class Simulator:
     def scores(self, xs: Sequence[Tensor], weights: tuple[Tensor, ...] | None = None) -> Tensor:
         """Scores (n, c) of samples given as one tensor per silo, under the hubs' blocks or other `weights`."""
         model = self.weights if weights is None else weights
-        embeddings = [
-            forward(self.task, j, block, x, keep=False, threads=self.threads)[0]
-            for j, (block, x) in enumerate(zip(model, xs, strict=True))
+        return self._combine(model, self._embed(model, xs))
+
+    def _embed(self, model: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
+        return [
+            forward(self.task, j, weights, x, keep=False, threads=self.threads)[0]
+            for j, (weights, x) in enumerate(zip(model, xs, strict=True))
         ]
+
+    def _combine(self, model: Sequence[Tensor], embeddings: Sequence[Tensor]) -> Tensor:
         with torch.no_grad():
             return self.task.combine(embeddings, self.task.head_in(model))
 
     def objective(self, samples: int | None = None) -> float:
         """Mean loss on the (first `samples`) training samples plus the regulariser; on a graph, the sum instead."""
-        scores = self.scores([silo.train[:samples] for silo in self.data.silos])
-        penalty = sum(float(self.task.penalty(j, weights)) for j, weights in enumerate(self.weights))
-        value = self._loss(scores, samples) + penalty
+        model = self.weights
+        embeddings = self._embed(model, [silo.train[:samples] for silo in self.data.silos])
+        penalty = sum(float(self.task.penalty(j, weights)) for j, weights in enumerate(model))
+        value = self._loss(self._combine(model, embeddings), samples) + self.task.alignment(embeddings) + penalty
         if not np.isfinite(value):
             raise self._diverged("the training loss is")
         return value

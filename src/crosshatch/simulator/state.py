@@ -181,6 +181,8 @@ class VerticalState:
             tensors |= {f"codec.{g}.{name}": memory for name, memory in group.arrivals.snapshot().items()}
             if group.optimising is not None:
                 tensors |= {f"optimiser.{g}.{name}": state for name, state in group.optimising.snapshot().items()}
+            if group.encrypted is not None:
+                tensors[f"computing.{g}"] = group.encrypted.snapshot()
         return tensors | pack(self.memory)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -198,6 +200,8 @@ class VerticalState:
             group.arrivals.restore(_below(f"codec.{g}.", tensors))
             if group.optimising is not None:
                 group.optimising.restore(_below(f"optimiser.{g}.", tensors))
+            if group.encrypted is not None:
+                group.encrypted.restore(tensors[f"computing.{g}"])
         self.blocks = tuple(restored)
         self.memory = unpack(tensors, self.task.initial()[0].device)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import DataError, ModelError, meant
 from crosshatch.seeds import torch_seed
-from crosshatch.task.blocks import MLP, build_block, without_features
+from crosshatch.task.blocks import MLP, ClassMean, build_block, without_features
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.idle_settings import refuse_idle
 from crosshatch.task.losses import (
@@ -22,16 +22,18 @@ from crosshatch.task.losses import (
     Loss,
     SampleLoss,
     SampleWeighted,
+    Transfer,
     require_target,
 )
 from crosshatch.task.losses.own_loss import find_loss
+from crosshatch.task.losses.transfer import require_signs, require_two_silos
 from crosshatch.task.model_settings import BlockChanges, ModelSettings
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
 __all__ = ["ModelSettings", "build_task", "resolve_model"]
 
-_BY_TARGET = {loss.target: name for name, loss in LOSSES.items()}
+_BY_TARGET = {loss.target: name for name, loss in reversed(LOSSES.items())}  # the first for each
 
 
 def resolve_model(data: FederatedData, settings: ModelSettings, *, folder: Path | None = None) -> ModelSettings:
@@ -50,10 +52,14 @@ def resolve_model(data: FederatedData, settings: ModelSettings, *, folder: Path 
     if settings.fusion == "sum":
         outputs = settings.outputs if settings.outputs is not None else loss.scores(data.classes)
         return replace(settings, loss=name, outputs=outputs)
-    holder = settings.head_holder if settings.head_holder is not None else data.label_silo or silos[0]
+    if settings.fusion == "transfer":
+        require_two_silos(len(silos))
+        require_signs(loss)
+    with_labels = data.label_silo or (silos[0] if data.alone is None else data.alone.silo)
+    holder = with_labels if settings.head_holder is None else settings.head_holder
     if holder not in silos:
         raise ModelError(f"model.head_holder is {_not_a_silo(holder, silos)}")
-    outputs = settings.outputs if settings.outputs is not None else 16
+    outputs = settings.outputs if settings.outputs is not None else 16 if settings.fusion == "head" else 64
     return replace(settings, loss=name, outputs=outputs, head_holder=holder)
 
 
@@ -86,15 +92,27 @@ def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folde
             blocks.append(build_block(silo.name, shape, outputs, chosen, seed=own_seed, folder=folder))
     names = tuple(silo.name for silo in data.silos)
     fusion: Fusion = Sum()
-    if settings.fusion == "head":
+    transfer: Transfer | None = None
+    if settings.fusion == "transfer":
+        fusion, transfer = _class_mean(settings, names)
+    elif settings.fusion == "head":
         module = build_head(settings, width, loss.scores(data.classes), seed=torch_seed(seed, "initial head"))
         fusion = Head(module, names.index(str(settings.head_holder)))
-    return Task(tuple(blocks), fusion, loss, Regulariser(l2=settings.l2, l1=settings.l1), names)
+    regulariser = Regulariser(l2=settings.l2, l1=settings.l1)
+    return Task(tuple(blocks), fusion, loss, regulariser, names, transfer=transfer)
+
+
+def _class_mean(settings: ModelSettings, names: tuple[str, ...]) -> tuple[Head, Transfer]:
+    """The class mean in the head's place; its numbers follow from its holder's block and samples."""
+    holder = names.index(str(settings.head_holder))
+    widths = [for_silo(settings, name).outputs or 0 for name in names]
+    module = ClassMean(widths[1 - holder], low=sum(widths[: 1 - holder]))
+    return Head(module, holder), Transfer(settings.alignment, settings.alignment_weight, settings.mean_samples)
 
 
 def has_no_embedding(settings: ModelSettings, shape: tuple[int, ...]) -> bool:
     """Whether a silo with samples of this shape gives a head nothing; to a sum it adds zeros."""
-    return settings.fusion == "head" and shape == (0,)
+    return settings.fusion != "sum" and shape == (0,)
 
 
 def _weighted(loss: SampleLoss, data: FederatedData, settings: ModelSettings) -> Loss:

@@ -18,18 +18,21 @@ _READ = {
 _OWN = ("arguments", "zero_init")
 _OF_BLOCKS = tuple(key for key in BlockChanges.__annotations__ if key not in ("block", "outputs"))
 _OF_HEADS = ("head", "head_hidden")
+_OF_TRANSFER = ("alignment", "alignment_weight", "mean_samples")
 
 
 def refuse_idle(settings: ModelSettings) -> None:
     """Refuse what is given, other than its default, and read by no block and no head."""
     standard = {field.name: getattr(ModelSettings(), field.name) for field in fields(settings)}
-    given = [key for key in (*_OF_BLOCKS, *_OF_HEADS) if getattr(settings, key) != standard[key]]
+    given = [key for key in (*_OF_BLOCKS, *_OF_HEADS, *_OF_TRANSFER) if getattr(settings, key) != standard[key]]
     kinds = {settings.block, *(changes.get("block", settings.block) for changes in settings.blocks.values())}
     read = {key for kind in kinds for key in _read(kind)} | _read_by_head(settings)
     for key in given:
-        if key in _OF_HEADS and settings.fusion == "sum":
+        if key in _OF_TRANSFER and settings.fusion != "transfer":
+            raise ModelError(f"model.{key} is about transfer: set model.fusion = 'transfer', or leave it out")
+        if key in _OF_HEADS and settings.fusion != "head":
             raise ModelError(f"model.{key} has no effect without a head: set model.fusion = 'head', or leave it out")
-        if key not in read:
+        if key not in (*read, *_OF_TRANSFER):
             raise ModelError(f"model.{key} has no effect {_on(key, sorted(kinds))}")
     for silo, changes in settings.blocks.items():
         kind = changes.get("block", settings.block)
@@ -43,7 +46,7 @@ def _read(kind: str) -> tuple[str, ...]:
 
 
 def _read_by_head(settings: ModelSettings) -> set[str]:
-    if settings.fusion == "sum":
+    if settings.fusion != "head":
         return set()
     return {"head", "head_hidden", "activation"} if settings.head == "mlp" else {"head"}
 

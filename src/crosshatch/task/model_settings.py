@@ -11,7 +11,7 @@ from crosshatch.own_parts import is_own
 from crosshatch.task.regulariser import Regulariser
 
 BLOCK_NAMES = ("linear", "mlp", "cnn", "lstm", "resnet18")
-LOSS_NAMES = ("auto", "squared", "logistic", "cross_entropy", "multi_logistic")
+LOSS_NAMES = ("auto", "squared", "logistic", "cross_entropy", "multi_logistic", "taylor_logistic")
 
 
 class BlockChanges(TypedDict, total=False):
@@ -40,12 +40,14 @@ class ModelSettings:
     and 16. `channels`: filters of the CNN, first width of the ResNet. `dense`: units of the CNN's dense layer.
     `zero_init`: whether the output layer starts at zero; None means yes for linear and no for the others. `steps`:
     points in time that an LSTM folds a table's columns into. `arguments`: keyword arguments for a class of the user's
-    own. `outputs` is the width of a block's embeddings: one per score for the sum, 16 for a head unless given.
+    own. `outputs` is the width of a block's embeddings: one per score for the sum, 16 for a head and 64 for transfer
+    unless given.
 
     `loss` "auto" follows the labels; squared, logistic, cross_entropy and multi_logistic are for one kind of labels
     each, and `path/to/file.py:ClassName` is a user's own. `class_weights`: "balanced", or one for each class in the
     order of the sorted labels. `head_holder` names the silo that trains the head: by default the one with the labels,
-    else the first. `l2` and `l1` are explained at `Regulariser`.
+    else the first; for transfer it is the silo with the labels. `alignment`, `alignment_weight` and `mean_samples` are
+    for transfer, and explained at `Transfer`. `l2` and `l1` are explained at `Regulariser`.
 
     >>> ModelSettings(block="mlp", hidden=(32,), blocks={"bank": {"hidden": (8,)}}).fusion
     'sum'
@@ -63,11 +65,14 @@ class ModelSettings:
     arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
     loss: str = "auto"
     class_weights: Literal["balanced"] | tuple[float, ...] | None = None
-    fusion: Literal["sum", "head"] = "sum"
+    fusion: Literal["sum", "head", "transfer"] = "sum"
     outputs: int | None = None
     head: Literal["linear", "mlp"] = "linear"
     head_hidden: tuple[int, ...] = (64,)
     head_holder: str | None = None
+    alignment: Literal["product", "distance"] = "product"
+    alignment_weight: float = 0.01
+    mean_samples: int | None = None
     l2: float = 0.0
     l1: float = 0.0
     blocks: Mapping[str, BlockChanges] = field(default_factory=dict, hash=False)
@@ -90,6 +95,7 @@ class ModelSettings:
                 f"model.class_weights = {self.class_weights!r}: give 'balanced', or a list with one weight per class"
             )
         Regulariser(l2=self.l2, l1=self.l1)  # refuses what is not a weight
+        require_transfer(self.alignment, self.alignment_weight, self.mean_samples)
 
     def _require_block(self) -> None:
         for what, name, names in (("block", self.block, BLOCK_NAMES), ("loss", self.loss, LOSS_NAMES)):
@@ -111,6 +117,16 @@ class ModelSettings:
             )
         if self.norm not in ("group", "batch"):
             raise ModelError(f"unknown norm {self.norm!r} in model.norm: choose group or batch")
+
+
+def require_transfer(alignment: str, weight: float, mean_samples: int | None) -> None:
+    """Refuse what is no way to tie the embeddings of two silos together."""
+    if alignment not in ("product", "distance"):
+        raise ModelError(f"model.alignment = {alignment!r}: choose 'product' or 'distance'")
+    if not 0 <= weight < float("inf"):
+        raise ModelError(f"model.alignment_weight = {weight}: gamma must be a finite number of at least 0")
+    if mean_samples is not None and mean_samples < 1:
+        raise ModelError(f"model.mean_samples = {mean_samples}: draw at least 1 sample, or leave it out for all")
 
 
 def require_class_weights(weights: tuple[float, ...]) -> None:

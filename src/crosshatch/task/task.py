@@ -7,7 +7,7 @@ the head's where the silo holds the head. The modules themselves are templates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -18,7 +18,7 @@ from crosshatch.errors import ModelError
 from crosshatch.task.elsewhere import Elsewhere
 from crosshatch.task.fit import block_outputs, check_block, refuse_modules
 from crosshatch.task.fusion import Columns, Fusion
-from crosshatch.task.losses import Loss
+from crosshatch.task.losses import Loss, Transfer
 from crosshatch.task.optimisers import Optimiser
 from crosshatch.task.outputs import checked
 from crosshatch.task.probe import copied
@@ -30,7 +30,8 @@ from crosshatch.trees import Layout, flatten
 class Task:
     """What is trained. `silos` names the owner of each block, for error messages and files.
 
-    `optimiser` is what local steps make of their gradients; None: the papers' plain steps.
+    `optimiser` is what local steps make of their gradients; None: the papers' plain steps. With `transfer` the
+    objective ties two silos' embeddings together, and the head is a `ClassMean` that follows from its holder's block.
 
     >>> from crosshatch.task.fusion import Sum
     >>> from crosshatch.task.losses import Squared
@@ -45,6 +46,7 @@ class Task:
     regulariser: Regulariser = Regulariser()
     silos: tuple[str, ...] = ()
     optimiser: Optimiser | None = None
+    transfer: Transfer | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be averaged or frozen."""
@@ -165,6 +167,12 @@ class Task:
         """What the regulariser adds for a silo's vector (..., p): only blocks are regularised, a head is not."""
         return self.regulariser.penalty(self.split(silo, weights)[0])
 
+    def alignment(self, embeddings: Sequence[Tensor]) -> float:
+        """What tying the silos' embeddings (n, e) together adds to the mean loss, where they are."""
+        if self.transfer is None:
+            return 0.0
+        return float(self.transfer.aligned(embeddings[0], embeddings[1]).mean(dtype=torch.float64))
+
     def embed(self, silo: int, weights: Tensor, x: Tensor) -> Tensor:
         """Embeddings (n, e) of samples x (n, ...) under a silo's vector."""
         block, _ = self.split(silo, weights)
@@ -185,7 +193,14 @@ class Task:
         return self.fusion.scores(self.fusion.join_all(embeddings), self.fusion.under(head))
 
     def derivative(self, own: Tensor, others: Tensor, y: Tensor, *, columns: Columns, head: Tensor | None) -> Tensor:
-        """Each sample's derivative of its loss at a silo's own embeddings (n, e), given the others' part."""
+        """Each sample's derivative of its loss at a silo's own embeddings (n, e), given the others' part.
+
+        In a transfer task what a silo without labels needs instead: the components (n, 2 e).
+        """
+        if self.transfer is not None:
+            assert head is not None
+            low, high = columns
+            return self.transfer.components(torch.cat([others[:, :low], others[:, high:]], dim=1), head, y)
         under = self.fusion.under(head)
         return self.fusion.derivative(self.loss, own, others, y, columns=columns, head=under)
 
@@ -209,6 +224,8 @@ class Task:
             self.fusion.check_width(silo, out.shape[1], wanted)
             check_block(silo, block, x, out.shape[1])
             embeddings.append(out.detach())
+        if self.transfer is not None:
+            self.transfer.check(self.names, [out.shape[1] for out in embeddings], self.loss)
         self.fusion.check_head(embeddings, wanted)
         return tuple(out.shape[1] for out in embeddings)
 
@@ -216,7 +233,7 @@ class Task:
         """The same task with copies of its templates on a device and in a precision."""
         named = zip(self.names, self.blocks, strict=True)
         blocks = tuple(copied(f"block of silo '{silo}'", b).to(device=device, dtype=dtype) for silo, b in named)
-        return Task(blocks, self.fusion.to(device, dtype), self.loss, self.regulariser, self.silos, self.optimiser)
+        return replace(self, blocks=blocks, fusion=self.fusion.to(device, dtype))
 
 
 def _trained(modules: Sequence[nn.Module]) -> Tensor | None:

@@ -32,6 +32,7 @@ from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from crosshatch.testing.federations import FederationCase, all_cases, make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
+from crosshatch.testing.transfer_federations import transfer_cases
 
 TOLERANCE = 1e-12
 
@@ -92,7 +93,7 @@ def check_federation(
     >>> check_federation(PartyByParty, cases=cases, rounds=1)
     0.0
     """
-    chosen = all_cases() if cases is None else cases
+    chosen = (*all_cases(), *transfer_cases()) if cases is None else cases
     worst = 0.0
     for case in chosen:
         worst = max(worst, check_rounds(make_engine, case, rounds=rounds, tolerance=tolerance))

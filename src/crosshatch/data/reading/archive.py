@@ -20,6 +20,7 @@ from numpy.lib.npyio import NpzFile
 from crosshatch.data.dataset import Array, Kind, Rows, Samples
 from crosshatch.data.make_dataset import Raw
 from crosshatch.data.reading.challenge import FIRST, read_challenge
+from crosshatch.data.reading.nus_wide import NUS_WIDE, nus_wide_in
 from crosshatch.errors import DataError, one_line
 
 # How the dimensions behind the samples are ordered, the first by default.
@@ -66,6 +67,8 @@ class Archive(Mapping[str, Array]):
 
 def locate(folder: Path, name: str) -> Path:
     """The file by which a set is read; it need not be there."""
+    if name == NUS_WIDE:
+        return nus_wide_in(folder)
     archive, text = folder / f"{name}.npz", folder / f"{name}{FIRST}"
     return text if text.is_file() and not archive.is_file() else archive
 

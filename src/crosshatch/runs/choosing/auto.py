@@ -41,7 +41,7 @@ def choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Confi
     if not config.auto:
         return config
     algorithm = config.algorithm
-    require_planned(algorithm)
+    require_planned(config)
     data, task = _as_trained(config, data, task)
     if theorem_names.ABCD in algorithm.proved_by:
         return _by_our_theorem(config, Anticipated(algorithm, data, task, uses_all(algorithm, data)), tell)
@@ -58,6 +58,8 @@ def estimate_start(algorithm: AnyAlgorithm, data: FederatedData, task: Task, *, 
 
 def adopt(config: Config, stored: Config) -> Config:
     """The config with the choices a run that is resumed has made already."""
+    if config.privacy == replace(stored.privacy, seconds=None):
+        config = replace(config, privacy=stored.privacy)  # how long operations last was measured then
     keys = config.auto + config.measured
     if not keys or type(config.algorithm) is not type(stored.algorithm):
         return config
@@ -65,8 +67,14 @@ def adopt(config: Config, stored: Config) -> Config:
     return replace(config, algorithm=replace(config.algorithm, **made), auto=(), measured=())
 
 
-def require_planned(algorithm: AnyAlgorithm) -> None:
-    """Refuse an algorithm that no theorem is about."""
+def require_planned(config: Config) -> None:
+    """Refuse an algorithm and a model that no theorem is about."""
+    algorithm = config.algorithm
+    if config.model.fusion == "transfer":
+        raise ConfigError(
+            "model.fusion = 'transfer': the theorems are about losses of one sample each, and a class mean ties all "
+            "samples together: give numbers, or try them out with algorithm.step_size = 'measure'"
+        )
     if not algorithm.auto:
         raise ConfigError(
             f"algorithm.name = '{algorithm_name(algorithm)}': no convergence theorem here covers it: choose one of "

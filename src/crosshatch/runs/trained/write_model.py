@@ -90,15 +90,21 @@ def _block(settings: ModelSettings, files: PartFiles) -> BlockChanges:
 def _common_shape(simulator: Simulator, config: Config, files: PartFiles) -> CommonShape:
     data, model = simulator.data, config.model
     assert model.loss != "auto"
-    head = None
-    if model.fusion == "head":
+    head, silos = None, tuple(silo.name for silo in data.silos)
+    if model.fusion == "transfer":
+        assert model.head_holder is not None
+        assert model.outputs is not None
+        silos = tuple(name for name in silos if name != model.head_holder)
+        width = for_silo(model, silos[0]).outputs or model.outputs
+        head = HeadShape("class_mean", (), model.activation, width, 1, model.head_holder)
+    elif model.fusion == "head":
         assert model.head_holder is not None
         shapes = ((silo.name, tuple(silo.train.shape[1:])) for silo in data.silos)
         widths = [0 if has_no_embedding(model, shape) else for_silo(model, name).outputs or 0 for name, shape in shapes]
         scores = simulator.task.loss.scores(data.classes)
         head = HeadShape(model.head, model.head_hidden, model.activation, sum(widths), scores, model.head_holder)
     return CommonShape(
-        silos=tuple(silo.name for silo in data.silos),
+        silos=silos,
         target=data.target,
         classes=data.class_names,
         positive=data.class_names[1] if data.target == "binary" else None,

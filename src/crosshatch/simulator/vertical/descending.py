@@ -10,11 +10,14 @@ import numpy as np
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
+from crosshatch.local.anchors import Anchors
 from crosshatch.local.problem import Part, Problem
 from crosshatch.protocol.batches import Ids
+from crosshatch.protocol.class_means import find_anchors
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.optimising import Optimising
-from crosshatch.simulator.vertical.sharing import Frozen, KnownBySilo
+from crosshatch.simulator.vertical.sent import KnownBySilo
+from crosshatch.simulator.vertical.sharing import Frozen
 from crosshatch.task.task import Task
 
 Exchanged = tuple[Batch, Frozen]
@@ -44,6 +47,10 @@ class Descending:
     optimising: Optimising | None = None
 
     @cached_property
+    def _anchors(self) -> Anchors | None:
+        return find_anchors(self.data, self.task)
+
+    @cached_property
     def _columns(self) -> list[tuple[int, int]]:
         """Where each silo's embeddings stand in what is joined."""
         return [self.task.fusion.columns(self.widths, j) for j in range(len(self.widths))]
@@ -70,7 +77,7 @@ class Descending:
                 part = Part(features, known[number][j][s], then.held[j][s].counts, then.held[j][s].owners)
                 newest = parts[j][: len(batch.parts)]
                 parts[j].append(part if number == 0 else part.at_clients(then.clients[j], batch.clients[j], newest))
-        return {
+        problems = {
             j: Problem(
                 task=self.task, silo=j, parts=tuple(parts[j][-len(used) :]), start=start,
                 head=None if frozen.head is None or self.task.holds_head(j) else frozen.head, columns=self._columns[j],
@@ -83,6 +90,16 @@ class Descending:
             )
             for j, start in starts.items()
         }  # fmt: skip
+        return problems if self.task.transfer is None else self._with_anchors(problems, batch.round)
+
+    def _with_anchors(self, problems: dict[int, Problem], round: int) -> dict[int, Problem]:
+        """A transfer task's: the class mean moves with its holder's block, and no kept pass has all it depends on."""
+        assert self._anchors is not None
+        anchors = self._anchors.for_round(self.seed, round)
+        return {
+            j: replace(problem, kept_pass=None, anchors=anchors if self.task.holds_head(j) else None)
+            for j, problem in problems.items()
+        }
 
     def _known(self, frozen: Frozen, starts: Mapping[int, Tensor], asked: Asked, *, once: bool) -> KnownBySilo:
         """What the silos know, and where they stood if steps look back at it."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
+import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
+from crosshatch.local.anchors import Anchors
 from crosshatch.local.forward import forward, forward_alike, forward_rows
 from crosshatch.local.layers import Chain
 from crosshatch.local.passes import KeptPass
 from crosshatch.local.read_chain import as_chain, draws_random_numbers
+from crosshatch.protocol.class_means import find_anchors
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.task.task import Task
@@ -74,6 +77,8 @@ class Embedder:
             assert own is not None
             clients_head = own[0] if own.dim() == 2 and len(own) == 1 else own
             head = clients_head if holder in self.one_party and holder in moved else self.task.head_in(blocks.base)
+            if self._anchors is not None:
+                head = clients_head = self._drawn_mean(self._anchors, weights[holder], batch.round)
             if known is not None and only not in (None, holder):
                 clients_head = known.clients_head  # that of the moment its clients' embeddings are of
         return Embeddings(tuple(values), tuple(passes), head, clients_head, seen)
@@ -81,6 +86,18 @@ class Embedder:
     @cached_property
     def _head_holder(self) -> int | None:
         return self.task.head_holder
+
+    @cached_property
+    def _anchors(self) -> Anchors | None:
+        """Where a class mean is that of samples drawn per round; one of all samples is in its holder's vector."""
+        transfer = self.task.transfer
+        return None if transfer is None or transfer.mean_samples is None else find_anchors(self.data, self.task)
+
+    def _drawn_mean(self, anchors: Anchors, weights: Tensor, round: int) -> Tensor:
+        assert self._head_holder is not None
+        embed = partial(self.task.embed, self._head_holder, weights.reshape(-1))
+        with torch.no_grad():
+            return anchors.for_round(self.seed, round).class_mean(embed)
 
     @cached_property
     def _alike(self) -> list[tuple[Chain | None, list[int]]]:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
+from crosshatch.local.given_gradient import solve_given
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.client_weights import client_weights, counted_together
@@ -27,8 +29,12 @@ from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.descending import Asked, Descending, Exchanged, rows_by_part
 from crosshatch.simulator.vertical.embedding import Embedder, Embeddings
 from crosshatch.simulator.vertical.optimising import Optimising
+from crosshatch.simulator.vertical.sent import Components
 from crosshatch.simulator.vertical.sharing import Frozen, Sharing
 from crosshatch.task.task import Task
+
+if TYPE_CHECKING:  # needs gmpy2, which is an extra
+    from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange
 
 
 @dataclass
@@ -50,6 +56,7 @@ class SimulatedFederation:
     one_client: bool = False  # every silo's samples form one client
     branches: Branches | None = None  # between hubs and clients, where there are any
     optimising: Optimising | None = None  # the states of the task's optimiser, where it has one
+    encrypted: EncryptedExchange | None = None  # how derivatives travel, where not in clear
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
     uses: Counter[str] = field(default_factory=Counter)  # of each exchange in this round
 
@@ -74,7 +81,7 @@ class SimulatedFederation:
 
     @cached_property
     def _sharing(self) -> Sharing:
-        return Sharing(self.data, self.task, self.arrivals, self.widths)
+        return Sharing(self.data, self.task, self.arrivals, self.widths, Components.of_task(self.task, self.widths))
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -144,13 +151,7 @@ class SimulatedFederation:
         return {j: missed for j, missed in late.items() if missed is not None}
 
     def average(
-        self,
-        blocks: Blocks,
-        batch: Batch,
-        *,
-        weights: ClientWeights = "equal",
-        within: Within = "silo",
-        depth: int = 0,
+        self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal", within: Within = "silo", depth: int = 0
     ) -> Blocks:
         """Clients at work to hub; the others' share of the average is the block they would have started from."""
         if self.branches is not None and blocks.steps is not None:
@@ -218,42 +219,32 @@ class SimulatedFederation:
         return self._sharing.share(embeddings, batch, sending, receivers, to=to, use=call.use)
 
     def share_derivatives(
-        self,
-        embeddings: Embeddings,
-        batch: Batch,
-        *,
-        around: Embeddings | None = None,
-        step: int = 0,
-        senders: Sequence[int] | None = None,
-        to: int | None = None,
-    ) -> Frozen:
+        self, embeddings: Embeddings, batch: Batch, *, around: Embeddings | None = None, step: int = 0,
+        senders: Sequence[int] | None = None, to: int | None = None,
+    ) -> Frozen:  # fmt: skip
         """Embeddings to the label's holder, derivatives back."""
         holder = [silo.name for silo in self.data.silos].index(str(self.data.label_silo))
         receivers = list(self.silos) if to is None else [to]
         sending = self.silos if senders is None else senders
         about = About.of(len(batch.parts), step, inner=around is not None, head=embeddings.head is not None)
         up, down = (self.call(exchange, batch.round) for exchange in ("share", "derivatives"))
-        self.accounts.derivatives(batch, holder, sending, receivers, about, up, down)
-        return self._sharing.derivatives(
+        if self.encrypted is not None:
+            self.encrypted.begin()
+        in_clear = receivers if self.encrypted is None else [holder]
+        self.accounts.derivatives(batch, holder, sending, in_clear, about, up, down)
+        frozen = self._sharing.derivatives(
             embeddings, batch, around=embeddings if around is None else around, holder=holder, senders=sending,
             receivers=receivers, about=about, use=up.use,
         )  # fmt: skip
+        if self.encrypted is None:
+            return frozen
+        return self.encrypted.exchange(frozen, batch, holder, sending, receivers, down, self.call)
 
     def descend(
-        self,
-        blocks: Blocks,
-        batch: Batch,
-        frozen: Frozen,
-        *,
-        steps: int,
-        step_size: float,
-        first: int = 0,
-        proximal: float = 0.0,
-        only: int | None = None,
-        anticipation: float = 1.0,
-        continued: bool = False,
+        self, blocks: Blocks, batch: Batch, frozen: Frozen, *, steps: int, step_size: float, first: int = 0,
+        proximal: float = 0.0, only: int | None = None, anticipation: float = 1.0, continued: bool = False,
         earlier: Sequence[Exchanged] = (),
-    ) -> Blocks:
+    ) -> Blocks:  # fmt: skip
         """Ask for the local steps; `averaged` computes them, or whoever needs the clients' blocks."""
         silos = tuple(self.silos) if only is None else (only,)
         moved = {} if blocks.steps is None else blocks.steps.client_blocks()
@@ -296,4 +287,5 @@ class SimulatedFederation:
 
     @cached_property
     def _solver(self) -> Solver:
-        return partial(solve, strategy=self.strategy, threads=self.threads)
+        way = solve if self.encrypted is None else solve_given
+        return partial(way, strategy=self.strategy, threads=self.threads)

@@ -19,13 +19,8 @@ from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.own_heads import with_own_heads
-from crosshatch.simulator.vertical.sent import Rows, Sent, SentSoFar
+from crosshatch.simulator.vertical.sent import Components, Known, KnownBySilo, Rows, Sent, SentSoFar, Stood, StoodBySilo
 from crosshatch.task.task import Task
-
-KnownBySilo = Mapping[int, Sequence[LossInputs]]
-"""Part by part."""
-StoodBySilo = Mapping[int, Sequence[Tensor]]
-"""Part by part, (n, c) in the order of the silo's clients."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +32,11 @@ class Frozen:
     the exchange: their own embeddings for a sum, the scores for a head.
     """
 
-    known: Callable[[Sequence[int]], KnownBySilo]
-    stood: Callable[[Sequence[int]], StoodBySilo]
+    known: Known
+    stood: Stood
     head: Tensor | None
     passes: tuple[KeptPass | None, ...]
-    at_start: Callable[[Sequence[int]], KnownBySilo] | None = None
+    at_start: Known | None = None
     worked_out: bool = False  # for all silos, and nothing else is kept of the exchange
 
     @classmethod
@@ -68,6 +63,7 @@ class Sharing:
     task: Task
     arrivals: Arrivals
     widths: tuple[int, ...]
+    components: Components | None = None  # of a transfer task
 
     @cached_property
     def _sent(self) -> SentSoFar:
@@ -101,6 +97,8 @@ class Sharing:
         anew = len(senders) >= len(self.widths) - (to is not None)  # nobody goes on with what was sent before
         views = {} if anew else {i: self._sent.seen_by(i, embeddings.values[i]) for i in receivers}
         told = _Told(self, embeddings, batch, arrived, views, head)
+        if self.components is not None:
+            return Frozen(*self.components.told(told.known, embeddings, batch, head), head, embeddings.passes)
         return Frozen(told.known, told.stood, head, embeddings.passes, told.at_start if self._plain and anew else None)
 
     def stood(
@@ -194,7 +192,10 @@ class Sharing:
                 return {j: [] for j in asking}
             return self.stood(asking, embeddings, batch, lambda _: {}, None)
 
-        return Frozen(lambda asking: {j: known[j] for j in asking}, stood, around.head, embeddings.passes)
+        told: tuple[Known, Stood] = (lambda asking: {j: known[j] for j in asking}), stood
+        if self.components is not None:
+            told = self.components.told(told[0], embeddings, batch, None)
+        return Frozen(*told, around.head, embeddings.passes)
 
     def _derivative(self, silo: int, head: Tensor | None, own: Tensor, others: Tensor, y: Tensor) -> Tensor:
         columns = self.task.fusion.columns(self.widths, silo)
@@ -242,9 +243,7 @@ class Sharing:
 
     def labels(self, batch: Batch, part: int) -> Tensor:
         labels = self.data.y_train
-        if batch.whole:
-            return labels
-        return labels.index_select(0, batch.ids(part, labels.device))
+        return labels if batch.whole else labels.index_select(0, batch.ids(part, labels.device))
 
 
 @dataclass(frozen=True)

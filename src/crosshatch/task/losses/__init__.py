@@ -1,7 +1,16 @@
 """What a model is trained to make small: losses of a sample, with weights or without, and which labels they take."""
 
 from crosshatch.task.losses.label_checks import require_labels, require_target
-from crosshatch.task.losses.sample_losses import LOSSES, CrossEntropy, Logistic, MultiLogistic, SampleLoss, Squared
+from crosshatch.task.losses.sample_losses import (
+    LOSSES,
+    CrossEntropy,
+    Logistic,
+    MultiLogistic,
+    SampleLoss,
+    Squared,
+    TaylorLogistic,
+)
+from crosshatch.task.losses.transfer import Sides, Transfer
 from crosshatch.task.losses.weighted_losses import ClassWeighted, Loss, SampleWeighted, predicted_classes, unweighted
 
 __all__ = [
@@ -13,7 +22,10 @@ __all__ = [
     "MultiLogistic",
     "SampleLoss",
     "SampleWeighted",
+    "Sides",
     "Squared",
+    "TaylorLogistic",
+    "Transfer",
     "predicted_classes",
     "require_labels",
     "require_target",

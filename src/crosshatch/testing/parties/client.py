@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.codecs import Draw
+from crosshatch.local.anchors import Anchors
 from crosshatch.local.masks import own_masks
 from crosshatch.local.moments import Moments
 from crosshatch.protocol.batches import Ids
@@ -26,7 +27,8 @@ class Client:
 
     `others` is what it was last told of the other silos' embeddings (at the round's start, where its silo holds the
     labels): by silo for a head, their sum (under None) otherwise; rows of all parts of the batch. `head` is the one it
-    was last sent for this batch. `moments` is its state of the optimiser, where there is one.
+    was last sent for this batch. `moments` is its state of the optimiser, where there is one. `anchors` are its samples
+    that a class mean is of, where it holds one.
     """
 
     agreed: Agreed
@@ -40,6 +42,7 @@ class Client:
     others: dict[int | None, Tensor] = field(default_factory=dict)
     head: Tensor | None = None
     moments: Moments | None = None
+    anchors: Anchors | None = None
 
     def begin_round(self) -> None:
         """Without moments, unless they are to be carried over."""
@@ -103,6 +106,20 @@ class Client:
                 outputs.append(self.model.embed(block, self.x[self._mine(ids)]))
         return tuple(outputs)
 
+    def head_of(self, block: Tensor, batch: Batch) -> Tensor:
+        """The head it would send with a round's embeddings."""
+        anchors = self._anchors(batch)
+        if anchors is None or anchors.drawn is None:
+            return self.model.head_of(block)
+        return self.model.class_mean(block, anchors)
+
+    def _anchors(self, batch: Batch) -> Anchors | None:
+        return None if self.anchors is None else self.anchors.for_round(self.agreed.seed, batch.round)
+
+    def components(self, own: Tensor, mean: Tensor, y: Tensor) -> Tensor:
+        """In a transfer task what the other silo gets of rows (n, d) where it has no labels: u_A, and y Phi_A."""
+        return torch.cat([own, (2 * y - 1)[:, None] * mean], dim=1)
+
     def _masks(self, batch: Batch, step: int) -> AbstractContextManager[None]:
         """Its own random numbers, where blocks draw some."""
         seed = (self.agreed.seed, batch.round, step)
@@ -126,6 +143,7 @@ class Client:
         has nothing of, it takes the first part of the newest that it has samples of.
         """
         now, newest = block, exchanged[0][0]
+        anchors = self._anchors(newest)
         every = [
             (ids, known[s], batch is newest)
             for batch, known in exchanged
@@ -142,9 +160,12 @@ class Client:
                 with self._masks(newest, step):
                     now, self.moments = self.model.step(
                         now, self.x[mine], known, head, size=step_size, proximal=proximal, start=block, look=look,
-                        moments=self.moments,
+                        moments=self.moments, anchors=anchors,
                     )  # fmt: skip
-        return now
+        if anchors is None:
+            return now
+        mean = self.model.class_mean(now, anchors, every=True)
+        return torch.cat([now[: -len(mean)], mean])
 
     def derivatives(
         self,

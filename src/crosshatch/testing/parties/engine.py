@@ -21,6 +21,7 @@ from crosshatch.exchanges import (
     on_tokens,
 )
 from crosshatch.meter import Meter
+from crosshatch.protocol.class_means import with_class_mean
 from crosshatch.seeds import require_seed
 from crosshatch.task.losses import require_labels, unweighted
 from crosshatch.task.task import Task
@@ -60,7 +61,8 @@ class PartyByParty:
         require_seed(seed)
         require_labels(task.loss, data.y_train, data.classes, "training samples")
         require_labels(unweighted(task.loss), data.y_test, data.classes, "test samples")
-        data, task = _cast(data, precision), task.to("cpu", precision)
+        data = _cast(data, precision)
+        task = with_class_mean(task.to("cpu", precision), data)
         algorithm = on_federation(algorithm, data)
         self.post, self.round = Post(), 0
         coded = codecs or {}
@@ -94,4 +96,7 @@ def _cast(data: FederatedData, precision: torch.dtype) -> FederatedData:
         replace(s, train=s.train.to(precision), test=s.test.to(precision), validation=None) for s in data.silos
     )
     y_train, y_test = (y.to(precision) if y.is_floating_point() else y for y in (data.y_train, data.y_test))
-    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=None)
+    alone = data.alone
+    if alone is not None:
+        alone = replace(alone, x=alone.x.to(precision), y=alone.y.to(precision))
+    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=None, alone=alone)

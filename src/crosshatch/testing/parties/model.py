@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from crosshatch.local.anchors import Anchors
 from crosshatch.local.moments import Moments
-from crosshatch.task.losses import Loss, SampleWeighted
+from crosshatch.task.losses import Loss, SampleWeighted, Transfer
 from crosshatch.task.optimisers import Optimiser, state_size
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
@@ -20,7 +21,10 @@ from crosshatch.trees import Layout, flatten
 
 @dataclass(frozen=True)
 class KnownOfOthers:
-    """What a client knows of the others for its rows (n): labels and embeddings, or derivatives."""
+    """What a client knows of the others for its rows (n): labels and embeddings, or derivatives.
+
+    In a transfer task without labels `rest` (n, 2 d) are the other's embeddings and, behind them, y Phi_A.
+    """
 
     y: Tensor | None = None  # (n,)
     rest: Tensor | None = None  # (n, c) the others' sum, or (n, their e) all of theirs side by side for a head
@@ -54,6 +58,7 @@ class Model:
     trained: Tensor | None
     trained_head: Tensor | None
     optimiser: Optimiser | None = None
+    transfer: Transfer | None = None
 
     @classmethod
     def of(cls, task: Task, silo: int, widths: Sequence[int]) -> Model:
@@ -63,7 +68,7 @@ class Model:
         pieces = [flatten(block), *([flatten(head)] if head is not None and holds else [])]
         return cls(
             block, head, holds, sum(widths[:silo]), task.loss, task.regulariser, torch.cat(pieces),
-            task.trained[silo], task.trained_head, task.optimiser,
+            task.trained[silo], task.trained_head, task.optimiser, task.transfer,
         )  # fmt: skip
 
     def sent(self, weights: Tensor) -> Tensor:
@@ -144,9 +149,53 @@ class Model:
         scores: Tensor = functional_call(self.head, self._head_layout.views(head), (embeddings,))
         return scores
 
-    def mean_loss(self, weights: Tensor, x: Tensor, known: KnownOfOthers, head: Tensor | None, look: Look) -> Tensor:
+    def class_mean(self, weights: Tensor, anchors: Anchors, *, every: bool = False) -> Tensor:
+        """Phi_A of the round's samples, or of all."""
+        return anchors.class_mean(lambda x: self.embed(weights, x), every=every)
+
+    def _transfer_loss(
+        self, transfer: Transfer, own: Tensor, known: KnownOfOthers, mean: Tensor | None, look: Look
+    ) -> Tensor:
+        """The mean over the rows of what ties two silos together, or what has its gradient; `mean` is Phi_A."""
+        assert known.rest is not None
+        margins, apart = self._margins(own, known, mean)
+        square = transfer.alignment == "distance"
+        aligned = apart.square().sum(1) if square else -(own * known.rest[:, : own.shape[1]]).sum(1)
+        if look.anticipation == 1:
+            values = self.loss.value(margins, torch.ones(len(own)).to(own))
+        else:
+            assert known.own is not None
+            margins_then, apart_then = self._margins(known.own, known, known.head)
+            ahead = margins_then + look.anticipation * (margins - margins_then)
+            values = (margins * self.loss.derivative(ahead.detach(), torch.ones(len(own)).to(own))).sum(1)
+            if square:
+                far = apart_then + look.anticipation * (apart - apart_then)
+                aligned = (2 * far.detach() * apart).sum(1)
+        return (values + transfer.weight * aligned).mean()
+
+    def _margins(self, own: Tensor, known: KnownOfOthers, mean: Tensor | None) -> tuple[Tensor, Tensor]:
+        """y phi (n, 1), and how far own embeddings are from the other's (n, d)."""
+        assert known.rest is not None
+        other, signed = known.rest[:, : own.shape[1]], known.rest[:, own.shape[1] :]
+        if known.y is not None:
+            assert mean is not None
+            signed = (2 * known.y - 1)[:, None] * mean
+        return (signed * (other if self.holds_head else own)).sum(1, keepdim=True), own - other
+
+    def mean_loss(
+        self,
+        weights: Tensor,
+        x: Tensor,
+        known: KnownOfOthers,
+        head: Tensor | None,
+        look: Look,
+        anchors: Anchors | None = None,
+    ) -> Tensor:
         """Over the rows x (n, ...), or what has its gradient; `head` is the one received, the holder has its own."""
         own = self.embed(weights, x)
+        if self.transfer is not None:
+            mean = known.head if anchors is None else self.class_mean(weights, anchors)
+            return self._transfer_loss(self.transfer, own, known, mean, look)
         if known.derivative is not None:
             derivative = known.derivative
             if look.continued:
@@ -185,10 +234,11 @@ class Model:
         start: Tensor,
         look: Look,
         moments: Moments | None,
+        anchors: Anchors | None = None,
     ) -> tuple[Tensor, Moments | None]:
         """One gradient step, with a pull towards the start and the regulariser on the block; the moments after it."""
         leaf = weights.clone().requires_grad_()
-        (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head, look), leaf)
+        (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head, look, anchors), leaf)
         block = torch.arange(len(weights)) < self._block_size
         gradient = gradient + torch.where(block, self.regulariser.gradient(weights), torch.zeros_like(weights))
         gradient = gradient + proximal * (weights - start)

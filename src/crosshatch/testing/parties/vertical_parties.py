@@ -12,8 +12,10 @@ from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, Memory, declared
+from crosshatch.local.anchors import Anchors
 from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.protocol.batches import SeededBatches
+from crosshatch.protocol.class_means import find_anchors
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.names import CODED
 from crosshatch.protocol.refusals import (
@@ -23,6 +25,7 @@ from crosshatch.protocol.refusals import (
     check_head,
     check_optimiser,
     check_topology,
+    check_transfer,
     check_turns,
     require_memory,
 )
@@ -82,6 +85,7 @@ class VerticalParties:
         check_optimiser(data, task, name, codecs)
         known = declared(self.algorithm)
         check_topology(data, name, self.algorithm.topology)
+        check_transfer(data, task, name, self.algorithm.topology)
         check_derivatives(data, task, name, continued=known.continues_derivatives)
         check_turns(task, name, self.algorithm.topology, turns=known.takes_turns)
         check_codecs(data, codecs)
@@ -119,16 +123,22 @@ class VerticalParties:
         )
         models = [Model.of(task, j, widths) for j in agreed.silos]
         hubs = tuple(Hub(agreed, j, model, moments=model.no_moments()) for j, model in enumerate(models))
+        anchors = find_anchors(data, task)
         every = tuple(
-            tuple(_client(agreed, data, j, k, model) for k in range(agreed.clients[j]))
+            tuple(
+                _client(agreed, data, j, k, model, anchors if task.holds_head(j) else None)
+                for k in range(agreed.clients[j])
+            )
             for j, model in enumerate(models)
         )
         return PartyFederation(Parties(agreed, hubs, every, self.post))
 
 
-def _client(agreed: Agreed, data: FederatedData, silo: int, number: int, model: Model) -> Client:
+def _client(
+    agreed: Agreed, data: FederatedData, silo: int, number: int, model: Model, anchors: Anchors | None
+) -> Client:
     """A client with copies of its own rows, and of its labels where it has them."""
     ids = np.flatnonzero(agreed.owners[silo] == number)
     knows = agreed.label_holder is None or agreed.label_holder == silo
     y = data.y_train[ids].clone() if knows else None
-    return Client(agreed, silo, number, ids, data.silos[silo].train[ids].clone(), y, model)
+    return Client(agreed, silo, number, ids, data.silos[silo].train[ids].clone(), y, model, anchors=anchors)

@@ -118,7 +118,7 @@ class HeldLabels:
 
     def _pass_on(self, name: str, silo: int, given: Mapping[int, Tensor]) -> dict[Who, tuple[KnownOfOthers, ...]]:
         fed, batch, holder, part = self.fed, self.batch, self._holder, self.about.answered
-        width = fed.agreed.widths[silo]
+        width = (1 if fed.hubs[silo].model.transfer is None else 2) * fed.agreed.widths[silo]
         gathered = fed.hubs[holder].gather("derivatives", given, batch, part, width)
         (content,) = fed.post.carry(fed.between_hubs("down"), self.down, gathered)
         every = fed.hubs[silo].read("derivatives", name, holder, content, width, batch, part, self._drawn)
@@ -130,12 +130,17 @@ class HeldLabels:
             (mine,) = fed.post.carry(fed.link(silo, "down"), self.down, rows)
             if part is None:
                 pieces = torch.split(mine, client.counts(batch))
-                known[silo, client.number] = tuple(KnownOfOthers(derivative=piece) for piece in pieces)
+                known[silo, client.number] = tuple(self._known(silo, piece) for piece in pieces)
             else:
                 only = list(known[silo, client.number])
                 only[part] = KnownOfOthers(derivative=mine)
                 known[silo, client.number] = tuple(only)
         return known
+
+    def _known(self, silo: int, rows: Tensor) -> KnownOfOthers:
+        """Derivatives, or what stands in their place in a transfer task."""
+        transferred = self.fed.hubs[silo].model.transfer is not None
+        return KnownOfOthers(rest=rows) if transferred else KnownOfOthers(derivative=rows)
 
     def _derivative(self, client: Client, silo: int, heard: Mapping[int | None, Tensor]) -> Tensor:
         """The derivative at a client of the holder, for its rows of the parts answered."""
@@ -143,6 +148,8 @@ class HeldLabels:
         own = self.around.values[me]
         start = 0 if part is None else sum(client.counts(self.batch)[:part])
         end = start + len(client.labels(self.batch, part))
+        if client.model.transfer is not None:
+            return client.components(torch.cat(own), self.around.heads[me], client.labels(self.batch))
         others = {j: rows[start:end] for j, rows in client.others.items()}
         return client.derivatives(
             torch.cat(own) if part is None else own[part], others, self.around.heads.get(me),

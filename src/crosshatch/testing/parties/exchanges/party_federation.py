@@ -143,9 +143,11 @@ class PartyFederation:
             block, me = self.block_at(blocks, client), (client.silo, client.number)
             values[me] = client.embed(block, batch)
             if client.model.holds_head:
-                heads[me] = client.model.head_of(block)
+                heads[me] = client.head_of(block, batch)
         holder = self.agreed.head_holder
         head = None if holder is None else self.parties.hubs[holder].model.sent_head(blocks.hubs[holder])
+        if holder is not None and self.parties.clients[holder][0].anchors is not None:
+            head = heads[holder, 0]  # hub and client are one party
         return Embeddings(values, head, heads)
 
     def share(

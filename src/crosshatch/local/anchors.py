@@ -1,0 +1,36 @@
+"""Whose mean the class mean of a transfer task is: the samples of the silo with the labels, or some drawn per round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from crosshatch.seeds import generator
+from crosshatch.task.losses import Transfer
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """All samples of the silo with the labels: x (n, ...), y (n,); a round uses those numbered `drawn`, None: all."""
+
+    transfer: Transfer
+    x: Tensor
+    y: Tensor
+    drawn: Tensor | None = None
+
+    def for_round(self, seed: int, round: int) -> Anchors:
+        """The same with the samples of a round, drawn from the shared seed."""
+        size = self.transfer.mean_samples
+        if size is None or size >= len(self.y):
+            return self
+        chosen = generator(seed, "class mean", round).choice(len(self.y), size, replace=False, shuffle=False)
+        return replace(self, drawn=torch.as_tensor(chosen, device=self.x.device))
+
+    def class_mean(self, embed: Callable[[Tensor], Tensor], *, every: bool = False) -> Tensor:
+        """Phi_A (d,) under a block: of the round's samples, or of all of them (`every`)."""
+        if every or self.drawn is None:
+            return self.transfer.class_mean(embed(self.x), self.y)
+        return self.transfer.class_mean(embed(self.x.index_select(0, self.drawn)), self.y.index_select(0, self.drawn))

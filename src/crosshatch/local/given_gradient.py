@@ -1,0 +1,58 @@
+"""Local steps along a gradient that is given and stays: that of a linear block whose derivative is frozen.
+
+The derivative itself came encrypted, so that the data's part of the gradient is all a silo knows. The regulariser and
+the pull to the start are its own and follow its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from crosshatch.errors import ConfigError
+from crosshatch.local.moments import Moments
+from crosshatch.local.problem import Problem
+from crosshatch.local.solve import Strategy, solve
+
+
+def solve_given(
+    problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy, threads: int
+) -> list[Tensor]:
+    """As `solve`, where some problems have their gradient given; each of these is about one client."""
+    given = {i for i, problem in enumerate(problems) if problem.parts[0].loss_inputs.gradient is not None}
+    others = [i for i in range(len(problems)) if i not in given]
+    solved: dict[int, Tensor] = {}
+    if others:
+        found = solve(
+            [problems[i] for i in others], [weights[i] for i in others], keep=keep, strategy=strategy, threads=threads
+        )
+        solved.update(zip(others, found, strict=True))
+    for i in given:
+        block = _descend(problems[i])
+        solved[i] = block.unsqueeze(0) if keep else block * weights[i].to(block)
+    return [solved[i] for i in range(len(problems))]
+
+
+def _descend(problem: Problem) -> Tensor:
+    """The client's block (p,), and behind it its optimiser's state where there is one."""
+    gradient, regulariser = problem.parts[0].loss_inputs.gradient, problem.task.regulariser
+    assert gradient is not None
+    if len(problem.parts) > 1 or problem.anticipation != 1 or problem.continued:
+        raise ConfigError(
+            "local steps on several batches, with anticipation or with derivatives that go on: a gradient that came "
+            "encrypted is that of one batch and stays: set privacy.encryption = 'none', or use fedbcd"
+        )
+    start = problem.start.reshape(-1)
+    moments = None if problem.state is None else Moments.of(problem.task.optimiser, problem.state[0])
+    block = start.clone()
+    with torch.no_grad():
+        for _ in range(problem.steps):
+            direction = gradient + regulariser.l2 * block + problem.proximal * (block - start)
+            if moments is not None:
+                direction, moments = moments.after(direction)
+            block = block - problem.step_size * direction
+            if regulariser.l1:
+                block = regulariser.proximal(block, problem.step_size)
+    return block if moments is None else moments.behind(block)

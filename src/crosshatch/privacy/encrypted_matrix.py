@@ -1,0 +1,169 @@
+"""Matrices of encrypted whole numbers: sums, products with clear numbers, masks, and the way back.
+
+A matrix knows how large its numbers can be at most. Where a sum or a product could leave what the key can hold, it is
+refused before anything is computed, whatever the numbers are.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+from gmpy2 import mpz, powmod
+
+from crosshatch.errors import ConfigError, DataError
+from crosshatch.privacy.fixed_point import Whole
+from crosshatch.privacy.packing import Slots
+from crosshatch.privacy.paillier import Draw, PrivateKey, PublicKey
+from crosshatch.privacy.powers import products_of_powers
+from crosshatch.privacy.threads import run_all
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class EncryptedMatrix:
+    """Ciphertexts (rows, columns), row by row, under one key; no number is larger in magnitude than `bound`."""
+
+    key: PublicKey
+    shape: tuple[int, int]
+    values: tuple[mpz, ...]
+    bound: int
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that could wrap."""
+        assert len(self.values) == self.shape[0] * self.shape[1]
+        if self.bound > self.key.most:
+            raise ConfigError(
+                f"encrypted numbers could reach {self.bound.bit_length()} bits, a key of {self.key.bits} holds "
+                f"{self.key.bits - 2}: raise privacy.key_bits, or lower the bits of fixed point"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        key: PublicKey | PrivateKey,
+        numbers: Whole,
+        bound: int,
+        *,
+        threads: int = 1,
+        draw: Draw = secrets.randbits,
+    ) -> EncryptedMatrix:
+        """Encrypt a matrix of whole numbers up to `bound`; its owner is faster."""
+        public = key.public if isinstance(key, PrivateKey) else key
+        rows, columns = numbers.shape
+        values = key.encrypt(numbers.ravel().tolist(), threads=threads, draw=draw)
+        return cls(public, (rows, columns), tuple(values), bound)
+
+    def __add__(self, other: EncryptedMatrix) -> EncryptedMatrix:
+        """The sum of two matrices under one key."""
+        assert (self.key, self.shape) == (other.key, other.shape)
+        square = self.key.square
+        values = (a * b % square for a, b in zip(self.values, other.values, strict=True))
+        return EncryptedMatrix(self.key, self.shape, tuple(values), self.bound + other.bound)
+
+    def plus(self, numbers: Whole, bound: int) -> EncryptedMatrix:
+        """The sum with a clear matrix of whole numbers up to `bound`."""
+        assert numbers.shape == self.shape
+        square, clear = self.key.square, numbers.ravel().tolist()
+        values = (a * self.key.plain(b) % square for a, b in zip(self.values, clear, strict=True))
+        return EncryptedMatrix(self.key, self.shape, tuple(values), self.bound + bound)
+
+    def times(self, numbers: Whole, bound: int, *, threads: int = 1) -> EncryptedMatrix:
+        """Each number times the clear one at its place, of a magnitude up to `bound`."""
+        assert numbers.shape == self.shape
+        pairs = zip(self.values, numbers.ravel().tolist(), strict=True)
+        values = run_all([partial(powmod, a, b, self.key.square) for a, b in pairs], threads=threads)
+        return EncryptedMatrix(self.key, self.shape, tuple(values), self.bound * bound)
+
+    @property
+    def T(self) -> EncryptedMatrix:  # noqa: N802 - as arrays have it
+        """The columns as rows."""
+        columns = (self.values[i :: self.shape[1]] for i in range(self.shape[1]))
+        values = tuple(value for column in columns for value in column)
+        return EncryptedMatrix(self.key, self.shape[::-1], values, self.bound)
+
+    def transposed_product(self, numbers: Whole, bound: int, *, threads: int = 1) -> EncryptedMatrix:
+        """This matrix, transposed, times a clear one (rows, k) of numbers up to `bound`: (columns, k)."""
+        rows, columns = self.shape
+        assert len(numbers) == rows
+        reach = rows * self.bound * bound
+        values = [
+            value
+            for column in range(columns)
+            for value in products_of_powers(self.values[column::columns], numbers, self.key.square, threads=threads)
+        ]
+        return EncryptedMatrix(self.key, (columns, numbers.shape[1]), tuple(values), reach)
+
+    def decrypt(self, key: PrivateKey, *, threads: int = 1) -> list[int]:
+        """The numbers, row by row."""
+        return key.decrypt(self.values, threads=threads)
+
+    def to_bytes(self) -> Bytes:
+        """As it is sent: a row of bytes per ciphertext."""
+        return to_bytes(self.values, self.key.ciphertext_bytes)
+
+    @classmethod
+    def from_bytes(cls, key: PublicKey, shape: tuple[int, int], bound: int, sent: Bytes) -> EncryptedMatrix:
+        """What was sent."""
+        values = tuple(mpz(number) for number in from_bytes(sent))
+        if len(values) != shape[0] * shape[1] or any(not 0 < value < key.square for value in values):
+            raise DataError(
+                f"{len(values)} ciphertexts arrived where {shape[0]} x {shape[1]} under a key of {key.bits} bits are "
+                "due: cut off, or under another key"
+            )
+        return cls(key, shape, values, bound)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Numbers that go back to the key's owner: packed and masked, with nothing left of how they were computed."""
+
+    slots: Slots
+    sent: tuple[mpz, ...]
+    masks: tuple[int, ...]  # stay with the sender
+
+    @classmethod
+    def of(cls, matrix: EncryptedMatrix, *, threads: int = 1, draw: Draw = secrets.randbits) -> Masked:
+        """Pack, mask and make anew all numbers of a matrix."""
+        key, slots = matrix.key, Slots(matrix.bound, matrix.key.bits)
+        masks = slots.masks(len(matrix.values), draw)
+        hidden = slots.join(masks)
+        packing: Callable[[], list[mpz]] = partial(slots.pack, key, matrix.values)
+        noise: list[Callable[[], list[mpz]]] = [partial(_one_noise, key, draw) for _ in hidden]
+        packed, *fresh = run_all([packing, *noise], threads=threads)
+        sent = [
+            a * key.plain(b) % key.square * u % key.square for a, b, (u,) in zip(packed, hidden, fresh, strict=True)
+        ]
+        return cls(slots, tuple(sent), tuple(masks))
+
+    def to_bytes(self, key: PublicKey) -> Bytes:
+        """As it is sent."""
+        return to_bytes(self.sent, key.ciphertext_bytes)
+
+    def unmask(self, decrypted: Sequence[int]) -> list[int]:
+        """The numbers, from what the owner read; a DataError where that cannot be."""
+        found = self.slots.split(decrypted, len(self.masks))
+        numbers = [number - mask for number, mask in zip(found, self.masks, strict=True)]
+        if any(abs(number) > self.slots.bound for number in numbers):
+            raise DataError("a number came back decrypted that is larger than it can be: it was changed on its way")
+        return numbers
+
+
+def _one_noise(key: PublicKey, draw: Draw) -> list[mpz]:
+    return [key.uniform_noise(draw)]
+
+
+def to_bytes(numbers: Sequence[int] | Sequence[mpz], length: int) -> Bytes:
+    """A row of so many bytes per number."""
+    raw = b"".join(int(number).to_bytes(length, "big") for number in numbers)
+    return np.frombuffer(raw, dtype=np.uint8).reshape(len(numbers), length)
+
+
+def from_bytes(sent: Bytes) -> list[int]:
+    """The numbers again."""
+    return [int.from_bytes(row.tobytes(), "big") for row in sent]

@@ -1,0 +1,58 @@
+"""The config section [privacy] as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from crosshatch.errors import ConfigError
+from crosshatch.privacy.fixed_point import FixedPoint
+from crosshatch.privacy.key_bits import KEY_BITS, check_key_bits
+from crosshatch.privacy.operations import OperationSeconds
+
+
+@dataclass(frozen=True)
+class PrivacySettings:
+    """Section [privacy]: whether derivatives travel encrypted, and how.
+
+    `ciphertexts`: "real" ones, or their "costs" alone: the same numbers through the same fixed point, with the bytes of
+    ciphertexts and the seconds of operations charged. `seconds` of operations are measured at the start where they are
+    left out; with real ciphertexts each round is measured instead.
+
+    >>> PrivacySettings(encryption="paillier").point.limit
+    65536.0
+    """
+
+    encryption: Literal["none", "paillier"] = "none"
+    key_bits: int = KEY_BITS
+    fraction_bits: int = 24
+    whole_bits: int = 16
+    ciphertexts: Literal["real", "costs"] = "costs"
+    seconds: OperationSeconds | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse short keys, impossible bits, and settings without effect."""
+        check_key_bits(self.key_bits)
+        _ = self.point
+        if self.encryption == "none":
+            given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+            if given:
+                raise ConfigError(
+                    f"privacy.{given[0]} has no effect without encryption: set privacy.encryption = 'paillier', or "
+                    "leave it out"
+                )
+        if self.ciphertexts == "real" and self.seconds is not None:
+            raise ConfigError(
+                "privacy.seconds has no effect on real ciphertexts, whose operations are measured: leave it out, or "
+                "set privacy.ciphertexts = 'costs'"
+            )
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether anything is encrypted."""
+        return self.encryption != "none"
+
+    @property
+    def point(self) -> FixedPoint:
+        """How numbers become whole ones."""
+        return FixedPoint(self.fraction_bits, self.whole_bits)

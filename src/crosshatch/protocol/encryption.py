@@ -1,0 +1,114 @@
+"""Derivatives that travel encrypted: what the messages hold, and which federations are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from crosshatch.codecs import AnyCodec
+from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError, ModelError
+from crosshatch.local.layers import Layer
+from crosshatch.local.read_chain import as_chain
+from crosshatch.privacy.masked_gradients import gradient_slots
+from crosshatch.privacy.privacy_settings import PrivacySettings
+from crosshatch.protocol.message_contents import Specs
+from crosshatch.task.task import Task
+
+TIMES_AS_MANY = 16
+"""A batch has at least so many times as many rows as a gradient has numbers per output.
+
+A silo knows its samples X and learns X^T d: so many equations about the derivatives d of a batch. With as many of them
+as rows it could solve them, and the sign of a derivative is the label. With fewer it still finds the part of d in the
+span of its columns, on average one sixteenth of d's square here: about as telling as a correlation of a quarter.
+"""
+
+
+@dataclass(frozen=True)
+class EncryptedContents:
+    """The messages about a batch of so many rows."""
+
+    settings: PrivacySettings
+    rows: int
+
+    def derivatives(self, outputs: int) -> Specs:
+        """A ciphertext per row and output."""
+        return self._rows_of_bytes(self.rows * outputs, 2)
+
+    def masked(self, numbers: int) -> Specs:
+        """A gradient of so many numbers, packed."""
+        return self._rows_of_bytes(self._plaintexts(numbers), 2)
+
+    def read(self, numbers: int) -> Specs:
+        """The same, decrypted."""
+        return self._rows_of_bytes(self._plaintexts(numbers), 1)
+
+    def _plaintexts(self, numbers: int) -> int:
+        return gradient_slots(self.settings.point, self.rows, self.settings.key_bits).plaintexts(numbers)
+
+    def _rows_of_bytes(self, count: int, keys: int) -> Specs:
+        return ((torch.uint8, (count, keys * self.settings.key_bits // 8)),)
+
+
+def check_encryption(
+    data: FederatedData,
+    task: Task,
+    name: str,
+    codecs: Mapping[str, AnyCodec],
+    settings: PrivacySettings,
+    *,
+    encrypts: bool,
+    continued: bool,
+    batch_size: int | None,
+) -> dict[int, Layer]:
+    """Refuse what cannot be encrypted or would hide nothing; the linear blocks of the silos without labels."""
+    asked = f"privacy.encryption = '{settings.encryption}'"
+    if not encrypts:
+        raise ConfigError(
+            f"{asked}: algorithm {name} does not use derivatives through gradients of one batch alone: "
+            "use fedsgd or fedbcd"
+        )
+    if data.label_silo is None:
+        raise ConfigError(
+            f"{asked} hides the labels of one silo, and here everybody has them: set federation.labels to its name"
+        )
+    if continued:
+        raise ConfigError(
+            f"{asked} with algorithm.derivatives = 'continued': nobody can follow a derivative that it cannot read: "
+            "set algorithm.derivatives = 'each_round'"
+        )
+    if task.head is not None:
+        raise ModelError(
+            f"{asked} with model.fusion = 'head': the derivative behind a head is not that of a linear block: set "
+            "model.fusion = 'sum'"
+        )
+    if "derivatives" in codecs:
+        raise ConfigError(f"{asked} with codecs.derivatives: ciphertexts cannot be compressed: leave the codec out")
+    layers = {}
+    rows = len(data.y_train) if batch_size is None else min(batch_size, len(data.y_train))
+    gradient_slots(settings.point, rows, settings.key_bits)  # refuses what does not fit
+    for j, silo in enumerate(data.silos):
+        if silo.name == data.label_silo:
+            continue
+        layers[j] = layer = _linear(silo.name, task, j)
+        settings.point.encode(silo.train.double().numpy(force=True), f"a feature of silo '{silo.name}'")
+        columns = layer.inputs + layer.bias
+        if rows < TIMES_AS_MANY * columns:
+            raise ConfigError(
+                f"{asked}: silo '{silo.name}' would learn {columns} sums over the derivatives of {rows} samples, "
+                f"from which labels can be worked out: set algorithm.batch_size to at least {TIMES_AS_MANY * columns} "
+                f"({TIMES_AS_MANY} times as many), or give the silo fewer features"
+            )
+    return layers
+
+
+def _linear(name: str, task: Task, silo: int) -> Layer:
+    chain = as_chain(task.blocks[silo])
+    if chain is None or len(chain) != 1 or chain[0].activation != "none":
+        raise ModelError(
+            f"privacy.encryption needs a linear block in every silo without labels, that of '{name}' is not: set "
+            f"model.block = 'linear', or model.blocks.{name} = {{ block = 'linear' }}"
+        )
+    return chain[0]

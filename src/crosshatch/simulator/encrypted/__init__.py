@@ -1,0 +1,1 @@
+"""Exchanges in which derivatives travel encrypted: their numbers, and what they cost."""

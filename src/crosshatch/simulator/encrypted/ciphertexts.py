@@ -1,0 +1,106 @@
+"""The two ways to simulate encryption: with real ciphertexts, or with their costs alone.
+
+Both have the same gradients, bit for bit: those of fixed point, which are exact for the encoded numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from time import perf_counter
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from crosshatch.privacy.fixed_point import Whole, exact_products
+from crosshatch.privacy.masked_gradients import LabelHolder, LinearSilo, gradient_slots
+from crosshatch.privacy.measure_operations import measure_operations
+from crosshatch.privacy.operations import OperationSeconds, side_by_side
+from crosshatch.privacy.paillier import generate_keys
+from crosshatch.privacy.powers import multiplications
+from crosshatch.privacy.privacy_settings import PrivacySettings
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Gradients as whole numbers by silo, row by row, and the seconds that parties computed."""
+
+    gradients: Mapping[int, list[int]]
+    encrypt: float  # at the label's holder
+    multiply: Mapping[int, float]  # at each silo
+    decrypt: float  # at the label's holder again, for all silos together
+
+
+class Ciphertexts(Protocol):
+    """What becomes of one batch's derivatives (n, c) and of silos' features (n, d)."""
+
+    def exchange(self, derivatives: Whole, features: Mapping[int, Whole]) -> Outcome:
+        """Encrypt, multiply and mask, decrypt, unmask."""
+        ...
+
+
+@dataclass(frozen=True)
+class RealCiphertexts:
+    """Everything is computed as the parties would, each with all cores, and timed."""
+
+    settings: PrivacySettings
+    threads: int
+
+    @cached_property
+    def _holder(self) -> LabelHolder:
+        holder = LabelHolder(generate_keys(self.settings.key_bits), self.settings.point, self.threads)
+        holder.encrypt(np.zeros((1, 1), np.int64))  # makes the tables: part of set-up, as the key is
+        return holder
+
+    def exchange(self, derivatives: Whole, features: Mapping[int, Whole]) -> Outcome:
+        """One message after the other, as bytes."""
+        holder = self._holder
+        silo = LinearSilo(holder.key.public, self.settings.point, self.threads)
+        sent, encrypting = _timed(partial(holder.encrypt, derivatives))
+        gradients, multiply, decrypting = {}, {}, 0.0
+        for j, x in features.items():
+            (back, masked), multiply[j] = _timed(partial(silo.mask, sent, x))
+            read, seconds = _timed(partial(holder.decrypt, back))
+            gradients[j], decrypting = silo.unmask(read, masked), decrypting + seconds
+        return Outcome(gradients, encrypting, multiply, decrypting)
+
+
+@dataclass(frozen=True)
+class CostsAlone:
+    """Numbers in clear, through the same fixed point; the seconds are those of the operations it would take."""
+
+    settings: PrivacySettings
+    threads: int
+
+    @cached_property
+    def _seconds(self) -> OperationSeconds:
+        return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
+
+    def exchange(self, derivatives: Whole, features: Mapping[int, Whole]) -> Outcome:
+        """Exact products, and how long they would take under encryption."""
+        slots = gradient_slots(self.settings.point, len(derivatives), self.settings.key_bits)
+        outputs = derivatives.shape[1]
+        multiply, decrypting = {}, 0.0
+        for j, x in features.items():
+            numbers = outputs * x.shape[1]
+            back = slots.plaintexts(numbers)
+            multiplying = self._seconds.of({"multiply": outputs * multiplications(x, threads=self.threads)})
+            packing = self._seconds.of({"pack": numbers - back})
+            multiply[j] = multiplying + side_by_side([packing, *[self._seconds.mask] * back], self.threads)
+            decrypting += self._seconds.of({"decrypt": back})
+        gradients = {j: exact_products(derivatives, x) for j, x in features.items()}
+        return Outcome(gradients, self._seconds.of({"encrypt": derivatives.size}), multiply, decrypting)
+
+
+def ciphertexts_of(settings: PrivacySettings, threads: int) -> Ciphertexts:
+    """The way that a run's settings ask for."""
+    return (RealCiphertexts if settings.ciphertexts == "real" else CostsAlone)(settings, threads)
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    start = perf_counter()
+    found = work()
+    return found, perf_counter() - start

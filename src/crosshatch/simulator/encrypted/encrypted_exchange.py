@@ -1,0 +1,138 @@
+"""`share_derivatives` under encryption: derivatives go out as ciphertexts, masked gradients come back and return read.
+
+Silos are one party each here, so that every message is from hub to hub. What parties compute is charged to their
+clocks, and beside these to clocks on which messages take no time: what is left of a run's seconds are messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError
+from crosshatch.local.layers import Layer
+from crosshatch.local.problem import LossInputs
+from crosshatch.network import Seconds
+from crosshatch.privacy.fixed_point import Whole
+from crosshatch.privacy.masked_gradients import gradient
+from crosshatch.privacy.privacy_settings import PrivacySettings
+from crosshatch.protocol.encryption import EncryptedContents
+from crosshatch.protocol.message_contents import Call
+from crosshatch.simulator.accounting.links import Links
+from crosshatch.simulator.encrypted.ciphertexts import Ciphertexts, Outcome
+from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.sharing import Frozen
+
+NextCall = Callable[[str, int], Call]
+"""The next use of an exchange in a round."""
+
+
+@dataclass
+class EncryptedExchange:
+    """The exchanges of a federation whose silos, but the label's holder, have linear blocks."""
+
+    data: FederatedData
+    layers: dict[int, Layer]  # by silo, the holder's left out
+    links: Links
+    settings: PrivacySettings
+    ciphertexts: Ciphertexts
+    computing: Seconds = field(init=False)  # (silos,) how late it would be if messages took no time
+    _seen: Seconds = field(init=False)  # the hubs' clocks after the last exchange
+
+    def __post_init__(self) -> None:
+        """All clocks begin at zero."""
+        self.computing, self._seen = np.zeros((2, len(self.data.silos)))
+
+    @property
+    def computing_seconds(self) -> float:
+        """How long the run would have taken so far with messages that take no time."""
+        return float((self.computing + self.links.clocks.hubs - self._seen).max())
+
+    def begin(self) -> None:
+        """Before anything is sent: what the clocks show since the last exchange was local work."""
+        self.computing += self.links.clocks.hubs - self._seen
+
+    def exchange(
+        self, frozen: Frozen, batch: Batch, holder: int, senders: Sequence[int], receivers: Sequence[int],
+        down: Call, next_call: NextCall,
+    ) -> Frozen:  # fmt: skip
+        """What silos know after it: the holder what others sent it, each other receiver its gradient."""
+        self._wait(holder, [j for j in senders if j != holder])
+        asking = [j for j in receivers if j != holder]
+        if len(batch.parts) > 1:
+            raise ConfigError("privacy.encryption is for rounds of one batch: use fedsgd or fedbcd")
+        if asking:
+            known = dict(frozen.known(receivers))
+            sent = known[asking[0]][0].derivative  # with a sum, one serves all
+            assert sent is not None
+            point = self.settings.point
+            derivatives = point.encode(sent.double().numpy(force=True), "a derivative of the loss")
+            found = self.ciphertexts.exchange(derivatives, {j: self._features(j, batch) for j in asking})
+            self._send(found, holder, asking, derivatives.shape, down, next_call)
+            for j in asking:
+                means = gradient(found.gradients[j], point, *derivatives.shape)
+                known[j] = [LossInputs(gradient=_flat(means, self.layers[j]).to(sent))]
+            frozen = replace(frozen, known=lambda wanted: {j: known[j] for j in wanted})
+        self._seen = self.links.clocks.hubs.copy()
+        return frozen
+
+    def _features(self, silo: int, batch: Batch) -> Whole:
+        """A silo's samples (n, d), with ones behind them where the block has a bias."""
+        (x,) = batch.features([silo], 0, [self.data.silos[silo].train])
+        rows = x.flatten(1).double().numpy(force=True)
+        if self.layers[silo].bias:
+            rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
+        return self.settings.point.encode(rows, f"a feature of silo '{self.data.silos[silo].name}'")
+
+    def _send(
+        self,
+        found: Outcome,
+        holder: int,
+        asking: Sequence[int],
+        shape: tuple[int, ...],
+        down: Call,
+        next_call: NextCall,
+    ) -> None:
+        """Three messages per silo, and what parties compute between them."""
+        rows, outputs = shape
+        contents = EncryptedContents(self.settings, rows)
+        numbers = [self.layers[j].size for j in asking]
+        self._work(holder, found.encrypt)
+        self.links.hubs_to_hubs([holder], asking, [contents.derivatives(outputs)] * len(asking), "down", down)
+        for j in asking:
+            self._wait(j, [holder])
+            self._work(j, found.multiply[j])
+        up, back = (next_call(exchange, down.round) for exchange in ("masked_gradients", "read_gradients"))
+        self.links.hubs_to_hubs(asking, [holder], [contents.masked(n) for n in numbers], "up", up)
+        self._wait(holder, asking)
+        self._work(holder, found.decrypt)
+        self.links.hubs_to_hubs([holder], asking, [contents.read(n) for n in numbers], "down", back)
+        for j in asking:
+            self._wait(j, [holder])
+
+    def _work(self, silo: int, seconds: float) -> None:
+        self.links.clocks.hubs[silo] += seconds
+        self.computing[silo] += seconds
+
+    def _wait(self, silo: int, others: Sequence[int]) -> None:
+        """On the clocks without messages; the others wait in `hubs_to_hubs`."""
+        self.computing[silo] = max(self.computing[silo], *self.computing[list(others)], -np.inf)
+
+    def snapshot(self) -> Tensor:
+        """The clocks, for a checkpoint."""
+        return torch.as_tensor(np.stack([self.computing, self._seen]))
+
+    def restore(self, clocks: Tensor) -> None:
+        """Go on from a snapshot."""
+        self.computing, self._seen = clocks.numpy().copy()
+
+
+def _flat(means: np.ndarray[tuple[int, ...], np.dtype[np.float64]], layer: Layer) -> Tensor:
+    """A gradient (outputs, columns) as the block's parameters lie: all weights, then the bias."""
+    weights, bias = means[:, : layer.inputs], means[:, layer.inputs :]
+    return torch.as_tensor(np.concatenate([weights.ravel(), bias.ravel()]))

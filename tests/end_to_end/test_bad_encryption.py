@@ -1,0 +1,127 @@
+"""What cannot be encrypted, or would hide nothing, through the command line: one line, exit code 2, nothing left."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosshatch.cli import main
+
+CONFIG = """
+[data]
+name = "breast_cancer"
+[federation]
+labels = "b"
+silos = [{ name = "a", span = [0, 10] }, { name = "b", span = [10, 30] }]
+[algorithm]
+name = "fedbcd"
+batch_size = 256
+[privacy]
+encryption = "paillier"
+[privacy.seconds]
+encrypt = 0.001
+[run]
+rounds = 2
+threads = 1
+"""
+
+
+def refusal(folder: Path, capsys: pytest.CaptureFixture[str], *changes: str, text: str = CONFIG) -> str:
+    """What is said about a config with these changes."""
+    (folder / "one.toml").write_text(text)
+    out = folder / "run"
+    sets = [part for change in changes for part in ("--set", change)]
+    with pytest.raises(SystemExit) as ended:
+        main(["train", str(folder / "one.toml"), "--out", str(out), "--quiet", *sets])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2, said
+    assert len(said.strip().splitlines()) == 1, said
+    assert not out.exists()
+    return said
+
+
+def test_the_config_itself_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(CONFIG)
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", str(tmp_path / "one.toml"), "--out", str(tmp_path / "run"), "--quiet"])
+    assert (tmp_path / "run" / "summary.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["privacy.key_bits=1024"], "privacy.key_bits = 1024: must be a multiple of 16, at least 2048"),
+        (["privacy.key_bits=2050"], "must be a multiple of 16"),
+        (["privacy.key_bits=100000"], "at most 7680"),
+        (["privacy.encryption=ckks"], "privacy.encryption = 'ckks': expected 'none' or 'paillier'"),
+        (["privacy.ciphertexts=fake"], "privacy.ciphertexts = 'fake': expected 'real' or 'costs'"),
+        (["privacy.ciphertexts=real"], "privacy.seconds has no effect on real ciphertexts"),
+        (["privacy.encryption=none"], "privacy.seconds has no effect without encryption"),
+        (["privacy.seconds.encrypt=-1"], "privacy.seconds.encrypt = -1.0: must be a finite number of at least 0"),
+        (["privacy.fraction_bits=4"], "privacy.fraction_bits = 4: must be at least 8"),
+        (["privacy.whole_bits=50"], "at most 60 together"),
+        (["model.block=mlp"], "needs a linear block in every silo without labels, that of 'a' is not: set model.block"),
+        (["model.fusion=head"], "with model.fusion = 'head'"),
+        (["federation.labels=shared"], "here everybody has them: set federation.labels"),
+        (["algorithm.derivatives=continued"], "nobody can follow a derivative that it cannot read"),
+        (["algorithm.name=tdcd"], "algorithm TDCD does not use derivatives through gradients of one batch alone"),
+        (["algorithm.name=abcd"], "algorithm ABCD does not use derivatives"),
+        (["algorithm.name=central"], "algorithm Central does not use derivatives"),
+        (["federation.clients=2"], "takes one client per silo"),
+        (["codecs.derivatives=topk(0.1)"], "with codecs.derivatives: ciphertexts cannot be compressed"),
+        (
+            ["algorithm.batch_size=175"],
+            "would learn 11 sums over the derivatives of 175 samples, from which labels can",
+        ),
+        (["algorithm.batch_size=11"], "set algorithm.batch_size to at least 176 (16 times as many)"),
+        (["privacy.whole_bits=1"], "fixed point goes from -2 to 2, and a feature of silo 'a' is"),
+    ],
+)
+def test_refusals(changes: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert words in refusal(tmp_path, capsys, *changes)
+
+
+def test_a_batch_of_sixteen_times_as_many_will_do(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(CONFIG.replace("256", "176"))
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", str(tmp_path / "one.toml"), "--out", str(tmp_path / "run"), "--quiet"])
+
+
+@pytest.mark.parametrize("name", ["stcd", "mtcd", "dcpa"])
+def test_graphs_are_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = f'name = "{name}"\n'
+    text = CONFIG.replace('name = "fedbcd"\nbatch_size = 256\n', settings).replace('labels = "b"\n', "")
+    kind = name.upper()
+    assert f"privacy.encryption is not for {kind}: use fedsgd or fedbcd" in refusal(tmp_path, capsys, text=text)
+
+
+def test_derivatives_outside_of_the_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A regression whose labels are in the hundreds of thousands."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(200, 2))
+    rows = [f"{i},{a},{b},{300_000 * a}" for i, (a, b) in enumerate(x)]
+    (tmp_path / "people.csv").write_text("\n".join(["id,u,v,y", *rows]))
+    text = CONFIG.replace('name = "breast_cancer"', 'path = "people.csv"\nid = "id"\nlabel = "y"\nstandardise = false')
+    text = text.replace("span = [0, 10]", 'columns = ["u"]').replace("span = [10, 30]", 'columns = ["v"]')
+    text = text.replace("batch_size = 256", "batch_size = 100")
+    said = refusal(tmp_path, capsys, text=text)
+    assert "privacy.whole_bits = 16: fixed point goes from -65536 to 65536, and a derivative of the loss is" in said
+
+
+def test_without_gmpy2(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = builtins.__import__
+
+    def without(name: str, *args: Any, **options: Any) -> Any:
+        if name.split(".")[0] == "gmpy2":
+            raise ImportError(name)
+        return usual(name, *args, **options)
+
+    for name in [one for one in sys.modules if one.split(".")[0] == "gmpy2"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert "privacy.encryption needs gmpy2, which is not installed: pip install" in refusal(tmp_path, capsys)
