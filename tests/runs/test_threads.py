@@ -5,6 +5,7 @@ In a loop they are the same to the last bit, so that nothing can grow: neither w
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from crosshatch.algorithms.fedbcd import FedBCD
+from crosshatch.data.build import federate, load_dataset
+from crosshatch.data.data_settings import FederationSettings
 from crosshatch.runs.train import train
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.build_task import ModelSettings, build_task
 from tests.runs.conftest import MakeConfig
 from tests.runs.test_train import lines
 
@@ -74,3 +80,25 @@ def test_a_loop_is_the_same_for_any_number_of_threads(
     for silo in ("a", "b"):
         one, two = (load_file(tmp_path / threads / "model" / f"{silo}.safetensors") for threads in ("1", "2"))
         assert all(torch.equal(one[key], two[key]) for key in one)
+
+
+@pytest.mark.parametrize("drawn", [None, 150])
+def test_a_class_mean_is_the_same_with_two_threads_to_the_last_bit(drawn: int | None) -> None:
+    federation = FederationSettings(silos=2, common=100, labels="silo1")
+    data = federate(load_dataset("breast_cancer"), federation, seed=1)
+    alone = data.alone
+    assert alone is not None
+    many = replace(alone, x=alone.x.repeat(60, 1), y=alone.y.repeat(60))  # enough for torch to divide the work
+    data = replace(data, alone=many)
+    model = ModelSettings("mlp", hidden=(64,), fusion="transfer", mean_samples=None if drawn is None else 60 * drawn)
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        simulator = Simulator(data, build_task(data, model, seed=1), FedBCD(3, 0.1), threads=threads)
+        found.append([simulator.weights])
+        for _ in range(3):
+            simulator.run_round()
+            found[-1].append(simulator.weights)
+    torch.set_num_threads(before)
+    for one, two in zip(*found, strict=True):
+        assert all(torch.equal(mine, theirs) for mine, theirs in zip(one, two, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from typing import Literal
 
 import pytest
 import torch
@@ -256,3 +257,9 @@ def test_lstm_folds_a_tables_columns_into_points_in_time() -> None:
 def test_lstm_on_a_table_needs_a_divisor(steps: int | None, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         build_block("eeg", (12,), 1, ModelSettings("lstm", steps=steps))
+
+
+@pytest.mark.parametrize(("fusion", "zero"), [("sum", True), ("head", True), ("transfer", False)])
+def test_linear_blocks_start_where_they_can_leave(fusion: Literal["sum", "head", "transfer"], zero: bool) -> None:
+    block = build_block("a", (4,), 3, ModelSettings(block="linear", fusion=fusion), seed=1)
+    assert all(bool((parameter == 0).all()) == zero for parameter in block.parameters())

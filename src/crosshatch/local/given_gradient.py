@@ -1,4 +1,4 @@
-"""Local steps along a gradient that is given and stays: that of a linear block whose derivative is frozen.
+"""Local steps along a gradient that is given: for a linear block whose derivative is frozen, it is always the same.
 
 The derivative itself came encrypted, so that the data's part of the gradient is all a silo knows. The regulariser and
 the pull to the start are its own and follow its steps.
@@ -6,7 +6,7 @@ the pull to the start are its own and follow its steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -30,26 +30,34 @@ def solve_given(
         )
         solved.update(zip(others, found, strict=True))
     for i in given:
-        block = _descend(problems[i])
+        block = _along_one(problems[i])
         solved[i] = block.unsqueeze(0) if keep else block * weights[i].to(block)
     return [solved[i] for i in range(len(problems))]
 
 
-def _descend(problem: Problem) -> Tensor:
-    """The client's block (p,), and behind it its optimiser's state where there is one."""
-    gradient, regulariser = problem.parts[0].loss_inputs.gradient, problem.task.regulariser
+def _along_one(problem: Problem) -> Tensor:
+    """The client's block after steps along the gradient that came with the exchange."""
+    gradient = problem.parts[0].loss_inputs.gradient
     assert gradient is not None
     if len(problem.parts) > 1 or problem.anticipation != 1 or problem.continued:
         raise ConfigError(
             "local steps on several batches, with anticipation or with derivatives that go on: a gradient that came "
             "encrypted is that of one batch and stays: set privacy.encryption = 'none', or use fedbcd"
         )
-    start = problem.start.reshape(-1)
+    return descend_along(problem, lambda _: gradient)
+
+
+def descend_along(problem: Problem, gradient: Callable[[Tensor], Tensor]) -> Tensor:
+    """The client's vector (p,), and behind it its optimiser's state where there is one.
+
+    `gradient` is the data's part (p,) of the gradient at a vector (p,).
+    """
+    regulariser, start = problem.task.regulariser, problem.start.reshape(-1)
     moments = None if problem.state is None else Moments.of(problem.task.optimiser, problem.state[0])
     block = start.clone()
     with torch.no_grad():
         for _ in range(problem.steps):
-            direction = gradient + regulariser.l2 * block + problem.proximal * (block - start)
+            direction = gradient(block) + regulariser.l2 * block + problem.proximal * (block - start)
             if moments is not None:
                 direction, moments = moments.after(direction)
             block = block - problem.step_size * direction

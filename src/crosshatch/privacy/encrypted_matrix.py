@@ -47,7 +47,7 @@ class EncryptedMatrix:
     def of(
         cls,
         key: PublicKey | PrivateKey,
-        numbers: Whole,
+        numbers: Whole | npt.NDArray[np.object_],
         bound: int,
         *,
         threads: int = 1,
@@ -98,6 +98,22 @@ class EncryptedMatrix:
             for value in products_of_powers(self.values[column::columns], numbers, self.key.square, threads=threads)
         ]
         return EncryptedMatrix(self.key, (columns, numbers.shape[1]), tuple(values), reach)
+
+    def each_row_times(self, numbers: Whole, bound: int, *, threads: int = 1) -> EncryptedMatrix:
+        """Each row times a clear matrix of its own, (rows, columns, k) of numbers up to `bound`: (rows, k)."""
+        rows, columns = self.shape
+        assert numbers.shape[:2] == self.shape
+        work = [
+            partial(products_of_powers, self.values[i * columns :][:columns], mine, self.key.square, threads=1)
+            for i, mine in enumerate(numbers)
+        ]
+        values = tuple(value for row in run_all(work, threads=threads) for value in row)
+        return EncryptedMatrix(self.key, (rows, numbers.shape[2]), values, columns * self.bound * bound)
+
+    def take(self, places: npt.NDArray[np.int64]) -> EncryptedMatrix:
+        """The numbers at these places (rows, columns), counted row by row."""
+        values = tuple(self.values[place] for place in places.ravel().tolist())
+        return EncryptedMatrix(self.key, (places.shape[0], places.shape[1]), values, self.bound)
 
     def decrypt(self, key: PrivateKey, *, threads: int = 1) -> list[int]:
         """The numbers, row by row."""

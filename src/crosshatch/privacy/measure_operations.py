@@ -17,7 +17,7 @@ from crosshatch.privacy.paillier import generate_keys
 from crosshatch.privacy.powers import multiplications
 from crosshatch.privacy.privacy_settings import PrivacySettings
 
-_ROWS, _COLUMNS, _TIMES = 128, 8, 5
+MEASURED_ROWS, _COLUMNS, _TIMES = 128, 8, 5
 _DIGITS = 3  # significant
 
 
@@ -25,8 +25,8 @@ def measure_operations(settings: PrivacySettings, *, threads: int) -> OperationS
     """Seconds per operation, with so many threads at work on each of them together."""
     key, point = generate_keys(settings.key_bits), settings.point
     draw = np.random.default_rng(0)
-    x = point.encode(np.clip(draw.standard_normal((_ROWS, _COLUMNS)), -1, 1) * min(2.0, point.limit))
-    d = point.encode(draw.uniform(-1, 1, (_ROWS, 1)))
+    x = point.encode(np.clip(draw.standard_normal((MEASURED_ROWS, _COLUMNS)), -1, 1) * min(2.0, point.limit))
+    d = point.encode(draw.uniform(-1, 1, (MEASURED_ROWS, 1)))
     encrypted = EncryptedMatrix.of(key, d, point.bound, threads=threads)  # makes the tables, which is not counted
     product = encrypted.transposed_product(x, point.bound, threads=threads)
     slots = Slots(product.bound, key.public.bits)
@@ -34,7 +34,7 @@ def measure_operations(settings: PrivacySettings, *, threads: int) -> OperationS
     masked = Masked.of(product, threads=threads)
     pack = _seconds(lambda: slots.pack(key.public, product.values)) / max(1, _COLUMNS - len(packed))
     found = OperationSeconds(
-        encrypt=_seconds(lambda: EncryptedMatrix.of(key, d, point.bound, threads=threads)) / _ROWS,
+        encrypt=_seconds(lambda: EncryptedMatrix.of(key, d, point.bound, threads=threads)) / MEASURED_ROWS,
         multiply=_seconds(lambda: encrypted.transposed_product(x, point.bound, threads=threads))
         / multiplications(x, threads=threads),
         pack=pack,

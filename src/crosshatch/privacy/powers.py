@@ -86,10 +86,23 @@ def products_of_powers(bases: Sequence[mpz], exponents: Whole, modulus: mpz, *, 
 
 def multiplications(exponents: Whole, *, threads: int) -> int:
     """How many of them `products_of_powers` takes, those of a few inversions left out."""
-    rows, columns = exponents.shape
-    pieces, digits = len(_edges(rows, threads)) - 1, signed_digits(exponents)
-    squarings = 2 * pieces * columns * max(0, len(digits) - 1)
-    return int(rows * _TABLE + np.count_nonzero(digits) + squarings + 2 * columns * pieces)
+    digits = signed_digits(exponents)
+    pieces = [digits[:, a:b] for a, b in pairwise(_edges(len(exponents), threads))]
+    return sum(_multiplications(piece[:, np.newaxis]) for piece in pieces)
+
+
+def multiplications_each(exponents: Whole) -> int:
+    """The same for many matrices of exponents (matrices, bases, columns), on one thread each."""
+    return _multiplications(signed_digits(exponents))
+
+
+def _multiplications(digits: npt.NDArray[np.int8]) -> int:
+    """Of digits (places, matrices, bases, columns); squarings begin below the first digit of their sign."""
+    places, matrices, bases, columns = digits.shape
+    place = np.arange(places)[:, np.newaxis, np.newaxis]
+    signs = ((digits > 0).any(axis=2), (digits < 0).any(axis=2))
+    squarings = sum(int((place * found).max(axis=0, initial=0).sum()) for found in signs)
+    return int(matrices * (bases * _TABLE + 2 * columns) + np.count_nonzero(digits) + squarings)
 
 
 def _edges(rows: int, threads: int) -> list[int]:
@@ -102,21 +115,27 @@ def _products(bases: Sequence[mpz], digits: npt.NDArray[np.int8], modulus: mpz) 
     """For each column the product over positive digits and the one over negative digits."""
     tables = [_odd_powers(base, modulus) for base in bases]
     found = []
-    for column in np.moveaxis(digits, 2, 0):
+    for column in np.moveaxis(digits[::-1], 2, 0):
         plus = minus = mpz(1)
-        for place in column[::-1]:
-            if plus != 1:
-                plus = plus * plus % modulus
-            if minus != 1:
-                minus = minus * minus % modulus
-            (rows,) = place.nonzero()
-            for row, digit in zip(rows.tolist(), place[rows].tolist(), strict=True):
-                if digit > 0:
-                    plus = plus * tables[row][digit >> 1] % modulus
-                else:
-                    minus = minus * tables[row][-digit >> 1] % modulus
-        found.append((plus, minus))
+        places, rows = column.nonzero()
+        here = 0
+        for place, row, digit in zip(places.tolist(), rows.tolist(), column[places, rows].tolist(), strict=True):
+            plus, minus, here = _square(plus, place - here, modulus), _square(minus, place - here, modulus), place
+            if digit > 0:
+                plus = plus * tables[row][digit >> 1] % modulus
+            else:
+                minus = minus * tables[row][-digit >> 1] % modulus
+        left = len(column) - 1 - here
+        found.append((_square(plus, left, modulus), _square(minus, left, modulus)))
     return found
+
+
+def _square(number: mpz, times: int, modulus: mpz) -> mpz:
+    """So many times, unless nothing was multiplied yet."""
+    if times and number != 1:
+        for _ in range(times):
+            number = number * number % modulus
+    return number
 
 
 def _odd_powers(base: mpz, modulus: mpz) -> list[mpz]:

@@ -67,6 +67,8 @@ def listen_to(
             f"there is nothing to record, silos send each other no messages with {type(algorithm).__name__} on "
             f"{len(federation.silos)} silos: choose another algorithm.name, and at least two silos"
         )
+    if federation.encrypted is not None and not federation.encrypted.scores_in_clear:
+        raise ConfigError("there is nothing to record, all messages are encrypted: set privacy.encryption = 'none'")
     return ListenedFederation(federation, hear)
 
 

@@ -141,7 +141,7 @@ class Simulator:
     def computing_seconds(self) -> float | None:
         """Where derivatives travel encrypted: how much of the simulated time would be left without any for messages."""
         encrypted = self.federation.encrypted if isinstance(self.federation, SimulatedFederation) else None
-        return None if encrypted is None else encrypted.computing_seconds
+        return None if encrypted is None else encrypted.clocks.seconds
 
     @property
     def strategies(self) -> dict[str, str]:

@@ -182,7 +182,7 @@ class VerticalState:
             if group.optimising is not None:
                 tensors |= {f"optimiser.{g}.{name}": state for name, state in group.optimising.snapshot().items()}
             if group.encrypted is not None:
-                tensors[f"computing.{g}"] = group.encrypted.snapshot()
+                tensors[f"computing.{g}"] = group.encrypted.clocks.snapshot()
         return tensors | pack(self.memory)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -201,7 +201,7 @@ class VerticalState:
             if group.optimising is not None:
                 group.optimising.restore(_below(f"optimiser.{g}.", tensors))
             if group.encrypted is not None:
-                group.encrypted.restore(tensors[f"computing.{g}"])
+                group.encrypted.clocks.restore(tensors[f"computing.{g}"])
         self.blocks = tuple(restored)
         self.memory = unpack(tensors, self.task.initial()[0].device)
 

@@ -38,9 +38,9 @@ class ModelSettings:
     Each kind of block reads the settings that concern it. `block`: linear, mlp, cnn, lstm, resnet18 or
     `path/to/file.py:ClassName`. `hidden`: units of the MLP's layers or of the LSTM; None is the block's default, (64,)
     and 16. `channels`: filters of the CNN, first width of the ResNet. `dense`: units of the CNN's dense layer.
-    `zero_init`: whether the output layer starts at zero; None means yes for linear and no for the others. `steps`:
-    points in time that an LSTM folds a table's columns into. `arguments`: keyword arguments for a class of the user's
-    own. `outputs` is the width of a block's embeddings: one per score for the sum, 16 for a head and 64 for transfer
+    `zero_init`: whether the output layer starts at zero; None means yes for linear, but in a transfer task, and no for
+    the others. `steps`: points in time that an LSTM folds a table's columns into. `arguments`: keyword arguments for a
+    class of the user's own. `outputs` is the width of a block's embeddings: one per score for the sum, 16 for a head and 64 for transfer
     unless given.
 
     `loss` "auto" follows the labels; squared, logistic, cross_entropy and multi_logistic are for one kind of labels

@@ -15,6 +15,7 @@ from crosshatch.task.task import Task
 
 if TYPE_CHECKING:  # needs gmpy2, which is an extra
     from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange
+    from crosshatch.simulator.encrypted.encrypted_transfer import EncryptedTransfer
 
 
 def encrypted_exchange(
@@ -26,7 +27,7 @@ def encrypted_exchange(
     links: Links,
     *,
     threads: int,
-) -> EncryptedExchange | None:
+) -> EncryptedExchange | EncryptedTransfer | None:
     """None where nothing is encrypted; a refusal where it cannot be."""
     if not settings.encrypts:
         return None
@@ -36,6 +37,16 @@ def encrypted_exchange(
     from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange
 
     known = declared(algorithm)
+    if task.transfer is not None:
+        from crosshatch.protocol.encrypted_transfers import check_encrypted_transfer
+        from crosshatch.simulator.encrypted.encrypted_transfer import EncryptedTransfer
+        from crosshatch.simulator.encrypted.transfer_ciphertexts import transfer_ciphertexts
+
+        chains = check_encrypted_transfer(
+            data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
+            batch_size=known.batch_size, local_steps=algorithm.local_steps,
+        )  # fmt: skip
+        return EncryptedTransfer(data, task, chains, links, settings, transfer_ciphertexts(settings, threads))
     layers = check_encryption(
         data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
         continued=known.continues_derivatives, batch_size=known.batch_size,

@@ -59,11 +59,11 @@ class RealCiphertexts:
         """One message after the other, as bytes."""
         holder = self._holder
         silo = LinearSilo(holder.key.public, self.settings.point, self.threads)
-        sent, encrypting = _timed(partial(holder.encrypt, derivatives))
+        sent, encrypting = timed(partial(holder.encrypt, derivatives))
         gradients, multiply, decrypting = {}, {}, 0.0
         for j, x in features.items():
-            (back, masked), multiply[j] = _timed(partial(silo.mask, sent, x))
-            read, seconds = _timed(partial(holder.decrypt, back))
+            (back, masked), multiply[j] = timed(partial(silo.mask, sent, x))
+            read, seconds = timed(partial(holder.decrypt, back))
             gradients[j], decrypting = silo.unmask(read, masked), decrypting + seconds
         return Outcome(gradients, encrypting, multiply, decrypting)
 
@@ -100,7 +100,8 @@ def ciphertexts_of(settings: PrivacySettings, threads: int) -> Ciphertexts:
     return (RealCiphertexts if settings.ciphertexts == "real" else CostsAlone)(settings, threads)
 
 
-def _timed(work: Callable[[], T]) -> tuple[T, float]:
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """What it gives, and how long it took."""
     start = perf_counter()
     found = work()
     return found, perf_counter() - start

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,9 +16,10 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
+from crosshatch.local.given_gradient import solve_given
 from crosshatch.local.layers import Layer
-from crosshatch.local.problem import LossInputs
-from crosshatch.network import Seconds
+from crosshatch.local.problem import LossInputs, Problem
+from crosshatch.local.solve import Strategy
 from crosshatch.privacy.fixed_point import Whole
 from crosshatch.privacy.masked_gradients import gradient
 from crosshatch.privacy.privacy_settings import PrivacySettings
@@ -25,6 +27,7 @@ from crosshatch.protocol.encryption import EncryptedContents
 from crosshatch.protocol.message_contents import Call
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.ciphertexts import Ciphertexts, Outcome
+from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Frozen
 
@@ -41,28 +44,25 @@ class EncryptedExchange:
     links: Links
     settings: PrivacySettings
     ciphertexts: Ciphertexts
-    computing: Seconds = field(init=False)  # (silos,) how late it would be if messages took no time
-    _seen: Seconds = field(init=False)  # the hubs' clocks after the last exchange
+    clocks: ComputingClocks = field(init=False)
+    scores_in_clear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """All clocks begin at zero."""
-        self.computing, self._seen = np.zeros((2, len(self.data.silos)))
+        self.clocks = ComputingClocks(self.links)
 
-    @property
-    def computing_seconds(self) -> float:
-        """How long the run would have taken so far with messages that take no time."""
-        return float((self.computing + self.links.clocks.hubs - self._seen).max())
-
-    def begin(self) -> None:
-        """Before anything is sent: what the clocks show since the last exchange was local work."""
-        self.computing += self.links.clocks.hubs - self._seen
+    def solve(
+        self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy, threads: int
+    ) -> list[Tensor]:
+        """Local steps: the holder's as in clear, the others' along their gradients."""
+        return solve_given(problems, weights, keep=keep, strategy=strategy, threads=threads)
 
     def exchange(
         self, frozen: Frozen, batch: Batch, holder: int, senders: Sequence[int], receivers: Sequence[int],
         down: Call, next_call: NextCall,
     ) -> Frozen:  # fmt: skip
         """What silos know after it: the holder what others sent it, each other receiver its gradient."""
-        self._wait(holder, [j for j in senders if j != holder])
+        self.clocks.wait(holder, [j for j in senders if j != holder])
         asking = [j for j in receivers if j != holder]
         if len(batch.parts) > 1:
             raise ConfigError("privacy.encryption is for rounds of one batch: use fedsgd or fedbcd")
@@ -78,7 +78,7 @@ class EncryptedExchange:
                 means = gradient(found.gradients[j], point, *derivatives.shape)
                 known[j] = [LossInputs(gradient=_flat(means, self.layers[j]).to(sent))]
             frozen = replace(frozen, known=lambda wanted: {j: known[j] for j in wanted})
-        self._seen = self.links.clocks.hubs.copy()
+        self.clocks.end()
         return frozen
 
     def _features(self, silo: int, batch: Batch) -> Whole:
@@ -102,34 +102,18 @@ class EncryptedExchange:
         rows, outputs = shape
         contents = EncryptedContents(self.settings, rows)
         numbers = [self.layers[j].size for j in asking]
-        self._work(holder, found.encrypt)
+        self.clocks.work(holder, found.encrypt)
         self.links.hubs_to_hubs([holder], asking, [contents.derivatives(outputs)] * len(asking), "down", down)
         for j in asking:
-            self._wait(j, [holder])
-            self._work(j, found.multiply[j])
+            self.clocks.wait(j, [holder])
+            self.clocks.work(j, found.multiply[j])
         up, back = (next_call(exchange, down.round) for exchange in ("masked_gradients", "read_gradients"))
         self.links.hubs_to_hubs(asking, [holder], [contents.masked(n) for n in numbers], "up", up)
-        self._wait(holder, asking)
-        self._work(holder, found.decrypt)
+        self.clocks.wait(holder, asking)
+        self.clocks.work(holder, found.decrypt)
         self.links.hubs_to_hubs([holder], asking, [contents.read(n) for n in numbers], "down", back)
         for j in asking:
-            self._wait(j, [holder])
-
-    def _work(self, silo: int, seconds: float) -> None:
-        self.links.clocks.hubs[silo] += seconds
-        self.computing[silo] += seconds
-
-    def _wait(self, silo: int, others: Sequence[int]) -> None:
-        """On the clocks without messages; the others wait in `hubs_to_hubs`."""
-        self.computing[silo] = max(self.computing[silo], *self.computing[list(others)], -np.inf)
-
-    def snapshot(self) -> Tensor:
-        """The clocks, for a checkpoint."""
-        return torch.as_tensor(np.stack([self.computing, self._seen]))
-
-    def restore(self, clocks: Tensor) -> None:
-        """Go on from a snapshot."""
-        self.computing, self._seen = clocks.numpy().copy()
+            self.clocks.wait(j, [holder])
 
 
 def _flat(means: np.ndarray[tuple[int, ...], np.dtype[np.float64]], layer: Layer) -> Tensor:

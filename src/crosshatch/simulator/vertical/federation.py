@@ -13,7 +13,6 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Within
-from crosshatch.local.given_gradient import solve_given
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.client_weights import client_weights, counted_together
@@ -35,6 +34,7 @@ from crosshatch.task.task import Task
 
 if TYPE_CHECKING:  # needs gmpy2, which is an extra
     from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange
+    from crosshatch.simulator.encrypted.encrypted_transfer import EncryptedTransfer
 
 
 @dataclass
@@ -56,7 +56,7 @@ class SimulatedFederation:
     one_client: bool = False  # every silo's samples form one client
     branches: Branches | None = None  # between hubs and clients, where there are any
     optimising: Optimising | None = None  # the states of the task's optimiser, where it has one
-    encrypted: EncryptedExchange | None = None  # how derivatives travel, where not in clear
+    encrypted: EncryptedExchange | EncryptedTransfer | None = None  # how derivatives travel, where not in clear
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
     uses: Counter[str] = field(default_factory=Counter)  # of each exchange in this round
 
@@ -228,10 +228,12 @@ class SimulatedFederation:
         sending = self.silos if senders is None else senders
         about = About.of(len(batch.parts), step, inner=around is not None, head=embeddings.head is not None)
         up, down = (self.call(exchange, batch.round) for exchange in ("share", "derivatives"))
-        if self.encrypted is not None:
-            self.encrypted.begin()
-        in_clear = receivers if self.encrypted is None else [holder]
-        self.accounts.derivatives(batch, holder, sending, in_clear, about, up, down)
+        if self.encrypted is None:
+            self.accounts.derivatives(batch, holder, sending, receivers, about, up, down)
+        else:
+            self.encrypted.clocks.begin()
+            if self.encrypted.scores_in_clear:
+                self.accounts.derivatives(batch, holder, sending, [holder], about, up, down)
         frozen = self._sharing.derivatives(
             embeddings, batch, around=embeddings if around is None else around, holder=holder, senders=sending,
             receivers=receivers, about=about, use=up.use,
@@ -287,5 +289,5 @@ class SimulatedFederation:
 
     @cached_property
     def _solver(self) -> Solver:
-        way = solve if self.encrypted is None else solve_given
+        way = solve if self.encrypted is None else self.encrypted.solve
         return partial(way, strategy=self.strategy, threads=self.threads)

@@ -55,7 +55,9 @@ def build_block(
             raise ModelError(
                 f"block of silo '{silo}' does not fit into memory: make model.hidden, channels or dense smaller"
             ) from None
-    if settings.zero_init if settings.zero_init is not None else settings.block == "linear":
+    # In a transfer task zero embeddings on both sides would stay so: gradients are multiples of the other side's.
+    convex = settings.block == "linear" and settings.fusion != "transfer"
+    if settings.zero_init if settings.zero_init is not None else convex:
         # Every built-in block ends in a linear layer; with that at zero the first outputs are zero.
         last = [module for module in block.modules() if isinstance(module, nn.Linear)][-1]
         for parameter in last.parameters():

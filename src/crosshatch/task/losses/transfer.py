@@ -71,7 +71,8 @@ class Transfer:
 
     def class_mean(self, u_a: Tensor, y: Tensor) -> Tensor:
         """Phi_A (d,) of samples with embeddings (n, d) and labels (n,) of 0 and 1."""
-        return _signs(y) @ u_a / len(y)
+        # not a product of the two, which adds up in another order with more threads
+        return (_signs(y).unsqueeze(-1) * u_a).mean(0)
 
     def components(self, u_a: Tensor, class_mean: Tensor, y: Tensor) -> Tensor:
         """What A tells B of samples with labels (n,), side by side (n, 2 d)."""

@@ -1,0 +1,212 @@
+"""A transfer task under encryption: components travel once per round, masked gradients with every local step.
+
+Both silos are one party each with a key of its own. What one side hides is in `privacy/transfer_gradients.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.errors import ConfigError
+from crosshatch.local.given_gradient import descend_along
+from crosshatch.local.layers import Chain, ChainPass
+from crosshatch.local.problem import LossInputs, Problem
+from crosshatch.local.solve import Strategy
+from crosshatch.network import Direction
+from crosshatch.privacy.packing import Slots
+from crosshatch.privacy.privacy_settings import PrivacySettings
+from crosshatch.privacy.transfer_gradients import (
+    Plain,
+    decode,
+    gradient_with_labels,
+    gradient_without_labels,
+    sum_of_signs,
+    transfer_slots,
+)
+from crosshatch.protocol.encrypted_transfers import TransferContents
+from crosshatch.protocol.message_contents import Call, Specs
+from crosshatch.simulator.accounting.links import Links
+from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
+from crosshatch.simulator.encrypted.own_numbers import Side, clear_gradient, pull
+from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, Told, TransferCiphertexts
+from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.sharing import Frozen
+from crosshatch.task.losses import Transfer
+from crosshatch.task.task import Task
+
+NextCall = Callable[[str, int], Call]
+"""The next use of an exchange in a round."""
+
+
+@dataclass
+class EncryptedTransfer:
+    """The exchanges and the local steps of a transfer task whose blocks are chains of one or two layers."""
+
+    data: FederatedData
+    task: Task
+    chains: dict[int, Chain]
+    links: Links
+    settings: PrivacySettings
+    ciphertexts: TransferCiphertexts[Any]
+    clocks: ComputingClocks = field(init=False)
+    _told: dict[int, Told[Any]] = field(default_factory=dict)  # by the silo that was told, of this round
+    _signed: dict[int, Any] = field(default_factory=dict)  # what the silo with the labels made of it
+    _next_call: NextCall = field(init=False)
+    _round: int = 0
+    scores_in_clear: ClassVar[bool] = False  # nor is anything else
+
+    def __post_init__(self) -> None:
+        """All clocks begin at zero."""
+        self.clocks = ComputingClocks(self.links)
+
+    @cached_property
+    def _sides(self) -> dict[int, Side]:
+        point = self.settings.point
+        return {j: Side(self.data.silos[j].name, chain, point) for j, chain in self.chains.items()}
+
+    @property
+    def _transfer(self) -> Transfer:
+        assert self.task.transfer is not None
+        return self.task.transfer
+
+    def exchange(
+        self, frozen: Frozen, batch: Batch, holder: int, senders: Sequence[int],  # noqa: ARG002
+        receivers: Sequence[int], down: Call, next_call: NextCall,
+    ) -> Frozen:  # fmt: skip
+        """Each receiver gets the other's components, which it cannot read."""
+        if len(batch.parts) > 1:
+            raise ConfigError("privacy.encryption is for rounds of one batch: use fedsgd or fedbcd")
+        self._next_call, self._round = next_call, down.round
+        known = frozen.known(receivers)
+        seconds = {}
+        for j in receivers:
+            self._told[j], seconds[j] = self.ciphertexts.tell(1 - j, self._plain(j, known[j][0], holder))
+        contents = [self._contents(batch.rows).components] * len(receivers)
+        self._across([1 - j for j in receivers], seconds, contents, "components")
+        if holder in receivers:
+            told, inputs = self._told[holder], known[holder][0]
+            assert inputs.y is not None
+            signs = (2 * inputs.y - 1).long().numpy(force=True)
+            sums = partial(sum_of_signs, told.rows, signs, threads=self.ciphertexts.threads)
+            self._signed[holder], took = self.ciphertexts.work(told, sums)
+            self.clocks.work(holder, took)
+        self.clocks.end()
+        return frozen
+
+    def _plain(self, receiver: int, inputs: LossInputs, holder: int) -> Plain:
+        """What the other side hides from a receiver."""
+        assert inputs.rest is not None
+        name, point = self.data.silos[1 - receiver].name, self.settings.point
+        rest = inputs.rest.double().numpy(force=True)
+        if receiver == holder:
+            return Plain.of(rest, rest.T @ rest / len(rest), point, f"an embedding of silo '{name}', or a product,")
+        width = rest.shape[1] // 2
+        u_a, signed_mean = rest[:, :width], rest[:, width:]
+        mean = signed_mean[0]  # up to its sign, which the square does not have
+        rows = -signed_mean - 2 * pull(self._transfer) * u_a
+        return Plain.of(rows, mean[:, None] * mean, point, f"an embedding of silo '{name}', or a product,")
+
+    def solve(
+        self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy,
+        threads: int,  # noqa: ARG002
+    ) -> list[Tensor]:  # fmt: skip
+        """Local steps, each with a gradient that the other side reads masked."""
+        if strategy not in ("auto", "loop"):
+            raise ConfigError(f"run.strategy = {strategy!r} is not for transfer: use 'auto' or 'loop'")
+        answers: dict[int, list[Answer]] = {}
+        solved = []
+        for problem, weight in zip(problems, weights, strict=True):
+            answers[problem.silo] = []
+            found = self._descend(problem, answers[problem.silo])
+            solved.append(found.unsqueeze(0) if keep else found * weight.to(found))
+        self.clocks.begin()
+        for step in range(problems[0].steps):
+            self._send({j: mine[step] for j, mine in answers.items()}, problems[0].parts[0].x.shape[0])
+        self.clocks.end()
+        return solved
+
+    def _descend(self, problem: Problem, answers: list[Answer]) -> Tensor:
+        """All steps of one side; what they took is noted in `answers`."""
+        block_size = sum(self._sides[problem.silo].sizes)
+        found = descend_along(problem, partial(self._gradient, problem, answers))
+        if problem.anchors is not None:
+            block = found[:block_size]
+            with torch.no_grad():
+                mean = problem.anchors.class_mean(partial(self.task.embed, problem.silo, block), every=True)
+            found = torch.cat([block, mean, found[block_size + len(mean) :]])
+        return found
+
+    def _gradient(self, problem: Problem, answers: list[Answer], flat: Tensor) -> Tensor:
+        """The data's part of the gradient (p,) at a side's vector."""
+        side, told, part = self._sides[problem.silo], self._told[problem.silo], problem.parts[0]
+        block, held = self.task.split(problem.silo, flat)
+        forward = side.through(block, part.x)
+        compute = self._without_labels if problem.anchors is None else self._with_labels
+        rows = len(part.x)
+        answer = self.ciphertexts.gradient(told, compute(problem, side, forward), self._slots(problem.silo, rows))
+        answers.append(answer)
+        hidden = side.flat(decode(answer.numbers, side.sizes, self.settings.point, rows)).to(block)
+        found = hidden + clear_gradient(problem, forward)
+        return found if held is None else torch.cat([found, torch.zeros_like(held)])
+
+    def _without_labels(self, problem: Problem, side: Side, forward: ChainPass) -> Callable[[], list[Any]]:
+        told = self._told[problem.silo]
+        half = side.half(forward.outputs[-1][0], "an embedding")
+        return partial(
+            gradient_without_labels, told.rows, told.square, half, side.own_pass(forward), side.point.bound,
+            threads=self.ciphertexts.threads,
+        )  # fmt: skip
+
+    def _with_labels(self, problem: Problem, side: Side, forward: ChainPass) -> Callable[[], list[Any]]:
+        told, anchors, weight = self._told[problem.silo], problem.anchors, pull(self._transfer)
+        assert anchors is not None
+        x, y = anchors.x, anchors.y
+        if anchors.drawn is not None:
+            x, y = x.index_select(0, anchors.drawn), y.index_select(0, anchors.drawn)
+        over_all = side.through(forward.weights[0], x)
+        mean = self._transfer.class_mean(over_all.outputs[-1][0], y)
+        times_mean = side.half(len(problem.parts[0].x) * mean, "the class mean times the samples, a number")
+        samples = side.own_pass(forward, -2 * weight) if weight else None
+        return partial(
+            gradient_with_labels, told.rows, told.square, self._signed[problem.silo], times_mean,
+            side.mean_pass(over_all, 2 * y - 1), samples, side.point.bound, threads=self.ciphertexts.threads,
+        )  # fmt: skip
+
+    def _slots(self, silo: int, rows: int) -> Slots:
+        chain = self.chains[silo]
+        return transfer_slots(self.settings.point, rows, chain[-1].outputs, len(chain), self.settings.key_bits)
+
+    def _contents(self, rows: int) -> TransferContents:
+        return TransferContents(self.settings, rows, self.chains)
+
+    def _send(self, answers: dict[int, Answer], rows: int) -> None:
+        """A local step's messages: masked gradients to the owners of the keys, and back what these read."""
+        silos, contents = list(answers), self._contents(rows)
+        multiply = {1 - j: answers[j].multiply for j in silos}
+        self._across(silos, multiply, [contents.masked(j) for j in silos], "masked_gradients")
+        decrypt = {j: answers[j].decrypt for j in silos}
+        self._across([1 - j for j in silos], decrypt, [contents.read(j) for j in silos], "read_gradients")
+
+    def _across(
+        self, senders: Sequence[int], seconds: dict[int, float], contents: Sequence[Specs], exchange: str
+    ) -> None:
+        """Each sender works for so long on its message, by receiver, and sends it to the other side."""
+        for j in senders:
+            self.clocks.work(j, seconds[1 - j])
+        call, hubs = self._next_call(exchange, self._round), self.links.clocks.hubs
+        now, arrived = (hubs.copy(), self.clocks.computing.copy()), []
+        for j, content in zip(senders, contents, strict=True):
+            hubs[:] = now[0]  # who sends did not wait for what it gets
+            direction: Direction = "up" if self.task.holds_head(1 - j) else "down"
+            self.links.hubs_to_hubs([j], [1 - j], [content], direction, call)
+            arrived.append((1 - j, hubs[1 - j]))
+        for j, when in arrived:
+            hubs[j] = when
+            self.clocks.computing[j] = now[1].max()

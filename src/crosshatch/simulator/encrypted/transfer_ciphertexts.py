@@ -1,0 +1,162 @@
+"""The two ways to simulate an encrypted transfer: with real ciphertexts, or with their costs alone.
+
+Both do the same sums and products, on other matrices, so that their gradients are the same bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from gmpy2 import mpz
+
+from crosshatch.privacy.counted_matrix import CountedMatrix
+from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked, from_bytes, to_bytes
+from crosshatch.privacy.masked_gradients import gradient_slots
+from crosshatch.privacy.measure_operations import MEASURED_ROWS, measure_operations
+from crosshatch.privacy.operations import OperationSeconds, side_by_side
+from crosshatch.privacy.packing import Slots
+from crosshatch.privacy.paillier import PrivateKey, generate_keys
+from crosshatch.privacy.privacy_settings import PrivacySettings
+from crosshatch.privacy.transfer_gradients import H, Hidden, Plain, whole_square
+from crosshatch.simulator.encrypted.ciphertexts import timed
+
+M = TypeVar("M", bound=Hidden)
+
+
+@dataclass(frozen=True)
+class Told(Generic[H]):
+    """What one side was told by the other: rows (n, d) and a symmetric matrix (d, d), hidden; and who can read them."""
+
+    rows: H
+    square: H
+    sender: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A side's gradient as whole numbers, and seconds: of its own work, and of reading at the key's owner."""
+
+    numbers: list[int]
+    multiply: float
+    decrypt: float
+
+
+class TransferCiphertexts(Protocol[M]):
+    """What becomes of numbers that one side hides and the other computes with."""
+
+    @property
+    def threads(self) -> int:
+        """At work on everything."""
+        ...
+
+    def tell(self, sender: int, plain: Plain) -> tuple[Told[M], float]:
+        """Encrypt under the sender's key, and the seconds that took."""
+        ...
+
+    def work(self, told: Told[M], compute: Callable[[], M]) -> tuple[M, float]:
+        """Compute with what was told, and the seconds that took."""
+        ...
+
+    def gradient(self, told: Told[M], compute: Callable[[], list[M]], slots: Slots) -> Answer:
+        """Compute a gradient layer by layer, mask it, have it read by the owner of the key, take the masks away."""
+        ...
+
+
+@dataclass(frozen=True)
+class RealTransfer:
+    """Everything is computed as the sides would, each with a key of its own and all cores, and timed."""
+
+    settings: PrivacySettings
+    threads: int
+
+    @cached_property
+    def _keys(self) -> tuple[PrivateKey, PrivateKey]:
+        keys = generate_keys(self.settings.key_bits), generate_keys(self.settings.key_bits)
+        for key in keys:
+            key.encrypt([0])  # makes the tables: part of set-up, as the keys are
+        return keys
+
+    def tell(self, sender: int, plain: Plain) -> tuple[Told[EncryptedMatrix], float]:
+        """As bytes."""
+        key, bound = self._keys[sender], self.settings.point.bound
+        of = partial(EncryptedMatrix.of, key, threads=self.threads)
+        longer = bound << self.settings.fraction_bits
+        (rows, half), seconds = timed(lambda: (of(plain.rows, longer), of(plain.half, bound)))
+        arrived = [EncryptedMatrix.from_bytes(key.public, one.shape, one.bound, one.to_bytes()) for one in (rows, half)]
+        return Told(arrived[0], arrived[1].take(whole_square(rows.shape[1])), sender), seconds
+
+    def work(
+        self, told: Told[EncryptedMatrix], compute: Callable[[], EncryptedMatrix]
+    ) -> tuple[EncryptedMatrix, float]:
+        """Timed."""
+        assert told.rows.key == self._keys[told.sender].public
+        return timed(compute)
+
+    def gradient(
+        self, told: Told[EncryptedMatrix], compute: Callable[[], list[EncryptedMatrix]], slots: Slots
+    ) -> Answer:
+        """One message after the other, as bytes."""
+        owner = self._keys[told.sender]
+        (sent, masked), multiply = timed(partial(self._mask, compute, slots))
+        values = [mpz(number) for number in from_bytes(sent)]
+        read, decrypt = timed(partial(owner.decrypt, values, threads=self.threads))
+        returned = to_bytes(read, owner.public.plaintext_bytes)
+        return Answer(masked.unmask(from_bytes(returned)), multiply, decrypt)
+
+    def _mask(self, compute: Callable[[], list[EncryptedMatrix]], slots: Slots) -> tuple[np.ndarray, Masked]:
+        layers = compute()
+        assert all(layer.bound <= slots.bound for layer in layers)
+        values = tuple(value for layer in layers for value in layer.values)
+        key = layers[0].key
+        masked = Masked.of(EncryptedMatrix(key, (1, len(values)), values, slots.bound), threads=self.threads)
+        return masked.to_bytes(key), masked
+
+
+@dataclass(frozen=True)
+class TransferCosts:
+    """Numbers in clear, through the same fixed point; the seconds are those of the operations it would take."""
+
+    settings: PrivacySettings
+    threads: int
+    made: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def _seconds(self) -> OperationSeconds:
+        return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
+
+    def tell(self, sender: int, plain: Plain) -> tuple[Told[CountedMatrix], float]:
+        """An encryption per number."""
+        bound = self.settings.point.bound
+        rows = CountedMatrix(plain.rows, bound << self.settings.fraction_bits, self.made)
+        half = CountedMatrix(plain.half.astype(object), bound, self.made)
+        told = Told(rows, half.take(whole_square(rows.shape[1])), sender)
+        return told, self._seconds.of({"encrypt": plain.size})
+
+    def work(self, told: Told[CountedMatrix], compute: Callable[[], CountedMatrix]) -> tuple[CountedMatrix, float]:  # noqa: ARG002
+        """By the operations that were counted."""
+        self.made.clear()
+        return compute(), self._seconds.of(self.made)
+
+    def gradient(self, told: Told[CountedMatrix], compute: Callable[[], list[CountedMatrix]], slots: Slots) -> Answer:  # noqa: ARG002
+        """By the operations that were counted, and those of packing, masking and reading."""
+        self.made.clear()
+        layers = compute()
+        assert all(layer.bound <= slots.bound for layer in layers)
+        numbers = [int(number) for layer in layers for number in layer.values.flat]
+        back = slots.plaintexts(len(numbers))
+        usual = gradient_slots(self.settings.point, MEASURED_ROWS, self.settings.key_bits)
+        # A number is moved to its slot by a power of as many squarings as the slot has bits.
+        packing = self._seconds.pack * (len(numbers) - back) * slots.bits / usual.bits
+        masking = side_by_side([packing, *[self._seconds.mask] * back], self.threads)
+        reading = self._seconds.of({"decrypt": back})
+        return Answer(numbers, self._seconds.of(self.made) + masking, reading)
+
+
+def transfer_ciphertexts(settings: PrivacySettings, threads: int) -> RealTransfer | TransferCosts:
+    """The way that a run's settings ask for."""
+    return RealTransfer(settings, threads) if settings.ciphertexts == "real" else TransferCosts(settings, threads)

@@ -1,0 +1,90 @@
+"""Transfer tasks that cannot be encrypted, or would hide nothing, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crosshatch.cli import main
+from tests.end_to_end.test_bad_encryption import refusal
+
+CONFIG = """
+[data]
+name = "breast_cancer"
+[federation]
+labels = "a"
+common = 300
+silos = [{ name = "a", span = [0, 10] }, { name = "b", span = [10, 14] }]
+[model]
+fusion = "transfer"
+loss = "taylor_logistic"
+block = "mlp"
+hidden = [4]
+outputs = 3
+[algorithm]
+name = "fedbcd"
+local_steps = 3
+batch_size = 128
+[privacy]
+encryption = "paillier"
+[privacy.seconds]
+encrypt = 0.001
+[run]
+rounds = 2
+threads = 1
+"""
+
+
+def test_the_config_itself_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(CONFIG)
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", str(tmp_path / "one.toml"), "--out", str(tmp_path / "run"), "--quiet"])
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert list(summary["bytes_by_exchange"]) == ["components", "masked_gradients", "read_gradients"]
+    assert summary["computing_seconds"] + summary["communication_seconds"] == pytest.approx(summary["sim_seconds"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["model.loss=logistic"], "with loss 'logistic': what is encrypted can be added up and multiplied by clear"),
+        (["federation.labels=shared", "model.head_holder=a"], "here everybody has them: set federation.labels"),
+        (["algorithm.name=abcd"], "in a transfer task is not for algorithm ABCD: use fedsgd or fedbcd"),
+        (["algorithm.name=central"], "in a transfer task is not for algorithm Central: use fedsgd or fedbcd"),
+        (["model.hidden=[4,4]"], "needs blocks with at most one hidden layer, that of 'a' is another"),
+        (["codecs.share=half"], "with codecs.share: ciphertexts cannot be compressed"),
+        (["codecs.derivatives=half"], "with codecs.derivatives: ciphertexts cannot be compressed"),
+        (["algorithm.batch_size=75"], "gradients of 75 samples silo 'b' could work out what the other hides of them"),
+        (["algorithm.batch_size=75"], "set algorithm.batch_size to at least 76, or give the silo fewer features, hid"),
+        (["algorithm.local_steps=6"], "set algorithm.batch_size to at least 151"),
+        (["privacy.key_bits=1024"], "privacy.key_bits = 1024: must be a multiple of 16, at least 2048"),
+        (["privacy.whole_bits=0"], "fixed point goes from -1 to 1, and a feature of silo 'a' is"),
+        (["run.strategy=stacked"], "run.strategy = 'stacked' is not for transfer: use 'auto' or 'loop'"),
+        (["run.record_messages=true"], "all messages are encrypted: set privacy.encryption = 'none'"),
+    ],
+)
+def test_refusals(changes: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert words in refusal(tmp_path, capsys, *changes, text=CONFIG)
+
+
+def test_linear_blocks_need_larger_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten columns, a bias and the labels' signs, 16 times."""
+    said = refusal(tmp_path, capsys, text=CONFIG.replace('block = "mlp"\nhidden = [4]', 'block = "linear"'))
+    assert "set algorithm.batch_size to at least 192, or give the silo fewer features" in said
+
+
+def test_one_sample_more_will_do(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(CONFIG.replace("128", "76"))
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", str(tmp_path / "one.toml"), "--out", str(tmp_path / "run"), "--quiet"])
+
+
+def test_embeddings_outside_of_the_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Features are inside, what a weight makes of them is not."""
+    text = CONFIG.replace("[privacy]\n", "[privacy]\nwhole_bits = 5\n").replace(
+        "batch_size = 128", "batch_size = 128\nstep_size = 1000.0"
+    )
+    said = refusal(tmp_path, capsys, text=text)
+    assert "privacy.whole_bits = 5: fixed point goes from -32 to 32, and " in said
