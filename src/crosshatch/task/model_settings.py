@@ -40,8 +40,8 @@ class ModelSettings:
     and 16. `channels`: filters of the CNN, first width of the ResNet. `dense`: units of the CNN's dense layer.
     `zero_init`: whether the output layer starts at zero; None means yes for linear, but in a transfer task, and no for
     the others. `steps`: points in time that an LSTM folds a table's columns into. `arguments`: keyword arguments for a
-    class of the user's own. `outputs` is the width of a block's embeddings: one per score for the sum, 16 for a head and 64 for transfer
-    unless given.
+    class of the user's own. `outputs` is the width of a block's embeddings: one per score for the sum, 16 for a head
+    and 64 for transfer unless given.
 
     `loss` "auto" follows the labels; squared, logistic, cross_entropy and multi_logistic are for one kind of labels
     each, and `path/to/file.py:ClassName` is a user's own. `class_weights`: "balanced", or one for each class in the
