@@ -70,6 +70,18 @@ def test_ids_as_numbers_here_and_text_there(tmp_path: Path) -> None:
     assert len(load_dataset(DATA, federation=FederationSettings(silos=silos), base=tmp_path).train) == 24
 
 
+def test_ids_are_joined_as_they_are_written(tmp_path: Path) -> None:
+    """One odd id makes text of a file's ids; the others must still find each other, and 007 must not find 7."""
+    names = [f"{i:03}" for i in range(30)]
+    rows = [f"{name},{i},{i % 2}" for i, name in enumerate(names)]
+    (tmp_path / "bank.csv").write_text("\n".join(["id,age,y", *rows, "T-1,1,1", "7,2,0"]))
+    (tmp_path / "shop.csv").write_text("\n".join(["id,spent", *(f"{name},{i}" for i, name in enumerate(names))]))
+    dataset = load_dataset(DATA, federation=FederationSettings(silos=(BANK, SHOP)), base=tmp_path)
+    assert dataset.train.ids is not None
+    assert dataset.test.ids is not None
+    assert sorted([*dataset.train.ids.tolist(), *dataset.test.ids.tolist()]) == names
+
+
 def test_an_id_column_of_another_name_test_files_and_a_label_file(tmp_path: Path) -> None:
     for stem, keys in (("train", range(20)), ("test", range(50, 58))):
         pl.DataFrame({"who": keys, "a": [float(k) for k in keys]}).write_csv(tmp_path / f"one_{stem}.csv")

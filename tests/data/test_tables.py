@@ -229,3 +229,33 @@ def test_codes_with_commas_may_be_categories(tmp_path: Path) -> None:
     assert load_dataset(settings, base=tmp_path).columns == ("code",)
     (tmp_path / "words.csv").write_text("code,label\n" + "\n".join([*(f"w{i},{i % 2}" for i in range(9)), '"1,5",0']))
     assert load_dataset(DataSettings(path="words.csv", label="label"), base=tmp_path).columns == ("code",)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (["3", "20", "-1", "0"], [3, 20, -1, 0]),
+        (["3.0", "20.0", "-1.0", "0.0"], [3, 20, -1, 0]),
+        (["007", "7", "070", "1"], ["007", "7", "070", "1"]),
+        (["1.10", "1.1", "2.0", "3"], ["1.10", "1.1", "2.0", "3"]),
+        (["12345678901234567890", "12345678901234567891", "1", "2"], None),
+        (["+5", "5", "1e3", "1000"], ["+5", "5", "1e3", "1000"]),
+    ],
+)
+def test_ids_are_numbers_only_where_nothing_is_lost(
+    tmp_path: Path, written: list[str], read: list[int] | list[str] | None
+) -> None:
+    lines = [f"{name},{i},{i % 2}" for i, name in enumerate(written)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,x,y", *lines]))
+    dataset = load_dataset(DataSettings(path="a.csv", id="id", label="y", test_fraction=0.5), base=tmp_path)
+    assert dataset.train.ids is not None
+    assert dataset.test.ids is not None
+    found = [*dataset.train.ids.tolist(), *dataset.test.ids.tolist()]
+    assert sorted(found) == sorted(written if read is None else read)
+
+
+def test_a_number_of_twenty_digits_is_a_feature_like_any_other(tmp_path: Path) -> None:
+    rows = "\n".join(f"{12345678901234567890 + i * 10**19},{i},{i % 2}" for i in range(8))
+    (tmp_path / "a.csv").write_text(f"large,x,y\n{rows}\n")
+    data = build(DataSettings(path="a.csv", label="y"), FederationSettings(silos=2), base=tmp_path, seed=0)
+    assert data.silos[0].train.isfinite().all()

@@ -13,7 +13,7 @@ import torch
 
 from crosshatch import load_run
 from crosshatch.data.new_rows import read_rows
-from crosshatch.errors import DataError
+from crosshatch.errors import DataError, RunError
 from crosshatch.runs.trained.read_model import read_common, read_part
 from tests.predict.cases import Case, files_case, scores_of_test_rows, trained
 
@@ -80,6 +80,20 @@ def test_what_is_neither_a_file_nor_rows(tmp_path: Path) -> None:
     for data, message in bad:
         with pytest.raises(DataError, match=message):
             run.predict(data)
+
+
+def test_files_of_two_runs_are_not_mixed(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "other")]
+    paths = []
+    for folder, outputs in zip(folders, (2, 3), strict=True):
+        folder.mkdir()
+        case = array_case(folder)[0]
+        model = {"block": "mlp", "hidden": [3], "fusion": "head", "outputs": outputs}
+        paths.append(trained(folder, case, model=model)[0])
+    for name in ("a.json", "a.safetensors"):
+        (paths[0] / "model" / name).write_bytes((paths[1] / "model" / name).read_bytes())
+    with pytest.raises(RunError, match="are not of one run: outputs per silo are 'a' 3, 'b' 2"):
+        load_run(paths[0])
 
 
 def test_the_module_is_a_copy(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def _join(
         own, codes = (
             [name.removeprefix(f"{silo}.") for name in names] for names in (settings.leave_out, settings.categorical)
         )
-        frame = read_table(path, own, codes)
+        frame = read_table(path, column, own, codes)
         if column is None:
             raise DataError(
                 f"{path}: no id column is named, and silos with files of their own are joined on it: set data.id"

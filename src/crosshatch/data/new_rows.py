@@ -23,8 +23,8 @@ from crosshatch.partition.features import unknown
 ARCHIVE = ".npz"
 
 
-def read_rows(path: Path, text: Collection[str] = ()) -> Rows:
-    """All columns of a table, those in `text` as text; or the arrays of an npz archive."""
+def read_rows(path: Path, text: Collection[str] = (), ids: Collection[str] = ()) -> Rows:
+    """All columns of a table, those in `text` as text and those in `ids` as ids; or the arrays of an npz archive."""
     if path.suffix.lower() not in (*TABLES, ARCHIVE):
         raise DataError(f"{path}: unsupported kind of file '{path.suffix}': use .csv, .tsv, .parquet or .npz")
     if not path.is_file():
@@ -32,7 +32,7 @@ def read_rows(path: Path, text: Collection[str] = ()) -> Rows:
     if path.suffix.lower() == ARCHIVE:
         rows = read_unlabelled(path)
         return rows if rows.ids is None else replace(rows, ids=once_each(rows.ids, path, "array 'id'"))
-    return Rows(str(path), read_any_table(path, text))
+    return Rows(str(path), read_any_table(path, text, ids))
 
 
 def text_columns(encoders: Iterable[tuple[str, Encoder]]) -> frozenset[str]:

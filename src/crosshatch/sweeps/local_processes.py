@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
@@ -98,7 +99,7 @@ class LocalProcesses:
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
-        with _one_thread(), _without_main():
+        with _one_thread(), _without_main(), _without_interrupts():
             process.start()
         theirs.close()
         return _Worker(process, ours)
@@ -152,6 +153,20 @@ def _context() -> BaseContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["crosshatch.runs.train"])
     return context
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes started meanwhile never hear of Ctrl-C, not even while they load libraries: this one stops them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which otherwise is started meanwhile, and lets the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -18,29 +18,35 @@ from crosshatch.errors import DataError, one_line
 from crosshatch.partition.features import unknown
 
 # What people write for a value they do not have; polars reads NaN by itself.
+_WHOLE = r"^(0|-?[1-9]\d{0,17})(\.0)?$"  # as pandas writes them where one is missing, too
 _DECIMAL_COMMA = r"^\s*[+-]?\d+,\d+\s*$"
 MISSING = ["", "NA", "N/A", "nan", "null", "NULL", "?"]
 
 
-def read_table(path: Path, leave_out: Collection[str] = (), categorical: Collection[str] = ()) -> pl.DataFrame:
+def read_table(
+    path: Path, id_column: str | None, leave_out: Collection[str] = (), categorical: Collection[str] = ()
+) -> pl.DataFrame:
     """A .csv, .tsv or .parquet file with at least one row.
 
     Refused are numbers too large to train on, but in `leave_out`, and with decimal commas, but as `categorical` ones.
     """
     require_table(path)
-    frame = read_any_table(path)
+    frame = read_any_table(path, ids=() if id_column is None else (id_column,))
     for column in frame:
         if column.dtype.is_float() and column.name not in leave_out:
             _require_moderate(column, path)
-        if column.dtype == pl.String and column.name not in (*leave_out, *categorical):
+        if column.dtype == pl.String and column.name not in (id_column, *leave_out, *categorical):
             _refuse_decimal_commas(column, path)
     return frame
 
 
-def read_any_table(path: Path, text: Collection[str] = ()) -> pl.DataFrame:
-    """A file that is there, with at least one row; columns in `text` stay text, even if numbers are written there."""
+def read_any_table(path: Path, text: Collection[str] = (), ids: Collection[str] = ()) -> pl.DataFrame:
+    """A file that is there, with at least one row; columns in `text` stay text, even if numbers are written there.
+
+    Those in `ids` become whole numbers only where nothing is lost: 007 is not 7, and 1.10 not 1.1.
+    """
     try:
-        frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path, text)
+        frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path, text, ids)
     except (pl.exceptions.PolarsError, csv.Error, OSError) as error:
         raise DataError(f"{path} is unreadable: {one_line(error)[:200]}; correct the file or save it again") from error
     if not frame.height:
@@ -48,7 +54,7 @@ def read_any_table(path: Path, text: Collection[str] = ()) -> pl.DataFrame:
     return frame
 
 
-def _read_text(path: Path, text: Collection[str]) -> pl.DataFrame:
+def _read_text(path: Path, text: Collection[str], ids: Collection[str]) -> pl.DataFrame:
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file, delimiter=separator)
@@ -59,12 +65,12 @@ def _read_text(path: Path, text: Collection[str]) -> pl.DataFrame:
         if len(header) == 1:
             _require_separator(header[0], separator, path)
         try:
-            return pl.read_csv(
+            frame = pl.read_csv(
                 path,
                 separator=separator,
                 null_values=MISSING,
                 infer_schema_length=None,
-                schema_overrides={name: pl.String for name in text if name in header},
+                schema_overrides={name: pl.String for name in (*text, *ids) if name in header},
             )
         except pl.exceptions.PolarsError:
             for values in lines:
@@ -74,6 +80,9 @@ def _read_text(path: Path, text: Collection[str]) -> pl.DataFrame:
                         "columns: correct the line (a value with the separator in it needs quotes)"
                     ) from None
             raise
+    whole = [name for name in ids if name in header and name not in text and frame[name].str.contains(_WHOLE).all()]
+    frame = frame.with_columns(pl.col(whole).str.strip_suffix(".0").cast(pl.Int64))
+    return frame.with_columns(pl.col(pl.Int128).cast(pl.Float64))  # more digits than anything else can count with
 
 
 def _require_separator(header: str, separator: str, path: Path) -> None:
@@ -118,12 +127,13 @@ def read_one_file(settings: DataSettings, base: Path) -> Raw:
     """All columns from data.path; its id column is optional and not a feature."""
     assert settings.path is not None
     path = base / settings.path
-    train = _labelled(read_table(path, settings.leave_out, settings.categorical), settings, path)
+    train = _labelled(read_table(path, settings.id, settings.leave_out, settings.categorical), settings, path)
     others: dict[str, Samples] = {}
     for kind, name in (("test", settings.test_path), ("validation", settings.validation)):
         if isinstance(name, str):
             other = base / name
-            others[kind] = _labelled(read_table(other, settings.leave_out, settings.categorical), settings, other)
+            frame = read_table(other, settings.id, settings.leave_out, settings.categorical)
+            others[kind] = _labelled(frame, settings, other)
             same_columns(train, others[kind], path, other)
             no_common_id(train.ids, others[kind].ids, path, other, kind)
     assert isinstance(train.x, pl.DataFrame)

@@ -28,6 +28,10 @@ def read_model(folder: Path) -> JointModel:
     if fusion.module is not None:
         _load(fusion.module, folder / f"{HEAD}.safetensors")
     parts = tuple(read_part(folder, silo, common) for silo in common.silos)
+    widths = [_shape(folder / f"{silo}.json", SiloShape).outputs for silo in common.silos]
+    if len(set(widths)) > 1 if common.head is None else sum(widths) != common.head.inputs:
+        given = ", ".join(f"'{silo}' {width}" for silo, width in zip(common.silos, widths, strict=True))
+        raise RunError(f"the files in {folder} are not of one run: outputs per silo are {given}; get all of them again")
     with blaming(_own_file(folder, common.loss, "loss")):
         return JointModel(common, parts, fusion, common.find_loss(folder.parent))
 

@@ -92,7 +92,7 @@ class TrainedRun:
         the run's own test rows, for which named sets are read from the data `folder`.
         """
         parts = tuple(part for part in self.model.parts if part.input_shape != (0,))  # one may have labels alone
-        named, loose = ({}, [self._test_rows(folder)]) if data is None else _read(data, parts)
+        named, loose = ({}, [self._test_rows(folder)]) if data is None else _read(data, parts, id_column)
         given = hand_out(parts, named, loose)
         aligned = align(parts, given, id_column=id_column, common=common)
         silos = zip(parts, given, aligned.positions, strict=True)
@@ -188,24 +188,25 @@ def _summary(path: Path) -> dict[str, Any] | None:
 
 
 def _read(
-    data: Source | Sequence[Source] | Mapping[str, Source], parts: tuple[SiloPart, ...]
+    data: Source | Sequence[Source] | Mapping[str, Source], parts: tuple[SiloPart, ...], id_column: str | None
 ) -> tuple[dict[str, Rows], list[Rows]]:
     """Rows by the name of their silo, and those without one."""
+    ids = frozenset(name for name in (id_column, *(part.id for part in parts)) if name is not None)
     if isinstance(data, Mapping):
         own = {part.name: text_columns([(part.name, part.encoder)]) for part in parts}
         return {
-            silo: _rows(source, own.get(silo, frozenset()), f"rows of '{silo}'") for silo, source in data.items()
+            silo: _rows(source, own.get(silo, frozenset()), ids, f"rows of '{silo}'") for silo, source in data.items()
         }, []
     text = text_columns((part.name, part.encoder) for part in parts)
     several = data if isinstance(data, list | tuple) else [cast(Source, data)]
     if not several:
         raise DataError("no rows are given: name a file, or leave data out for the run's own test rows")
-    return {}, [_rows(source, text, f"rows given as number {i + 1}") for i, source in enumerate(several)]
+    return {}, [_rows(source, text, ids, f"rows given as number {i + 1}") for i, source in enumerate(several)]
 
 
-def _rows(source: Source, text: frozenset[str], place: str) -> Rows:
+def _rows(source: Source, text: frozenset[str], ids: frozenset[str], place: str) -> Rows:
     if isinstance(source, Path | str):
-        return read_rows(Path(source), text)
+        return read_rows(Path(source), text, ids)
     if not isinstance(source, pl.DataFrame | np.ndarray):
         raise DataError(
             f"{place} are of type {type(source).__name__}: give a file, a polars table (pl.from_pandas makes one) or a "
