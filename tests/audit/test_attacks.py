@@ -13,6 +13,7 @@ import torch
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.attacks import Attacks, audit_attacks
 from crosshatch.audit.decoder_attack import decode
+from crosshatch.audit.theorem1 import audit_theorem1
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.train import train
@@ -111,6 +112,20 @@ def test_findings_are_written(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "run" / "audit_attacks.json").read_text())
     assert [one["attack"] for one in written["findings"]] == [one.attack for one in found.findings]
     assert written["rounds"] == 30
+
+
+def test_a_transfer_task_is_refused(tmp_path: Path) -> None:
+    federation = {"silos": 2, "labels": "silo1", "common": 60}
+    tables: dict[str, Any] = {
+        "data": {"name": "breast_cancer"}, "federation": federation, "algorithm": {"name": "fedbcd"},
+        "model": {"fusion": "transfer", "block": "mlp"},
+        "run": {"name": "one", "rounds": 2, "threads": 1, "record_messages": True},
+    }  # fmt: skip
+    train(decode_config(tables), out=tmp_path / "run")
+    with pytest.raises(RunError, match=r"a transfer task sends components instead"):
+        audit_attacks(tmp_path / "run")
+    with pytest.raises(RunError, match=r"model.fusion = 'transfer': scores must be the sum"):
+        audit_theorem1(tmp_path / "run")
 
 
 def test_a_graph_is_refused(tmp_path: Path) -> None:

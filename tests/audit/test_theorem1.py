@@ -238,6 +238,7 @@ def test_changed_data_are_noticed(tmp_path: Path) -> None:
         ({"optimiser": {"name": "adam"}}, "optimiser.name = 'adam'"),
         ({"codecs": {"share": "half"}}, "a codec rounds"),
         ({"model": {"fusion": "head"}}, "model.fusion = 'head'"),
+        ({"privacy": {"encryption": "paillier", "seconds": {}}}, "privacy.encryption: gradients are rounded"),
         ({"model": {"block": "mlp"}}, "silo 's0' is not linear"),
         ({"model": {"blocks": {"s0": {"block": "mlp"}}}}, "audit another silo by --silo \\(s1\\)"),
         ({"algorithm": {"name": "tdcd"}}, "this run is of 'tdcd'"),
@@ -254,6 +255,8 @@ def test_refusals(changes: dict[str, dict[str, object]], words: str, tmp_path: P
         changes = {"model": {"zero_init": False} | changes["model"]}
     if changes.get("algorithm", {}).get("name") == "tdcd":
         shape = replace(shape, algorithm="tdcd")
+    if "privacy" in changes:
+        shape = replace(shape, held=0, samples=400)
     out = make_run(shape, tmp_path, **changes)
     with pytest.raises(RunError, match=words):
         audit_theorem1(out)

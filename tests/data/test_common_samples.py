@@ -114,6 +114,25 @@ def test_of_files_the_ids_that_both_have_are_common(tmp_path: Path) -> None:
     assert silo.features == ("a1", "kind=x", "kind=y", "kind=z", "a.both")
 
 
+@pytest.mark.parametrize(
+    ("others", "own", "words"),
+    [("yes", "no", "the 15 training rows are of one class only"), ("yes", "maybe", None)],
+)
+def test_labels_of_rows_that_one_silo_has_alone_are_known(
+    tmp_path: Path, others: str, own: str, words: str | None
+) -> None:
+    """They are training rows like the common ones: no label of theirs is "in the test rows alone"."""
+    write_files(tmp_path)
+    common = pl.col("id") >= 20
+    labels = pl.when(common).then(pl.lit(others) if words else pl.col("y")).otherwise(pl.lit(own))
+    pl.read_csv(tmp_path / "a.csv").with_columns(y=labels).write_csv(tmp_path / "a.csv")
+    if words:
+        with pytest.raises(DataError, match=words):
+            read_files(tmp_path, "all")
+    else:
+        assert read_files(tmp_path, "all").classes == 3
+
+
 def test_fewer_common_ids_leave_more_to_the_silo_with_the_labels(tmp_path: Path) -> None:
     write_files(tmp_path)
     data = read_files(tmp_path, 6)

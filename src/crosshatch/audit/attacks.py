@@ -47,6 +47,11 @@ def audit_attacks(run: Path | str, *, folder: Path | None = None) -> Attacks:
             f"{audited.path}: attacks are on what silos send, '{audited.algorithm}' runs on a graph: audit a run with "
             "another algorithm"
         )
+    if audited.task.transfer is not None:
+        raise RunError(
+            f"{audited.path}: the attacks know scores, embeddings and derivatives, a transfer task sends components "
+            "instead: what these give away is in docs/algorithms/transfer.md and docs/howto/encryption.md"
+        )
     trained = audited.trained()
     found = Attacks(
         str(audited.path), audited.algorithm, trained.round,

@@ -35,7 +35,10 @@ def _require_covered(run: AuditedRun) -> None:
     if theorem_names.FEDBCD not in known.proved_by:  # the paper's methods: both of its theorems are about them
         raise RunError(f"{run.path}: Theorem 1 is about 'fedbcd' and 'fedsgd', this run is of '{name}': audit another")
     broken = {
-        "model.fusion = 'head'": run.task.head is not None and "scores must be the sum of what silos send",
+        f"model.fusion = '{config.model.fusion}'": run.task.head is not None
+        and "scores must be the sum of what silos send",
+        "privacy.encryption": config.privacy.encrypts
+        and "gradients are rounded to fixed point: messages cannot be compared to 1e-9",
         f"model.l1 = {config.model.l1}": config.model.l1 > 0
         and "it acts on each weight alone, so turned weights take other steps",
         "optimiser.name = 'adam'": isinstance(config.optimiser, Adam)

@@ -44,24 +44,22 @@ class Raw:
 def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     """The data set that `settings` ask for."""
     place = f"data '{raw.name}'"
-    files = [samples for samples in (raw.alone, raw.validation, raw.test) if samples is not None]
+    files = [samples for samples in (raw.validation, raw.test) if samples is not None]
     labels = encode_labels(
-        raw.train.y,
+        raw.train.y if raw.alone is None else np.concatenate([raw.train.y, raw.alone.y]),
         np.concatenate([samples.y for samples in files]) if files else None,
         place=place,
         target=settings.target,
         positive=settings.positive,
         names=settings.labels,
     )
-    everything = replace(raw.train, y=labels.train)
+    everything = replace(raw.train, y=labels.train[: len(raw.train)])
     validation, alone = raw.validation, raw.alone
-    first = 0 if alone is None else len(alone)
     if alone is not None:
-        assert labels.test is not None
-        alone = replace(alone, y=labels.test[:first])
+        alone = replace(alone, y=labels.train[len(raw.train) :])
     if validation is not None:
         assert labels.test is not None
-        validation = replace(validation, y=labels.test[first : first + len(validation)])
+        validation = replace(validation, y=labels.test[: len(validation)])
     split_by = settings.split_by or raw.split_by
     if raw.test is not None:
         assert labels.test is not None
