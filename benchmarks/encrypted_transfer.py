@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from benchmarks.encryption import NETWORK
+from benchmarks.encryption import NETWORK, agree
 from benchmarks.settings import Held
 from benchmarks.transfer import Credit
-from crosshatch import BandwidthNetwork, FedBCD, FedSGD, InverseSqrt, ModelSettings, PrivacySettings, Simulator
+from crosshatch import FedBCD, FedSGD, InverseSqrt, ModelSettings, PrivacySettings, Simulator
 from crosshatch.errors import TrainingError
 from crosshatch.privacy.measure_operations import measure_operations
 from crosshatch.task.build_task import build_task
@@ -57,33 +54,16 @@ def _auc(simulator: Simulator, rows: slice) -> float:
 
 
 def costs_and_ciphertexts(folder: Path, key_bits: int, rounds: int) -> str:
-    """The first table; both ways take turns, so that what else the machine does troubles both."""
+    """The first table."""
     held, task = _case(folder, SMALL_UNITS)
     threads = os.cpu_count() or 1
-    costs = PrivacySettings("paillier", key_bits)
     lines = [
         "| Q | rounds | bytes real | bytes costs | seconds real | seconds costs | real / costs |",
         "|" + "---:|" * 7,
     ]
     for steps in LOCAL_STEPS[:2]:
-        algorithm = _algorithm(steps, 1.0, SMALL_ROWS)
-
-        def simulator(privacy: PrivacySettings, algorithm: Any = algorithm) -> Simulator:
-            return Simulator(held.data, task, algorithm, privacy=privacy, threads=threads, network=BandwidthNetwork())
-
-        real, twin = simulator(replace(costs, ciphertexts="real")), simulator(costs)
-        spent: list[tuple[float, float]] = []
-        for _ in range(rounds):
-            charged = simulator(replace(costs, seconds=measure_operations(costs, threads=threads)))
-            charged.restore(*twin.snapshot())
-            before = real.computing_seconds or 0.0, charged.computing_seconds or 0.0
-            for one in (real, charged, twin):
-                one.run_round()
-            assert all(torch.equal(a, b) for a, b in zip(real.weights, twin.weights, strict=True))
-            spent.append(((real.computing_seconds or 0.0) - before[0], (charged.computing_seconds or 0.0) - before[1]))
-        by_hand, by_count = (statistics.median(turn[i] for turn in spent) for i in (0, 1))
-        sent = f"{real.meter.bytes} | {twin.meter.bytes}"
-        lines.append(f"| {steps} | {rounds} | {sent} | {by_hand:.2f} | {by_count:.2f} | {by_hand / by_count:.2f} |")
+        cells = agree(held.data, task, _algorithm(steps, 1.0, SMALL_ROWS), key_bits, rounds, threads)
+        lines.append(f"| {steps} | {cells} |")
     return "\n".join(lines)
 
 

@@ -36,12 +36,14 @@ from crosshatch import (
     federate,
     load_dataset,
 )
+from crosshatch.data.federated import FederatedData
 from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked
 from crosshatch.privacy.fixed_point import FixedPoint, Whole
 from crosshatch.privacy.measure_operations import measure_operations
 from crosshatch.privacy.packing import Slots
 from crosshatch.privacy.paillier import PrivateKey, generate_keys
 from crosshatch.privacy.powers import multiplications
+from crosshatch.task.task import Task
 
 ROWS, COLUMNS = 256, 15
 TURNS = 7
@@ -120,9 +122,16 @@ def costs_and_ciphertexts(key_bits: int, rounds: int) -> str:
 
 
 def _agree(key_bits: int, rounds: int, threads: int) -> str:
-    """Seconds per round, medians; both ways take turns, so that what else the machine does troubles both."""
     data, task = _case(COLUMNS)
-    costs, algorithm = PrivacySettings("paillier", key_bits), FedBCD(10, 0.1, ROWS)
+    return f"| {threads} | {agree(data, task, FedBCD(10, 0.1, ROWS), key_bits, rounds, threads)} |"
+
+
+def agree(data: FederatedData, task: Task, algorithm: Any, key_bits: int, rounds: int, threads: int) -> str:
+    """Cells of a table: rounds, bytes of both ways, median seconds per round of both, and their ratio.
+
+    Both ways take turns, so that what else the machine does troubles both.
+    """
+    costs = PrivacySettings("paillier", key_bits)
 
     def simulator(privacy: PrivacySettings) -> Simulator:
         return Simulator(data, task, algorithm, privacy=privacy, threads=threads, network=BandwidthNetwork())
@@ -139,7 +148,7 @@ def _agree(key_bits: int, rounds: int, threads: int) -> str:
         spent.append(((real.computing_seconds or 0.0) - before[0], (charged.computing_seconds or 0.0) - before[1]))
     by_hand, by_count = (statistics.median(turn[i] for turn in spent) for i in (0, 1))
     sent = f"{real.meter.bytes} | {twin.meter.bytes}"
-    return f"| {threads} | {rounds} | {sent} | {by_hand:.3f} | {by_count:.3f} | {by_hand / by_count:.2f} |"
+    return f"{rounds} | {sent} | {by_hand:.3f} | {by_count:.3f} | {by_hand / by_count:.2f}"
 
 
 def to_targets(folder: Path, key_bits: int) -> str:

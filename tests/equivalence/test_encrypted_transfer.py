@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from crosshatch import (
     Adam,
@@ -31,6 +31,7 @@ from crosshatch.errors import ConfigError
 from crosshatch.privacy.operations import OperationSeconds
 from crosshatch.task.losses import Transfer
 from crosshatch.task.task import Task
+from tests.equivalence.courses import course, furthest
 
 SILOS = (SiloSettings("a", span=(0, 3)), SiloSettings("b", span=(3, 6)))
 SECONDS = OperationSeconds(encrypt=0.01, multiply=0.001, pack=0.02, mask=0.3, decrypt=0.04)
@@ -62,23 +63,6 @@ def case(
     return data, replace(task, **changes)
 
 
-def course(
-    data: FederatedData, task: Task, algorithm: Any, rounds: int = ROUNDS, **options: Any
-) -> tuple[Simulator, list[tuple[Tensor, ...]]]:
-    """The weights after every round."""
-    simulator = Simulator(data, task, algorithm, **{"seed": 3, "threads": 2, "precision": torch.float64, **options})
-    weights = []
-    for _ in range(rounds):
-        simulator.run_round()
-        weights.append(simulator.weights)
-    return simulator, weights
-
-
-def furthest(ours: list[tuple[Tensor, ...]], theirs: list[tuple[Tensor, ...]]) -> list[float]:
-    """The largest difference after every round."""
-    return [float((torch.cat(x) - torch.cat(y)).abs().max()) for x, y in zip(ours, theirs, strict=True)]
-
-
 @pytest.mark.parametrize("bits", [16, 24, 32])
 @pytest.mark.parametrize("alignment", ["product", "distance"])
 @pytest.mark.parametrize("layers", [1, 2])
@@ -86,8 +70,8 @@ def furthest(ours: list[tuple[Tensor, ...]], theirs: list[tuple[Tensor, ...]]) -
 def test_encrypted_is_clear_to_the_precision_of_fixed_point(name: str, layers: int, alignment: str, bits: int) -> None:
     data, task = case(layers, alignment)
     algorithm = ALGORITHMS[name]
-    _, clear = course(data, task, algorithm)
-    _, encrypted = course(data, task, algorithm, privacy=replace(COSTS, fraction_bits=bits, whole_bits=12))
+    _, clear = course(data, task, algorithm, ROUNDS)
+    _, encrypted = course(data, task, algorithm, ROUNDS, privacy=replace(COSTS, fraction_bits=bits, whole_bits=12))
     # As the page has it: at most d^2 products of four factors, each off by half a step.
     features = max(float(silo.train.abs().max()) for silo in data.silos)
     largest = max(1.0, features, *(float(block.abs().max()) for round in clear for block in round))
@@ -131,8 +115,8 @@ def test_real_ciphertexts_and_costs_are_the_same_bit_for_bit(name: str, layers: 
 def test_whatever_else_there_is(changes: Any) -> None:
     data, task = case(**changes)
     algorithm = FedBCD(3, 0.05, 110)
-    _, clear = course(data, task, algorithm)
-    _, encrypted = course(data, task, algorithm, privacy=replace(COSTS, fraction_bits=40, whole_bits=12))
+    _, clear = course(data, task, algorithm, ROUNDS)
+    _, encrypted = course(data, task, algorithm, ROUNDS, privacy=replace(COSTS, fraction_bits=40, whole_bits=12))
     assert max(furthest(encrypted, clear)) < 1e-9
 
 
@@ -170,10 +154,10 @@ def test_seconds_of_messages() -> None:
     """Components once per round, and a way there and back in every local step; both sides at the same time."""
     data, task = case()
     network, free = ConstantNetwork(t_comm=10.0, t_comp=1.0), replace(COSTS, seconds=OperationSeconds())
-    simulator, _ = course(data, task, FedBCD(5, 0.1, 110), privacy=free, network=network)
+    simulator, _ = course(data, task, FedBCD(5, 0.1, 110), ROUNDS, privacy=free, network=network)
     assert simulator.computing_seconds == pytest.approx(ROUNDS * 5 * 1.0)
     assert simulator.seconds == pytest.approx(ROUNDS * (5 * 1.0 + (1 + 2 * 5) * 5.0))  # half a round trip each
-    in_turn, _ = course(data, task, FedBCD(5, 0.1, 110, order="sequential"), privacy=free, network=network)
+    in_turn, _ = course(data, task, FedBCD(5, 0.1, 110, order="sequential"), ROUNDS, privacy=free, network=network)
     assert in_turn.seconds == pytest.approx(2 * simulator.seconds)
 
 
@@ -195,7 +179,7 @@ def test_seconds_of_computing() -> None:
 def test_a_run_goes_on_from_a_snapshot() -> None:
     data, task = case()
     algorithm = FedBCD(5, 0.1, 110)
-    whole, weights = course(data, task, algorithm, privacy=COSTS)
+    whole, weights = course(data, task, algorithm, ROUNDS, privacy=COSTS)
     options: Any = {"seed": 3, "threads": 2, "precision": torch.float64, "privacy": COSTS}
     first = Simulator(data, task, algorithm, **options)
     first.run_round()

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from crosshatch import (
     Adam,
@@ -31,6 +30,7 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Declared
 from crosshatch.privacy.operations import OperationSeconds
 from crosshatch.task.task import Task
+from tests.equivalence.courses import course, furthest
 
 SILOS = (SiloSettings("a", span=(0, 5)), SiloSettings("b", span=(5, 12)), SiloSettings("bureau", span=(12, 30)))
 SECONDS = OperationSeconds(encrypt=0.01, multiply=0.001, pack=0.02, mask=0.3, decrypt=0.04)
@@ -51,31 +51,14 @@ def case(data: str = "breast_cancer", silos: Any = SILOS, **task: Any) -> tuple[
     return found, replace(build_task(found, ModelSettings(), seed=0), **task)
 
 
-def course(
-    data: FederatedData, task: Task, algorithm: Any, **options: Any
-) -> tuple[Simulator, list[tuple[Tensor, ...]]]:
-    """The weights after every round."""
-    simulator = Simulator(data, task, algorithm, **{"seed": 3, "threads": 2, "precision": torch.float64, **options})
-    weights = []
-    for _ in range(ROUNDS):
-        simulator.run_round()
-        weights.append(simulator.weights)
-    return simulator, weights
-
-
-def furthest(ours: list[tuple[Tensor, ...]], theirs: list[tuple[Tensor, ...]]) -> list[float]:
-    """The largest difference after every round."""
-    return [float((torch.cat(x) - torch.cat(y)).abs().max()) for x, y in zip(ours, theirs, strict=True)]
-
-
 @pytest.mark.parametrize("bits", [16, 24, 40])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_encrypted_is_clear_to_the_precision_of_fixed_point(name: str, bits: int) -> None:
     data, task = case()
     algorithm = ALGORITHMS[name]
-    _, clear = course(data, task, algorithm)
+    _, clear = course(data, task, algorithm, ROUNDS)
     settings = replace(COSTS, fraction_bits=bits, whole_bits=12)
-    _, encrypted = course(data, task, algorithm, privacy=settings)
+    _, encrypted = course(data, task, algorithm, ROUNDS, privacy=settings)
     # A gradient is off by half a step of each factor times the other factor at most, and every step adds to that.
     largest = max(float(silo.train.abs().max()) for silo in data.silos) + 1
     step = 0.1 * algorithm.local_steps * 2.0 ** -(bits + 1) * largest
@@ -88,8 +71,8 @@ def test_encrypted_is_clear_to_the_precision_of_fixed_point(name: str, bits: int
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_real_ciphertexts_and_costs_are_the_same_bit_for_bit(name: str) -> None:
     data, task = case()
-    costs, by_costs = course(data, task, ALGORITHMS[name], privacy=COSTS)
-    real, by_ciphertexts = course(data, task, ALGORITHMS[name], privacy=REAL)
+    costs, by_costs = course(data, task, ALGORITHMS[name], ROUNDS, privacy=COSTS)
+    real, by_ciphertexts = course(data, task, ALGORITHMS[name], ROUNDS, privacy=REAL)
     assert all(
         torch.equal(a, b) for x, y in zip(by_costs, by_ciphertexts, strict=True) for a, b in zip(x, y, strict=True)
     )
@@ -103,8 +86,8 @@ def test_classes(ciphertexts: Any) -> None:
     data, task = case("wine", (SiloSettings("a", span=(0, 4)), SiloSettings("bureau", span=(4, 13))))
     settings = replace(COSTS, ciphertexts=ciphertexts, seconds=SECONDS if ciphertexts == "costs" else None)
     algorithm = FedBCD(4, 0.05)
-    _, clear = course(data, task, algorithm)
-    _, encrypted = course(data, task, algorithm, privacy=settings)
+    _, clear = course(data, task, algorithm, ROUNDS)
+    _, encrypted = course(data, task, algorithm, ROUNDS, privacy=settings)
     assert encrypted[-1][0].shape == (15,)
     assert max(furthest(encrypted, clear)) < 1e-6
     assert float((clear[-1][0] - clear[0][0]).abs().max()) > 1e-3
@@ -121,8 +104,10 @@ def test_classes(ciphertexts: Any) -> None:
 )
 def test_what_silos_add_to_their_gradients_themselves(changes: Any) -> None:
     data, task = case(**changes)
-    _, clear = course(data, task, FedBCD(3, 0.01, 150))
-    _, encrypted = course(data, task, FedBCD(3, 0.01, 150), privacy=replace(COSTS, fraction_bits=40, whole_bits=12))
+    _, clear = course(data, task, FedBCD(3, 0.01, 150), ROUNDS)
+    _, encrypted = course(
+        data, task, FedBCD(3, 0.01, 150), ROUNDS, privacy=replace(COSTS, fraction_bits=40, whole_bits=12)
+    )
     assert max(furthest(encrypted, clear)) < 1e-9
 
 
@@ -148,7 +133,7 @@ def test_seconds_of_computing_and_of_messages() -> None:
     """Two half round trips more than in clear, and operations one after the other; silos work at the same time."""
     data, task = case()
     network = ConstantNetwork(t_comm=10.0, t_comp=1.0, slow={"b": 2.0})
-    simulator, _ = course(data, task, FedBCD(5, 0.1, 150), privacy=COSTS, network=network, threads=1)
+    simulator, _ = course(data, task, FedBCD(5, 0.1, 150), ROUNDS, privacy=COSTS, network=network, threads=1)
     assert simulator.computing_seconds is not None
     each = simulator.computing_seconds / ROUNDS
     # what is left: four legs of half a round trip, on the line of 'b' twice as long
@@ -161,7 +146,7 @@ def test_seconds_of_computing_and_of_messages() -> None:
 
 def test_a_run_goes_on_from_a_snapshot() -> None:
     data, task = case()
-    whole, weights = course(data, task, FedBCD(5, 0.1, 150), privacy=COSTS)
+    whole, weights = course(data, task, FedBCD(5, 0.1, 150), ROUNDS, privacy=COSTS)
     options: Any = {"seed": 3, "threads": 2, "precision": torch.float64, "privacy": COSTS}
     first = Simulator(data, task, FedBCD(5, 0.1, 150), **options)
     first.run_round()
@@ -175,8 +160,8 @@ def test_a_run_goes_on_from_a_snapshot() -> None:
 
 def test_a_holder_with_labels_alone() -> None:
     data, task = case(silos=(SiloSettings("a", span=(0, 5)), SiloSettings("b", span=(5, 12)), SiloSettings("court")))
-    _, clear = course(data, task, FedBCD(3, 0.1, 150))
-    _, encrypted = course(data, task, FedBCD(3, 0.1, 150), privacy=COSTS)
+    _, clear = course(data, task, FedBCD(3, 0.1, 150), ROUNDS)
+    _, encrypted = course(data, task, FedBCD(3, 0.1, 150), ROUNDS, privacy=COSTS)
     assert max(furthest(encrypted, clear)) < 1e-6
 
 
@@ -184,14 +169,14 @@ def test_the_holder_may_have_any_block() -> None:
     data, _ = case()
     settings = ModelSettings(blocks={"bureau": {"block": "mlp", "hidden": (4,)}})
     task = build_task(data, settings, seed=0)
-    _, clear = course(data, task, FedBCD(3, 0.1, 150))
-    _, encrypted = course(data, task, FedBCD(3, 0.1, 150), privacy=COSTS)
+    _, clear = course(data, task, FedBCD(3, 0.1, 150), ROUNDS)
+    _, encrypted = course(data, task, FedBCD(3, 0.1, 150), ROUNDS, privacy=COSTS)
     assert max(furthest(encrypted, clear)) < 1e-6
 
 
 def test_strategies_are_recorded() -> None:
     data, task = case()
-    simulator, _ = course(data, task, FedBCD(3, 0.1, 150), privacy=COSTS)
+    simulator, _ = course(data, task, FedBCD(3, 0.1, 150), ROUNDS, privacy=COSTS)
     assert {simulator.strategies[name] for name in ("a", "b")} == {"given"}
     assert simulator.strategies["bureau"] in ("stacked", "gram")
 
@@ -223,7 +208,7 @@ class Claims(Declared):
 def test_algorithms_that_want_more(algorithm: Any, words: str) -> None:
     data, task = case()
     with pytest.raises(ConfigError, match=words):
-        course(data, task, algorithm, privacy=COSTS)
+        course(data, task, algorithm, ROUNDS, privacy=COSTS)
 
 
 @pytest.mark.parametrize(("rows", "low", "high"), [(16, 1.0, 1.0), (64, 0.65, 0.9), (256, 0.5, 0.68)])

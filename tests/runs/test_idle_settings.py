@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from crosshatch import FederationSettings, ModelSettings, build_task, federate, load_dataset
 from crosshatch.cli import main
@@ -66,9 +67,15 @@ def test_refusals(change: str, words: str, tmp_path: Path, capsys: pytest.Captur
 
 def test_what_one_silo_reads_has_an_effect() -> None:
     data = federate(load_dataset("wine"), FederationSettings(silos=2), seed=0)
-    build_task(data, ModelSettings(hidden=(3,), blocks={"silo1": {"block": "mlp"}}), seed=0)
-    build_task(data, ModelSettings(block="mlp", hidden=(3,), blocks={"silo1": {"block": "linear"}}), seed=0)
-    build_task(data, ModelSettings(fusion="head", head="mlp", head_hidden=(3,), activation="tanh"), seed=0)
+    one = build_task(data, ModelSettings(hidden=(3,), blocks={"silo1": {"block": "mlp"}}), seed=0)
+    other = build_task(data, ModelSettings(block="mlp", hidden=(3,), blocks={"silo1": {"block": "linear"}}), seed=0)
+    # wine has 7 and 6 columns and 3 classes
+    assert [layout.size for layout in one.layouts] == [7 * 3 + 3 + 3 * 3 + 3, 6 * 3 + 3]
+    assert [layout.size for layout in other.layouts] == [7 * 3 + 3, 6 * 3 + 3 + 3 * 3 + 3]
+    head = build_task(data, ModelSettings(fusion="head", head="mlp", head_hidden=(3,), activation="tanh"), seed=0).head
+    assert head is not None
+    assert [layer.out_features for layer in head.modules() if isinstance(layer, nn.Linear)] == [3, 3]
+    assert any(isinstance(layer, nn.Tanh) for layer in head.modules())
 
 
 CHANGED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -98,6 +99,11 @@ class FederatedData:
     y_validation: torch.Tensor | None = None
     weighted: bool = False
     alone: OwnSamples | None = None
+
+    @cached_property
+    def label_holder(self) -> int:
+        """The number of the silo that alone has the labels."""
+        return [silo.name for silo in self.silos].index(str(self.label_silo))
 
     def labels(self, of: Split) -> torch.Tensor:
         """The labels of rows of one kind."""

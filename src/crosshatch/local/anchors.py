@@ -29,8 +29,14 @@ class Anchors:
         chosen = generator(seed, "class mean", round).choice(len(self.y), size, replace=False, shuffle=False)
         return replace(self, drawn=torch.as_tensor(chosen, device=self.x.device))
 
+    @property
+    def of_round(self) -> tuple[Tensor, Tensor]:
+        """The samples of the round: x (m, ...), y (m,)."""
+        if self.drawn is None:
+            return self.x, self.y
+        return self.x.index_select(0, self.drawn), self.y.index_select(0, self.drawn)
+
     def class_mean(self, embed: Callable[[Tensor], Tensor], *, every: bool = False) -> Tensor:
         """Phi_A (d,) under a block: of the round's samples, or of all of them (`every`)."""
-        if every or self.drawn is None:
-            return self.transfer.class_mean(embed(self.x), self.y)
-        return self.transfer.class_mean(embed(self.x.index_select(0, self.drawn)), self.y.index_select(0, self.drawn))
+        x, y = (self.x, self.y) if every else self.of_round
+        return self.transfer.class_mean(embed(x), y)

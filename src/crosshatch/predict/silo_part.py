@@ -31,6 +31,7 @@ class SiloPart:
     encoder: Encoder
     block: nn.Module
     input_shape: tuple[int, ...]
+    outputs: int  # per sample
 
     def prepare(self, rows: Rows, positions: Indices, *, own: bool) -> Tensor:
         """What the block takes of the rows at these positions; `own`: they hold this silo's columns alone."""

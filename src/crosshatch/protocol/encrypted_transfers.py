@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
-
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
@@ -14,7 +12,7 @@ from crosshatch.local.layers import Chain
 from crosshatch.local.read_chain import as_chain
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.privacy.transfer_gradients import transfer_slots
-from crosshatch.protocol.encryption import TIMES_AS_MANY
+from crosshatch.protocol.encryption import TIMES_AS_MANY, ciphertexts, plaintexts, require_held
 from crosshatch.protocol.message_contents import Specs
 from crosshatch.task.losses import TaylorLogistic
 from crosshatch.task.task import Task
@@ -36,23 +34,20 @@ class TransferContents:
     @property
     def components(self) -> Specs:
         """A ciphertext per number of the rows, and of the half of a symmetric matrix."""
-        return self._of_bytes(self.rows * self.width + self.width * (self.width + 1) // 2, 2)
+        return ciphertexts(self.settings, self.rows * self.width + self.width * (self.width + 1) // 2)
 
     def masked(self, silo: int) -> Specs:
         """A silo's gradient, packed."""
-        return self._of_bytes(self._plaintexts(silo), 2)
+        return ciphertexts(self.settings, self._plaintexts(silo))
 
     def read(self, silo: int) -> Specs:
         """The same, decrypted."""
-        return self._of_bytes(self._plaintexts(silo), 1)
+        return plaintexts(self.settings, self._plaintexts(silo))
 
     def _plaintexts(self, silo: int) -> int:
         chain, settings = self.chains[silo], self.settings
         slots = transfer_slots(settings.point, self.rows, self.width, len(chain), settings.key_bits)
         return slots.plaintexts(sum(layer.size for layer in chain))
-
-    def _of_bytes(self, count: int, keys: int) -> Specs:
-        return ((torch.uint8, (count, keys * self.settings.key_bits // 8)),)
 
 
 def check_encrypted_transfer(
@@ -70,10 +65,7 @@ def check_encrypted_transfer(
     asked = f"privacy.encryption = '{settings.encryption}'"
     if not encrypts:
         raise ConfigError(f"{asked} in a transfer task is not for algorithm {name}: use fedsgd or fedbcd")
-    if data.label_silo is None:
-        raise ConfigError(
-            f"{asked} hides the labels of one silo, and here everybody has them: set federation.labels to its name"
-        )
+    require_held(data, asked)
     if not isinstance(task.loss, TaylorLogistic):
         raise ModelError(
             f"{asked} in a transfer task with loss '{task.loss.name}': what is encrypted can be added up and "

@@ -35,21 +35,36 @@ class EncryptedContents:
 
     def derivatives(self, outputs: int) -> Specs:
         """A ciphertext per row and output."""
-        return self._rows_of_bytes(self.rows * outputs, 2)
+        return ciphertexts(self.settings, self.rows * outputs)
 
     def masked(self, numbers: int) -> Specs:
         """A gradient of so many numbers, packed."""
-        return self._rows_of_bytes(self._plaintexts(numbers), 2)
+        return ciphertexts(self.settings, self._plaintexts(numbers))
 
     def read(self, numbers: int) -> Specs:
         """The same, decrypted."""
-        return self._rows_of_bytes(self._plaintexts(numbers), 1)
+        return plaintexts(self.settings, self._plaintexts(numbers))
 
     def _plaintexts(self, numbers: int) -> int:
         return gradient_slots(self.settings.point, self.rows, self.settings.key_bits).plaintexts(numbers)
 
-    def _rows_of_bytes(self, count: int, keys: int) -> Specs:
-        return ((torch.uint8, (count, keys * self.settings.key_bits // 8)),)
+
+def ciphertexts(settings: PrivacySettings, count: int) -> Specs:
+    """So many of them: each is twice as long as the key."""
+    return ((torch.uint8, (count, settings.key_bits // 4)),)
+
+
+def plaintexts(settings: PrivacySettings, count: int) -> Specs:
+    """So many decrypted numbers, each as long as the key."""
+    return ((torch.uint8, (count, settings.key_bits // 8)),)
+
+
+def require_held(data: FederatedData, asked: str) -> None:
+    """Refuse to hide labels that everybody has."""
+    if data.label_silo is None:
+        raise ConfigError(
+            f"{asked} hides the labels of one silo, and here everybody has them: set federation.labels to its name"
+        )
 
 
 def check_encryption(
@@ -70,10 +85,7 @@ def check_encryption(
             f"{asked}: algorithm {name} does not use derivatives through gradients of one batch alone: "
             "use fedsgd or fedbcd"
         )
-    if data.label_silo is None:
-        raise ConfigError(
-            f"{asked} hides the labels of one silo, and here everybody has them: set federation.labels to its name"
-        )
+    require_held(data, asked)
     if continued:
         raise ConfigError(
             f"{asked} with algorithm.derivatives = 'continued': nobody can follow a derivative that it cannot read: "

@@ -111,7 +111,7 @@ class ListenedFederation:
         frozen = federation.share_derivatives(embeddings, batch, around=around, step=step, senders=senders, to=to)
         about = About.of(len(batch.parts), step, inner=around is not None, head=embeddings.head is not None)
         every = range(len(batch.parts))
-        holder = [silo.name for silo in federation.data.silos].index(str(federation.data.label_silo))
+        holder = federation.data.label_holder
         for j in federation.silos if senders is None else senders:
             if j != holder:
                 asked = every if about.asked is None else [about.asked]

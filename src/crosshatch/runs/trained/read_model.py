@@ -28,7 +28,7 @@ def read_model(folder: Path) -> JointModel:
     if fusion.module is not None:
         _load(fusion.module, folder / f"{HEAD}.safetensors")
     parts = tuple(read_part(folder, silo, common) for silo in common.silos)
-    widths = [_shape(folder / f"{silo}.json", SiloShape).outputs for silo in common.silos]
+    widths = [part.outputs for part in parts]
     if len(set(widths)) > 1 if common.head is None else sum(widths) != common.head.inputs:
         given = ", ".join(f"'{silo}' {width}" for silo, width in zip(common.silos, widths, strict=True))
         raise RunError(f"the files in {folder} are not of one run: outputs per silo are {given}; get all of them again")
@@ -56,7 +56,7 @@ def read_part(folder: Path, silo: str, common: CommonShape) -> SiloPart:
         except CrosshatchError as error:
             raise RunError(f"the block of silo '{silo}' cannot be made again: {error}") from error
     _load(block, folder / f"{silo}.safetensors")
-    return SiloPart(silo, shape.id, shape.preparation, block, shape.input_shape)
+    return SiloPart(silo, shape.id, shape.preparation, block, shape.input_shape, shape.outputs)
 
 
 def _own_file(folder: Path, name: str, what: str) -> frozenset[Path]:

@@ -64,8 +64,7 @@ class EncryptedExchange:
         """What silos know after it: the holder what others sent it, each other receiver its gradient."""
         self.clocks.wait(holder, [j for j in senders if j != holder])
         asking = [j for j in receivers if j != holder]
-        if len(batch.parts) > 1:
-            raise ConfigError("privacy.encryption is for rounds of one batch: use fedsgd or fedbcd")
+        require_one_batch(batch)
         if asking:
             known = dict(frozen.known(receivers))
             sent = known[asking[0]][0].derivative  # with a sum, one serves all
@@ -114,6 +113,12 @@ class EncryptedExchange:
         self.links.hubs_to_hubs([holder], asking, [contents.read(n) for n in numbers], "down", back)
         for j in asking:
             self.clocks.wait(j, [holder])
+
+
+def require_one_batch(batch: Batch) -> None:
+    """Refuse a round of several batches."""
+    if len(batch.parts) > 1:
+        raise ConfigError("privacy.encryption is for rounds of one batch: use fedsgd or fedbcd")
 
 
 def _flat(means: np.ndarray[tuple[int, ...], np.dtype[np.float64]], layer: Layer) -> Tensor:

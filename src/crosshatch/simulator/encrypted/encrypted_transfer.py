@@ -34,15 +34,13 @@ from crosshatch.protocol.encrypted_transfers import TransferContents
 from crosshatch.protocol.message_contents import Call, Specs
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
+from crosshatch.simulator.encrypted.encrypted_exchange import NextCall, require_one_batch
 from crosshatch.simulator.encrypted.own_numbers import Side, clear_gradient, pull
 from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, Told, TransferCiphertexts
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Frozen
 from crosshatch.task.losses import Transfer
 from crosshatch.task.task import Task
-
-NextCall = Callable[[str, int], Call]
-"""The next use of an exchange in a round."""
 
 
 @dataclass
@@ -81,8 +79,7 @@ class EncryptedTransfer:
         receivers: Sequence[int], down: Call, next_call: NextCall,
     ) -> Frozen:  # fmt: skip
         """Each receiver gets the other's components, which it cannot read."""
-        if len(batch.parts) > 1:
-            raise ConfigError("privacy.encryption is for rounds of one batch: use fedsgd or fedbcd")
+        require_one_batch(batch)
         self._next_call, self._round = next_call, down.round
         known = frozen.known(receivers)
         seconds = {}
@@ -167,9 +164,7 @@ class EncryptedTransfer:
     def _with_labels(self, problem: Problem, side: Side, forward: ChainPass) -> Callable[[], list[Any]]:
         told, anchors, weight = self._told[problem.silo], problem.anchors, pull(self._transfer)
         assert anchors is not None
-        x, y = anchors.x, anchors.y
-        if anchors.drawn is not None:
-            x, y = x.index_select(0, anchors.drawn), y.index_select(0, anchors.drawn)
+        x, y = anchors.of_round
         over_all = side.through(forward.weights[0], x)
         mean = self._transfer.class_mean(over_all.outputs[-1][0], y)
         times_mean = side.half(len(problem.parts[0].x) * mean, "the class mean times the samples, a number")

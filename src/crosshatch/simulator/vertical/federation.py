@@ -223,7 +223,7 @@ class SimulatedFederation:
         senders: Sequence[int] | None = None, to: int | None = None,
     ) -> Frozen:  # fmt: skip
         """Embeddings to the label's holder, derivatives back."""
-        holder = [silo.name for silo in self.data.silos].index(str(self.data.label_silo))
+        holder = self.data.label_holder
         receivers = list(self.silos) if to is None else [to]
         sending = self.silos if senders is None else senders
         about = About.of(len(batch.parts), step, inner=around is not None, head=embeddings.head is not None)

@@ -102,7 +102,7 @@ class VerticalParties:
         where = member.suffix.replace("@", " in group ")
         name, several = type(self.algorithm).__name__, known.several_clients
         check_clients(data, name, topology, pairs=in_pairs, several=several, where=where)
-        names, pairs = [silo.name for silo in data.silos], zip(task.blocks, data.silos, strict=True)
+        pairs = zip(task.blocks, data.silos, strict=True)
         one_party = one_party_silos(topology, [silo.clients for silo in data.silos])
         data = pair(data) if in_pairs else data
         agreed = Agreed(
@@ -110,7 +110,7 @@ class VerticalParties:
             clients=tuple(silo.clients for silo in data.silos),
             widths=widths,
             one_party=one_party,
-            label_holder=None if data.label_silo is None else names.index(data.label_silo),
+            label_holder=None if data.label_silo is None else data.label_holder,
             head_holder=task.head_holder,
             source=SeededBatches(member.batch_seed),
             codecs=codecs,
