@@ -183,3 +183,36 @@ def test_the_taylor_form_has_the_derivative_of_its_value_wherever_scores_have_mo
     torch.testing.assert_close(loss.derivative(scores + moved, y), wanted)
     torch.testing.assert_close(loss.continued(loss.derivative(scores, y), moved), wanted)
     assert loss.predict(scores).tolist() == Logistic().predict(scores).tolist()
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_logistic_derivative_fades_alike_for_both_labels(label: int) -> None:
+    """In float32 a certain sample of label 1 is told by exp(-score), as one of label 0 is by exp(score)."""
+    margins = torch.tensor([[5.0], [17.0], [25.0], [60.0]])
+    y = torch.full((4,), float(label))
+    found = Logistic().derivative(margins * (2 * label - 1), y)
+    wanted = (1 - 2 * label) * torch.sigmoid(-margins.double())
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=0)
+    back = torch.full_like(margins, -16.0 * (2 * label - 1))
+    gone_on = Logistic().continued(found, back).double()
+    torch.testing.assert_close(gone_on, (1 - 2 * label) * torch.sigmoid(16 - margins.double()), rtol=1e-4, atol=0)
+
+
+def test_a_certain_sample_of_several_classes_still_tells() -> None:
+    scores = torch.tensor([[25.0, 0.0, 3.0], [1.0, 40.0, 0.0]])
+    y = torch.tensor([0, 1])
+    derivative = CrossEntropy().derivative(scores, y)
+    wanted = CrossEntropy().derivative(scores.double(), y)
+    torch.testing.assert_close(derivative.double(), wanted, rtol=1e-4, atol=0)
+    moved = torch.tensor([[-23.0, 0.0, 0.0], [0.0, -39.0, 1.0]])
+    later = CrossEntropy().derivative((scores + moved).double(), y)
+    torch.testing.assert_close(CrossEntropy().continued(derivative, moved).double(), later, rtol=1e-4, atol=0)
+
+
+def test_a_derivative_of_several_classes_that_does_not_tell_stays() -> None:
+    """No negative number, so no label: zeros that a codec left, or one that it rounded upwards."""
+    derivative = torch.tensor([[0.0, 0.0, 0.0], [0.2, 0.0, 0.1], [-0.5, 0.25, 0.25]], dtype=torch.float64)
+    moved = torch.tensor([[3.0, -1.0, 0.0]] * 3, dtype=torch.float64)
+    found = CrossEntropy().continued(derivative, moved)
+    assert torch.equal(found[:2], derivative[:2])
+    assert not torch.equal(found[2], derivative[2])

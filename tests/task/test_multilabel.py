@@ -27,6 +27,7 @@ from crosshatch.runs.train import train
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import build_task
 from crosshatch.task.losses import Logistic, MultiLogistic, require_labels
+from crosshatch.task.losses.own_loss import find_loss
 from crosshatch.task.metrics import evaluate
 from crosshatch.task.model_settings import ModelSettings
 from crosshatch.trees import flatten
@@ -82,6 +83,16 @@ def test_loss_is_torchs(seed: int) -> None:
     moved = torch.randn(scores.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     found = MultiLogistic().continued(gradient, moved)
     torch.testing.assert_close(found, MultiLogistic().derivative(scores + moved, y), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("labels", [1, 2, 5])
+def test_the_curvature_is_that_of_a_mean_over_the_labels(labels: int) -> None:
+    loss = find_loss("multi_logistic", classes=labels)
+    zero = torch.zeros(1, labels, dtype=torch.float64)  # where the logistic loss is most curved
+    hessian = torch.autograd.functional.hessian(lambda scores: loss.value(scores, torch.ones_like(zero)).sum(), zero)
+    assert isinstance(hessian, Tensor)
+    largest = torch.linalg.eigvalsh(hessian.reshape(labels, labels)).max()
+    assert loss.curvature == pytest.approx(float(largest), rel=1e-12)
 
 
 def test_metrics_are_scikit_learns() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from crosshatch.data.dataset import Target
 from crosshatch.errors import ModelError
 from crosshatch.own_parts import Kind, building, find_part, is_own, require_methods, short_name
-from crosshatch.task.losses import LOSSES, SampleLoss
+from crosshatch.task.losses import LOSSES, MultiLogistic, SampleLoss
 
 _LOSS = Kind("a loss", "model.loss", ModelError)
 _METHODS = {
@@ -25,6 +25,8 @@ _ROWS = 6
 
 def find_loss(name: str, *, classes: int | None = None, folder: Path | None = None) -> SampleLoss:
     """The loss of this name, or in this file; with a number of `classes` one in a file is tried out."""
+    if name == MultiLogistic.name:
+        return MultiLogistic(classes or 1)
     if not is_own(name):
         return LOSSES[name]
     found = find_part(name, _LOSS, folder=folder)

@@ -76,8 +76,8 @@ class Logistic:
         return -functional.logsigmoid(_single(scores) * (2 * y - 1))
 
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
-        """`sigmoid(score) - y`, (..., n, 1)."""
-        return torch.sigmoid(scores) - y.unsqueeze(-1)
+        """`sigmoid(score) - y`, (..., n, 1), by the margin: it fades at both ends and is never rounded to zero."""
+        return _by_margin(scores, y.unsqueeze(-1))
 
     def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
         """The derivative at scores that have moved so far since this one was taken.
@@ -158,8 +158,7 @@ class CrossEntropy:
 
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
         """`softmax(scores) - onehot(y)`, (..., n, c)."""
-        chosen = y.unsqueeze(-1)
-        return torch.softmax(scores, dim=-1).scatter_add(-1, chosen, torch.full_like(chosen, -1, dtype=scores.dtype))
+        return _in_balance(torch.softmax(scores, dim=-1), y.unsqueeze(-1))
 
     def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
         """The derivative at scores that have moved so far since this one was taken.
@@ -171,7 +170,7 @@ class CrossEntropy:
         lowest = torch.finfo(derivative.dtype).tiny
         chances = derivative.scatter_add(-1, label, torch.ones_like(label, dtype=derivative.dtype))
         scores = chances.clamp(min=lowest).log()
-        change = torch.softmax(scores + moved, dim=-1) - torch.softmax(scores, dim=-1)
+        change = _in_balance(torch.softmax(scores + moved, dim=-1) - torch.softmax(scores, dim=-1), label)
         tells = derivative.gather(-1, label) < 0
         return torch.where(tells, derivative + change, derivative)
 
@@ -185,13 +184,20 @@ class CrossEntropy:
 class MultiLogistic:
     """The mean of logistic losses, one for each of several labels in {0, 1}: y is (..., n, c), as the scores are.
 
+    How many `labels` there are is only asked for by whoever wants the curvature: each counts for a part of the mean.
+
     >>> MultiLogistic().derivative(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
     tensor([[-0.2500,  0.2500]])
     """
 
     name: ClassVar[str] = "multi_logistic"
-    curvature: ClassVar[float] = 0.25  # no second derivative in the scores is above; with c labels it is a c-th
     target: ClassVar[str] = "multilabel"
+    labels: int = 1
+
+    @property
+    def curvature(self) -> float:
+        """No second derivative in the scores is above."""
+        return Logistic.curvature / self.labels
 
     def scores(self, classes: int) -> int:
         """How many scores a sample needs: one per label."""
@@ -203,7 +209,7 @@ class MultiLogistic:
 
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
         """`(sigmoid(score) - y) / c` for each label, (..., n, c)."""
-        return (torch.sigmoid(scores) - y).div_(scores.shape[-1])
+        return _by_margin(scores, y).div_(scores.shape[-1])
 
     def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
         """The derivative at scores that have moved so far, label by label; see `Logistic`."""
@@ -265,6 +271,18 @@ LOSSES: dict[str, SampleLoss] = {
     "multi_logistic": MultiLogistic(),
     "taylor_logistic": TaylorLogistic(),  # behind the loss that "auto" takes for the same labels
 }
+
+
+def _by_margin(scores: Tensor, y: Tensor) -> Tensor:
+    """`sigmoid(score) - y` for labels in {0, 1}, without the difference, which is zero where a label 1 is certain."""
+    sign = torch.rsub(y, 1, alpha=2)
+    return torch.sigmoid(sign * scores).mul_(sign)
+
+
+def _in_balance(chances: Tensor, label: Tensor) -> Tensor:
+    """In place, with minus the sum of the other classes' numbers in the label's place: exact where that is tiny."""
+    chances.scatter_(-1, label, 0.0)
+    return chances.scatter_(-1, label, -chances.sum(-1, keepdim=True))
 
 
 def _single(scores: Tensor) -> Tensor:
