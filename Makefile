@@ -11,7 +11,7 @@ CHECKED := src tests $(wildcard benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow lint format bench docs clean
+.PHONY: help demo test test-slow faults lint format bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ test: $(VENV)/.dev ## run all tests but the slow ones, on all cores (PYTEST_FLAG
 
 test-slow: $(VENV)/.dev ## run the slow tests, one after the other
 	$(BIN)/python -m pytest -q -m slow
+
+faults: $(VENV)/.dev ## plant faults one by one and see whether the tests notice
+	$(BIN)/python -m tests.faults.plant
 
 lint: $(VENV)/.dev ## check style, formatting and types
 	$(BIN)/ruff check .

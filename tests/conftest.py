@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, settings
+
+# For `make faults`, where it matters that a test fails, and not with which smallest example.
+settings.register_profile("faults", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import torch
 
 from crosshatch.data.build import build
 from crosshatch.errors import ConfigError, RunError
+from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.config import Config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
@@ -41,6 +42,19 @@ def restless(make_config: MakeConfig) -> Config:
     return make_config(
         data=VALIDATION, algorithm={"step_size": 2.0, "local_steps": 10}, evaluate={"every": 1}, run={"rounds": 12}
     )
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_of_equal_rounds_the_first_is_best(higher: bool) -> None:
+    best, values = (
+        BestRound("validation_auc", higher),
+        [0.5, 0.7, 0.7, 0.6, 0.7] if higher else [0.5, 0.3, 0.3, 0.4, 0.3],
+    )
+    for number, value in enumerate(values):
+        best.see({"round": number, "validation_auc": value}, (torch.tensor([float(number)]),))
+    assert best.describe()["round"] == 1
+    assert torch.equal(best.weights[0], torch.tensor([1.0]))
+    assert best.since == 3
 
 
 def test_rows_are_measured_on_both(make_config: MakeConfig, out: Path) -> None:

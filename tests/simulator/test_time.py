@@ -121,6 +121,17 @@ def test_an_idle_straggler_delays_nobody() -> None:
         assert slow == ROUNDS * (3 * 10 + 2)
 
 
+def test_a_straggler_that_rests_takes_no_time_for_it() -> None:
+    """Client 1 of silo a, five times slower, has a sample in the first of two fresh batches and none in the second.
+
+    Its block arrives at 25, its embeddings reach hub a at 50, hub b's are there before; told at 75 it takes one step,
+    not two, till 80, and its block arrives at 105. Silo b is told at 60 and done long before.
+    """
+    case = small(clients=(2, 1), batches=[[[0, 1], [2, 4]]])
+    network = ConstantNetwork(10, 1, slow={"a/1": 5.0})
+    assert case.simulate(TDCD(**case.settings, batches="fresh"), network=network, rounds=1).seconds == 105
+
+
 def test_a_slow_party_of_fedbcd_is_named_by_its_silo() -> None:
     case = small(clients=(1, 1), steps=5)
     found = case.simulate(FedBCD(**case.settings), network=ConstantNetwork(0, 1, slow={"b": 2.0}), rounds=1)

@@ -132,7 +132,7 @@ def _case(
 def vertical_cases() -> tuple[FederationCase, ...]:
     """Federations with hubs and clients."""
     alone, two, three = make_data((1, 1, 1)), make_data((2, 4)), make_data((2, 5, 3))
-    held, held_three = make_data((3, 2), held=0), make_data((2, 5, 3), held=1)
+    held, held_three, held_alone = make_data((3, 2), held=0), make_data((2, 5, 3), held=1), make_data((1, 1, 1), held=1)
     hospitals = make_data((1, 5), groups=(12, 8))
     regions = make_data((1, 3), groups=(6, 8, 5, 7), shape=(2, 2))
     branched, eta = make_data((5, 8), branches=(2, 2)), InverseSqrt(0.3)
@@ -142,21 +142,21 @@ def vertical_cases() -> tuple[FederationCase, ...]:
         _case("FedBCD, a head and a proximal term", alone, FedBCD(3, eta, 8, proximal=0.5), holder=2),
         _case("FedBCD in turn", alone, FedBCD(3, eta, 8, order="sequential")),
         _case("FedBCD in turn, a head", alone, FedBCD(2, eta, 8, order="sequential"), holder=1),
-        _case("FedBCD, labels held", make_data((1, 1, 1), held=1), FedBCD(3, eta, 8)),
+        _case("FedBCD, labels held", held_alone, FedBCD(3, eta, 8)),
         _case("FedBCD in turn, labels held", make_data((1, 1, 1), held=0), FedBCD(3, eta, 8, order="sequential")),
-        _case("FedBCD, labels held, continued", make_data((1, 1, 1), held=1),
-              FedBCD(3, eta, 8, derivatives="continued")),
+        _case("FedBCD, labels held, continued", held_alone, FedBCD(3, eta, 8, derivatives="continued")),
         _case("FedBCD in turn, labels held, continued", make_data((1, 1, 1), held=0),
               FedBCD(3, eta, 8, order="sequential", proximal=0.5, derivatives="continued")),
         _case("ABCD", alone, ABCD(3, eta, 8, "silos", window=1)),
         _case("ABCD, a window and a share of the silos", alone, ABCD(5, eta, 8, "0.5 silos", window=3)),
         _case("ABCD, a head", alone, ABCD(3, eta, 8, 2.5, window=2), holder=1),
-        _case("ABCD, labels held", make_data((1, 1, 1), held=1), ABCD(3, eta, 8, "silos", window=2)),
+        _case("ABCD, labels held", held_alone, ABCD(3, eta, 8, "silos", window=2)),
         _case("ABCD, clients", three, ABCD(4, eta, 6, "silos", window=3, weights="at_work")),
         _case("ABCD, clients and a head", three, ABCD(4, eta, 6, "silos", window=3), holder=2),
         _case("ABCD, clients, labels held", held_three, ABCD(4, eta, 6, "silos", window=3, weights="samples")),
         _case("ABCD, clients, coded", held_three, ABCD(3, eta, 6, "silos", window=2), share="ef(topk(0.5))",
               derivatives="randomk(0.5)", average="half"),
+        _case("ABCD, clients, a coded head", three, ABCD(3, eta, 6, 2.5, window=2), holder=1, head="ef(topk(0.5))"),
         _case("ABCD in groups", hospitals, ABCD(2, eta, 4, "silos", window=2, global_steps=4)),
         *_label_cases(),
         _case("FedAvg", make_data((5,)), FedAvg(3, eta, 6)),
