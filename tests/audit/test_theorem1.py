@@ -53,9 +53,9 @@ def test_other_data_give_the_same_messages(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_plain_loops_send_the_recorded_messages_from_both_data_sets(seed: int, tmp_path: Path) -> None:
     shape = random_shape(seed)
-    run = open_run(make_run(shape, tmp_path))
-    xs, start, ids, y = rows_of(run), starts_of(run), ids_of(run), run.data.y_train.double().numpy()
-    recorded = [(m.round, m.exchange, m.use, m.sender, m.values[:, 0].numpy()) for m in run.messages]
+    with open_run(make_run(shape, tmp_path)) as run:
+        xs, start, ids, y = rows_of(run), starts_of(run), ids_of(run), run.data.y_train.double().numpy()
+        recorded = [(m.round, m.exchange, m.use, m.sender, m.values[:, 0].numpy()) for m in run.messages]
     silo = seed % len(xs)
     other = find_other_data(xs[silo], start[silo][0][None], seed=seed)
     assert other is not None

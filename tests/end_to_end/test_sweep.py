@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from crosshatch.runs.one_writer import LOCK
 from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
 
 SWEEP = ("sweep", "small.toml")
@@ -166,7 +167,7 @@ def worker_pids(home: Path, run: str) -> set[int]:
     found = set()
     for handle in Path("/proc").glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):  # gone, or somebody else's
-            if Path(os.readlink(handle)).match(f"{home}/out/runs/{run}"):
+            if Path(os.readlink(handle)).match(f"{home}/out/runs/{run}/{LOCK}"):
                 found.add(int(handle.parts[2]))
     return found
 
@@ -205,7 +206,8 @@ def test_two_at_once(home: Path, start: Start) -> None:
     other = start(*SWEEP, *LONG)
     _, err = other.communicate()
     assert other.returncode == 2
-    assert err.startswith("error: another process is writing out")
+    assert err.startswith(f"error: another process is writing out: process {process.pid} on "), err
+    assert ", sweeping since " in err
     assert process.poll() is None
 
 

@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from crosshatch.network import BandwidthNetwork
 from crosshatch.runs import files
 from crosshatch.runs.checkpoint import read_checkpoint
 from crosshatch.runs.config import decode_config, read_config
-from crosshatch.runs.directory import RunDirectory
+from crosshatch.runs.one_writer import BusyError, one_writer
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Watcher
 from crosshatch.simulator.simulator import Simulator
@@ -245,14 +247,17 @@ def test_resume_without_a_run_starts_one(make_config: MakeConfig, out: Path) -> 
 
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_folder_another_process_writes_is_left_alone(make_config: MakeConfig, out: Path, resume: bool) -> None:
-    """Another handle on the folder stands for another process: the lock is on the folder."""
+    """Another thread stands for another process."""
     if resume:
         train(make_config(), out=out, watcher=StopAt(3))
     else:
         out.mkdir(parents=True)
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
-    with RunDirectory(out).alone(), pytest.raises(RunError, match="another process is writing"):
-        train(make_config(), out=out, resume=resume)
+    with ThreadPoolExecutor(1) as other, ExitStack() as held:
+        other.submit(held.enter_context, one_writer(out, "training")).result()
+        with pytest.raises(BusyError, match=rf"another process is writing .*: process {os.getpid()} on .*, training"):
+            train(make_config(), out=out, resume=resume)
+        other.submit(held.close).result()
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
     assert train(make_config(), out=out, resume=resume).finished
 

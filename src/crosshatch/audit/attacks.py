@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from crosshatch.audit.attack_findings import AttackFindings
-from crosshatch.audit.audited_run import open_run
+from crosshatch.audit.audited_run import AuditedRun, open_run
 from crosshatch.audit.decoder_attack import attack_embeddings
 from crosshatch.audit.gradient_attack import attack_gradients
 from crosshatch.audit.label_attack import attack_labels
@@ -41,7 +41,13 @@ def audit_attacks(run: Path | str, *, folder: Path | None = None) -> Attacks:
     >>> found.findings[0].attack, found.findings[0].figures["accuracy by sign"]
     ('label by derivative', 1.0)
     """
-    audited = open_run(run, folder)
+    with open_run(run, folder) as audited:
+        found = _attack(audited)
+        audited.write("attacks", asdict(found))
+    return found
+
+
+def _attack(audited: AuditedRun) -> Attacks:
     if not on_silos(audited.config.algorithm):
         raise RunError(
             f"{audited.path}: attacks are on what silos send, '{audited.algorithm}' runs on a graph: audit a run with "
@@ -53,9 +59,7 @@ def audit_attacks(run: Path | str, *, folder: Path | None = None) -> Attacks:
             "instead: what these give away is in docs/algorithms/transfer.md and docs/howto/encryption.md"
         )
     trained = audited.trained()
-    found = Attacks(
+    return Attacks(
         str(audited.path), audited.algorithm, trained.round,
         (*attack_labels(audited), *attack_embeddings(audited, trained), *attack_gradients(audited, trained)),
     )  # fmt: skip
-    audited.write("attacks", asdict(found))
-    return found

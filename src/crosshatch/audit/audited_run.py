@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from crosshatch.runs.checkpoint import read_checkpoint
 from crosshatch.runs.config import Config, part_files
 from crosshatch.runs.config_names import algorithm_name
 from crosshatch.runs.directory import RunDirectory, stored_config
+from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.prepare import make_simulator, prepare
 from crosshatch.runs.recorded.message_files import read_messages
@@ -100,12 +102,15 @@ class AuditedRun:
         return path
 
 
-def open_run(path: Path | str, folder: Path | None = None) -> AuditedRun:
-    """The run in a directory; a named data set is read from the data `folder`."""
+@contextmanager
+def open_run(path: Path | str, folder: Path | None = None) -> Iterator[AuditedRun]:
+    """The run in a directory, which nobody else writes into meanwhile; a named data set is read from `folder`."""
     path = Path(path)
-    config = stored_config(RunDirectory(path))
-    if config is None:
+    if not RunDirectory(path).config.is_file():
         raise RunError(f"{path} is not a run directory: name one, as written by `crosshatch train --out`")
-    with blaming(part_files(config).names):
-        prepared = prepare(config, folder=folder)
-    return AuditedRun(path, prepared.config, prepared.simulator.data, prepared.simulator.task)
+    with one_writer(path, "auditing"):
+        config = stored_config(RunDirectory(path))
+        assert config is not None
+        with blaming(part_files(config).names):
+            prepared = prepare(config, folder=folder)
+        yield AuditedRun(path, prepared.config, prepared.simulator.data, prepared.simulator.task)

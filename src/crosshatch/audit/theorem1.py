@@ -84,7 +84,13 @@ def audit_theorem1(
     >>> [(one.silo, one.others, one.data_difference > 0.5, one.message_difference < 1e-9) for one in found.silos]
     [('silo1', 'infinitely many', True, True), ('silo2', 'infinitely many', True, True)]
     """
-    audited = open_run(run, folder)
+    with open_run(run, folder) as audited:
+        found = _check(audited, silo, private_start=private_start)
+        audited.write("theorem1", asdict(found))
+    return found
+
+
+def _check(audited: AuditedRun, silo: str | None, *, private_start: bool) -> Theorem1:
     silos = audited_silos(audited, silo)
     recorded = audited.messages
     truth = _replay(audited.simulator(precision="float64"), audited.rounds)
@@ -95,14 +101,12 @@ def audit_theorem1(
             f"{audited.path}: run again it sends other messages than were recorded (they differ by {apart:.2g}): its "
             "data or Crosshatch have changed since, train it again"
         )
-    found = Theorem1(
+    return Theorem1(
         str(audited.path), audited.algorithm, audited.data.label_silo or "shared",
         "private" if private_start else "known", audited.rounds, len(recorded), apart,
         tuple(_audit_silo(audited, j, truth, private_start=private_start) for j in silos),
         labels_from_derivatives(audited),
     )  # fmt: skip
-    audited.write("theorem1", asdict(found))
-    return found
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from crosshatch.report.findings import headline
 from crosshatch.report.measures import parse_target
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import decode_config
+from crosshatch.runs.one_writer import is_empty, one_writer
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Outcome
 
@@ -32,11 +33,13 @@ Handwritten digits; one silo has the left half of every image, one the right.
 def run_demo(out: Path | None) -> None:
     """Train all, print the comparison, write the report, name it."""
     folder = _fresh(Path("crosshatch-demo")) if out is None else out
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"the output folder {folder} is a file: choose another --out")
-    if folder.exists() and any(folder.iterdir()):
-        raise RunError(f"the output folder {folder} exists and is not empty: choose another --out")
-    console = Console()
+    with one_writer(folder, "running the demo"):
+        if not is_empty(folder):
+            raise RunError(f"the output folder {folder} exists and is not empty: choose another --out")
+        _run(folder, Console())
+
+
+def _run(folder: Path, console: Console) -> None:
     configs = {name: decode_config(tables) for name, tables in demo_configs().items()}
     network = fill(describe_network(configs["central"].network), 78, subsequent_indent="  ")
     console.print(OPENING + network, "", sep="\n", highlight=False, soft_wrap=True)

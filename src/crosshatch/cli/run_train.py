@@ -16,6 +16,7 @@ from crosshatch.report import read_runs, write_report
 from crosshatch.report.measures import main_metric, metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config
+from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.tracking.trackers import require_trackers
 
 if TYPE_CHECKING:
@@ -36,22 +37,23 @@ def run_train(
     from crosshatch.runs.train import train  # late: torch takes seconds, the config was checked without it
 
     out = Path("runs") / config.name if out is None else out
-    if resume and not quiet and not (out / "config.toml").is_file():
-        say(f"no earlier run in {out}: this one starts at round 0")
     page = out / "report.html"
-    try:
-        with choose_watcher(quiet=quiet) as watcher:
-            outcome = train(config, out=out, folder=data, resume=resume, watcher=watcher)
-    except DivergenceError:
-        write_report(read_runs([out]), page)
-        raise
+    with one_writer(out, "training"):  # until its page is written too
+        if resume and not quiet and not (out / "config.toml").is_file():
+            say(f"no earlier run in {out}: this one starts at round 0")
+        try:
+            with choose_watcher(quiet=quiet) as watcher:
+                outcome = train(config, out=out, folder=data, resume=resume, watcher=watcher)
+        except DivergenceError:
+            write_report(read_runs([out]), page)
+            raise
+        if outcome.finished and not (outcome.was_finished and page.exists()):
+            write_report(read_runs([out]), page)
     if not outcome.finished:
         command = ["crosshatch", "train", str(out / "config.toml"), "--out", str(out), "--resume"]
         command += [] if data is None else ["--data", str(data)]
         say(f"stopped after round {outcome.round}; go on with: {shlex.join(command)}", sys.stderr)
         return INTERRUPTED
-    if not outcome.was_finished or not page.exists():
-        write_report(read_runs([out]), page)
     if not quiet:
         say(_ending(outcome))
         _warn_if_worse(outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -14,6 +15,7 @@ from crosshatch.report import compare_runs, pool_seeds, print_comparison, read_r
 from crosshatch.report.findings import chosen_targets
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import directions_of
+from crosshatch.runs.one_writer import one_writer
 
 
 def show_comparison(paths: Sequence[Path], targets: Sequence[str], html: Path | None) -> None:
@@ -28,11 +30,12 @@ def show_comparison(paths: Sequence[Path], targets: Sequence[str], html: Path | 
 
 
 def make_report(paths: Sequence[Path], out: Path | None, targets: Sequence[str]) -> None:
-    """Write the page and print where it is."""
-    runs = pool_seeds(read_runs(paths))
+    """Write the page and print where it is; into a run directory only while nobody else writes into that."""
     if out is None:
         out = paths[0] / "report.html" if len(paths) == 1 else Path("report.html")
-    write_report(runs, out, targets)
+    inside = out.parent.is_dir() and out.parent.resolve() in [path.resolve() for path in paths]
+    with one_writer(out.parent, "writing a report") if inside else nullcontext():
+        write_report(pool_seeds(read_runs(paths)), out, targets)
     print(out)
 
 

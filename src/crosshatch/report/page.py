@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -37,6 +34,7 @@ from crosshatch.report.pooled import singles
 from crosshatch.report.runs import Run, directions_of
 from crosshatch.report.summary_file import FederationShape
 from crosshatch.report.units import human_bytes, human_count, human_seconds, with_deviation
+from crosshatch.runs.files import write_whole
 
 # Letters of pictures and of configs in a page: beyond these many runs would make it heavy.
 _MOST_PICTURES, _MOST_CONFIGS = 120_000, 200_000
@@ -49,6 +47,7 @@ _LONG_LEGEND = 24
 def write_report(runs: Sequence[Run], path: Path | str, targets: Iterable[str | Target] = ()) -> None:
     """The whole report of one or several runs, as one file; an existing one is replaced in a single step.
 
+    >>> import tempfile
     >>> from crosshatch import read_run
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     line = '{"round": 10, "bytes": 8000, "sim_seconds": 31.0, "auc": 0.75}'
@@ -224,21 +223,11 @@ def _digest(text: str) -> str:
 
 
 def _write(path: Path | str, text: str) -> None:
-    """Into a temporary neighbour first, so that a reader never sees half a page."""
+    """In one step, so that a reader never sees half a page."""
     path = Path(path)
     if path.is_dir():
         raise RunError(f"{path} is a folder, the page is a file: name it, for example {path / 'report.html'}")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        write_whole(path, text.encode())
     except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror}): choose an existing, writable folder") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror}): free some space or choose another folder") from None
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        raise RunError(f"cannot write {path} ({error.strerror}): choose a folder that is there and has space") from None

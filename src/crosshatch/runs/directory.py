@@ -12,23 +12,24 @@ tracking/       what the trackers of `run.track` keep of it, a folder each
 messages/       where the config asks for it: what silos sent each other, for audits
 audit_*.json    what audits found, written by these
 report.html     the run on a page, written by the command line
+.writer         while somebody writes into the folder: who (see one_writer.py)
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_whole, writing
+from crosshatch.runs.one_writer import LOCK, is_empty
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.tracking.tracker import FOLDER
@@ -36,22 +37,15 @@ from crosshatch.runs.tracking.tracker import FOLDER
 MESSAGES = "messages"
 KNOWN = {
     "config.toml", "metrics.jsonl", "summary.json", PARTS, "model", "best_model", "checkpoint", MESSAGES, FOLDER,
-    "report.html",
+    "report.html", LOCK,
 }  # fmt: skip
 
 
-@final
-class BusyError(RunError):
-    """Another process writes into the folder, so nothing in it is ours to remove."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class RunDirectory:
-    """An open run directory; `made` are the folders this process made, the outermost first."""
+    """A run directory; whoever writes into it does so inside `one_writer`."""
 
     path: Path
-    made: list[Path] = field(default_factory=list)
-    _handle: int | None = None  # of the folder, while it is ours alone
 
     @property
     def config(self) -> Path:
@@ -85,45 +79,9 @@ class RunDirectory:
     def checkpoint(self) -> Path:
         return self.path / "checkpoint" / "state.safetensors"
 
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """No other process may write here meanwhile. A folder that is not there yet is taken by `begin`."""
-        try:
-            if self.path.is_dir():
-                self._take()
-            yield
-        finally:
-            if self._handle is not None:
-                os.close(self._handle)
-                self._handle = None
-
-    def _take(self) -> None:
-        """Lock the folder itself: the lock ends with the process, however it ends, and no file is left."""
-        if os.name != "posix" or self._handle is not None:
-            return
-        import fcntl
-
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            self.made.clear()
-            raise BusyError(f"another process is writing {self.path}: wait for it, or choose another --out") from None
-        except OSError:  # a file system without locks
-            os.close(handle)
-        else:
-            self._handle = handle
-
     def begin(self, config_text: str, parts: Mapping[str, bytes]) -> None:
-        """Make the folder, clear what an earlier start left, and write the config and the files of own parts."""
+        """Clear what an earlier start left, and write the config and the files of own parts."""
         with writing(self.path):
-            folder = self.path
-            while not folder.exists():
-                self.made.insert(0, folder)
-                folder = folder.parent
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._take()
             self.checkpoint.parent.mkdir(exist_ok=True)
             self.summary.unlink(missing_ok=True)
             for folder in (self.model, self.best_model, self.parts, self.messages):
@@ -156,18 +114,8 @@ class RunDirectory:
             write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
     def give_up(self) -> None:
-        """Remove everything this process made, the folders above it that were missing included."""
-        if not self.made:
-            self._clear()
-            return
-        shutil.rmtree(self.path, ignore_errors=True)
-        for folder in reversed(self.made[:-1]):
-            with contextlib.suppress(OSError):  # somebody else has put something there meanwhile
-                folder.rmdir()
-
-    def _clear(self) -> None:
-        """Empty a folder that was there before, but had nothing in it of worth."""
-        for name in KNOWN - {"report.html"}:
+        """Remove what a run has written that came to nothing; a page of an earlier one stays."""
+        for name in KNOWN - {LOCK, "report.html"}:
             entry = self.path / name
             if entry.is_dir():
                 shutil.rmtree(entry, ignore_errors=True)
@@ -176,21 +124,20 @@ class RunDirectory:
 
 
 def open_new(path: Path) -> RunDirectory:
-    """A directory that is absent or empty; nothing is written yet."""
-    if path.exists() and not path.is_dir():
-        raise RunError(f"the output folder {path} is a file: choose another --out")
-    if path.is_dir() and any(path.iterdir()):
+    """A directory that has nothing in it, inside `one_writer`."""
+    if not is_empty(path):
         raise RunError(f"the output folder {path} exists and is not empty: choose another --out, or --resume to go on")
     return RunDirectory(path)
 
 
 def open_existing(path: Path) -> RunDirectory:
-    """A directory of an earlier start; one that is absent or empty is as good as a run killed at once."""
-    if path.exists() and not path.is_dir():
-        raise RunError(f"the output folder {path} is a file: choose another --out")
-    strange = [entry.name for entry in path.iterdir() if _strange(entry.name)] if path.is_dir() else []
+    """A directory of an earlier start, inside `one_writer`; an empty one is as good as a run killed at once."""
+    strange = [entry.name for entry in path.iterdir() if _strange(entry.name)]
     if strange and not (path / "config.toml").is_file():
         raise RunError(f"{path} is not a run directory (it has {sorted(strange)[0]}): choose another --out")
+    with writing(path):
+        for left in path.rglob(f"*{PARTIAL}"):  # by a process that was killed
+            left.unlink()
     return RunDirectory(path)
 
 

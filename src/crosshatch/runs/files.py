@@ -14,10 +14,13 @@ PARTIAL = ".partial"
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the file, on the disk for sure, then rename: a reader or a crash never meets half a file."""
-    beside = path.with_name(path.name + PARTIAL)
+    """Write beside the file, on the disk for sure, then rename: a reader or a crash never meets half a file.
+
+    Nor do two processes that write the same file at once: each has its own beside it.
+    """
+    beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}{PARTIAL}")
     try:
-        with open(beside, "wb") as file:
+        with open(beside, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -20,15 +20,9 @@ from crosshatch.runs.best_round import BestRound, on_rows
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.choosing.auto import adopt
 from crosshatch.runs.config import Config, config_text, part_files
-from crosshatch.runs.directory import (
-    BusyError,
-    RunDirectory,
-    open_existing,
-    open_new,
-    require_same,
-    stored_config,
-)
+from crosshatch.runs.directory import RunDirectory, open_existing, open_new, require_same, stored_config
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared, prepare
@@ -66,10 +60,10 @@ def train(
     (True, True)
     """
     watcher = with_trackers(config.run.track, watcher)
-    with blaming(part_files(config).names):
-        directory = open_existing(Path(out)) if resume else open_new(Path(out))
-        with directory.alone():
-            return _train(directory, config, folder=folder, resume=resume, watcher=watcher)
+    path = Path(out)
+    with blaming(part_files(config).names), one_writer(path, "training"):
+        directory = open_existing(path) if resume else open_new(path)
+        return _train(directory, config, folder=folder, resume=resume, watcher=watcher)
 
 
 def _train(directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher) -> Outcome:
@@ -103,7 +97,7 @@ def _run(loop: _Loop, watcher: Watcher) -> Outcome:
             return loop.run(stop, watcher)
         except BaseException as error:
             early = not loop.restored and len(loop.rows) <= 1
-            if early and not isinstance(error, BusyError | DivergenceError):
+            if early and not isinstance(error, DivergenceError):
                 loop.directory.give_up()
             elif isinstance(error, TrainingError) and not loop.directory.summary.is_file():
                 loop.mark_broken(str(error))

@@ -14,7 +14,8 @@ from typing import Literal, Protocol
 from crosshatch.errors import CrosshatchError, DivergenceError
 from crosshatch.report.runs import read_run
 from crosshatch.runs.config import decode_config
-from crosshatch.runs.directory import BusyError, RunDirectory
+from crosshatch.runs.directory import RunDirectory
+from crosshatch.runs.one_writer import BusyError
 from crosshatch.runs.watcher import Watcher
 
 BUSY_SECONDS = 10.0  # for the processes of a sweep that was killed to end

@@ -20,6 +20,7 @@ from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import ConfigError, CrosshatchError, RunError
 from crosshatch.runs.config import Config, changed_settings, config_text, decode_config, read_config
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.one_writer import LOCK
 from crosshatch.runs.tracking.trackers import require_trackers
 from crosshatch.sweeps.choice import Choice, parse_choice
 from crosshatch.sweeps.grid import Axis, Seeds, parse_grid, parse_seeds, point_names, points, run_name
@@ -126,7 +127,9 @@ def keep_sweep(sweep: Sweep, out: Path) -> None:
     if path.is_file():
         _require_same(path, asked, out)
         return
-    strange = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith("sweep.json"))
+    strange = sorted(
+        entry.name for entry in out.iterdir() if entry.name != LOCK and not entry.name.startswith("sweep.json")
+    )
     if strange:
         raise RunError(
             f"the output folder {out} exists and is not a sweep's (it has {strange[0]}): choose another --out"

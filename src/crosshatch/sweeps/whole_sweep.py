@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from crosshatch.errors import ConfigError, DivergenceError, RunError
 from crosshatch.report import pool_seeds, write_report
-from crosshatch.runs.directory import RunDirectory
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.runs.tables.overrides import parse_value
@@ -101,11 +101,7 @@ def run_whole(
     sweep: Sweep, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop
 ) -> Outcome:
     """Run all that has not finished into the folder `out`, and write the table, the page and what is chosen."""
-    if out.exists() and not out.is_dir():
-        raise RunError(f"the output folder {out} is a file: choose another --out")
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-    with RunDirectory(out).alone():
+    with one_writer(out, "sweeping"):
         keep_sweep(sweep, out)
         outcome = carry_out(sweep, out, folder, executor=executor, listener=listener, stop=stop)
         if not outcome.stopped:
