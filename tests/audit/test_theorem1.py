@@ -227,6 +227,9 @@ def test_changed_data_are_noticed(tmp_path: Path) -> None:
     cells = [line.split(",") for line in lines[1:]]
     moved = [",".join([one[0], f"{float(one[1]) ** 3}", *one[2:]]) for one in cells]
     table.write_text("\n".join([lines[0], *moved]) + "\n")
+    with pytest.raises(RunError, match=r"the data have changed .* column 'x0' has other values"):
+        audit_theorem1(out)
+    (out / "fingerprint.json").unlink()  # as in runs from before there were any
     with pytest.raises(RunError, match=r"sends other messages than were recorded"):
         audit_theorem1(out)
 

@@ -52,7 +52,7 @@ def test_the_files_of_a_run(make_config: MakeConfig, out: Path) -> None:
     outcome = train(make_config(), out=out)
     assert outcome.finished
     assert sorted(p.name for p in out.iterdir()) == [
-        "checkpoint", "config.toml", "metrics.jsonl", "model", "summary.json",
+        "checkpoint", "config.toml", "fingerprint.json", "metrics.jsonl", "model", "summary.json",
     ]  # fmt: skip
     rows = lines(out, wall=True)
     assert [row["round"] for row in rows] == [0, 2, 4, 6]

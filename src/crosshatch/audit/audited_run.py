@@ -104,7 +104,10 @@ class AuditedRun:
 
 @contextmanager
 def open_run(path: Path | str, folder: Path | None = None) -> Iterator[AuditedRun]:
-    """The run in a directory, which nobody else writes into meanwhile; a named data set is read from `folder`."""
+    """The run in a directory, which nobody else writes into meanwhile; a named data set is read from `folder`.
+
+    A RunError where its data are no longer what they were.
+    """
     path = Path(path)
     if not RunDirectory(path).config.is_file():
         raise RunError(f"{path} is not a run directory: name one, as written by `crosshatch train --out`")
@@ -112,5 +115,5 @@ def open_run(path: Path | str, folder: Path | None = None) -> Iterator[AuditedRu
         config = stored_config(RunDirectory(path))
         assert config is not None
         with blaming(part_files(config).names):
-            prepared = prepare(config, folder=folder)
+            prepared = prepare(config, folder=folder, of=path)
         yield AuditedRun(path, prepared.config, prepared.simulator.data, prepared.simulator.task)

@@ -27,12 +27,14 @@ class Samples:
 
     `extra` holds what belongs to a sample without being in `x`: one value per row (for example the recording a piece
     was cut from), or a further table a silo may hold (for example `static`, what does not change with time).
+    `numbers` (n,) are the rows' places in their source, where that is known.
     """
 
     x: pl.DataFrame | Array
     y: Array
     ids: Array | None = None
     extra: Mapping[str, Array | pl.DataFrame] = field(default_factory=dict)
+    numbers: Indices | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -44,6 +46,7 @@ class Samples:
             y=self.y[rows],
             ids=None if self.ids is None else self.ids[rows],
             extra={name: values[rows] for name, values in self.extra.items()},
+            numbers=None if self.numbers is None else self.numbers[rows],
         )
 
 
@@ -76,6 +79,8 @@ class Dataset:
     its columns only.
     `groups` names the group of each column, or is empty where no groups are known. `notes` are lines a user should
     see, for example how many rows a join dropped. `preparation` is what the settings of the data ask silos to do.
+    `delivered` are all rows of the source before any was put aside or left out: their ids, in parts, if they have any,
+    and their labels as they were written.
     """
 
     name: str
@@ -95,3 +100,4 @@ class Dataset:
     sample_weights: str | None = None  # what accompanies the training samples as their weights
     alone: Samples | None = None
     alone_at: str = ""
+    delivered: tuple[tuple[Array, ...] | None, Array] | None = None

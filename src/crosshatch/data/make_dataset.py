@@ -43,7 +43,7 @@ class Raw:
 
 def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     """The data set that `settings` ask for."""
-    place = f"data '{raw.name}'"
+    place, raw = f"data '{raw.name}'", _numbered(raw)
     files = [samples for samples in (raw.validation, raw.test) if samples is not None]
     labels = encode_labels(
         raw.train.y if raw.alone is None else np.concatenate([raw.train.y, raw.alone.y]),
@@ -118,9 +118,29 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
             sample_weights=weights,
             alone=alone,
             alone_at=raw.alone_at,
+            delivered=_delivered(raw),
         ),
         tuple(dict.fromkeys(leave_out)),
     )
+
+
+def _numbered(raw: Raw) -> Raw:
+    """The rows with their places in the source: those of further files come behind."""
+    count = len(raw.train)
+    train = replace(raw.train, numbers=np.arange(count))
+    validation, test = raw.validation, raw.test
+    if validation is not None:
+        validation = replace(validation, numbers=np.arange(count, count + len(validation)))
+        count += len(validation)
+    if test is not None:
+        test = replace(test, numbers=np.arange(count, count + len(test)))
+    return replace(raw, train=train, validation=validation, test=test)
+
+
+def _delivered(raw: Raw) -> tuple[tuple[Array, ...] | None, Array]:
+    parts = [part for part in (raw.train, raw.validation, raw.test, raw.alone) if part is not None]
+    ids = tuple(part.ids for part in parts if part.ids is not None)
+    return ids if len(ids) == len(parts) else None, np.concatenate([part.y for part in parts])
 
 
 def column_values(samples: Samples, name: str, place: str) -> Array:

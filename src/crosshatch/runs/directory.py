@@ -2,6 +2,7 @@
 
 config.toml     the config with everything spelled out; `crosshatch train config.toml` runs it again
 metrics.jsonl   one JSON object per evaluation
+fingerprint.json  which data it was made on: keyed digests that their owner can compare, and counts
 summary.json    totals, final and best metrics, arrival at the targets; written when the run has ended
 parts/          copies of the files of a user's own parts, where a config names any
 model/          the trained model, all that predicting needs: one safetensors and one JSON file per silo (weights and
@@ -26,9 +27,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_whole, writing
+from crosshatch.runs.identity.run_data import FINGERPRINT
 from crosshatch.runs.one_writer import LOCK, is_empty
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.runs.parts.part_names import started_from
@@ -37,7 +42,7 @@ from crosshatch.runs.tracking.tracker import FOLDER
 MESSAGES = "messages"
 KNOWN = {
     "config.toml", "metrics.jsonl", "summary.json", PARTS, "model", "best_model", "checkpoint", MESSAGES, FOLDER,
-    "report.html", LOCK,
+    "report.html", LOCK, FINGERPRINT,
 }  # fmt: skip
 
 
@@ -79,16 +84,19 @@ class RunDirectory:
     def checkpoint(self) -> Path:
         return self.path / "checkpoint" / "state.safetensors"
 
-    def begin(self, config_text: str, parts: Mapping[str, bytes]) -> None:
-        """Clear what an earlier start left, and write the config and the files of own parts."""
+    def begin(self, config_text: str, parts: Mapping[str, bytes], fingerprint: Fingerprint | None) -> None:
+        """Clear what an earlier start left, and write the config, own parts and the fingerprint of the data."""
         with writing(self.path):
             self.checkpoint.parent.mkdir(exist_ok=True)
             self.summary.unlink(missing_ok=True)
+            (self.path / FINGERPRINT).unlink(missing_ok=True)
             for folder in (self.model, self.best_model, self.parts, self.messages):
                 shutil.rmtree(folder, ignore_errors=True)
             for name, content in parts.items():
                 self.parts.mkdir(exist_ok=True)
                 write_whole(self.parts / name, content)
+            if fingerprint is not None:
+                write_whole(self.path / FINGERPRINT, msgspec.json.format(msgspec.json.encode(fingerprint)) + b"\n")
             self.metrics.write_bytes(b"")
             write_whole(self.config, config_text.encode())
 

@@ -11,8 +11,9 @@ from statistics import median
 import numpy as np
 import torch
 
-from crosshatch.data.build import build
+from crosshatch.data.build import federate
 from crosshatch.data.federated import FederatedData
+from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import declared, declared_instance
 from crosshatch.network import BandwidthNetwork
@@ -26,6 +27,7 @@ from crosshatch.runs.choosing.put_aside import put_aside
 from crosshatch.runs.choosing.trials import Tell
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
+from crosshatch.runs.identity.run_data import Warn, read_data
 from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.summary import try_own_metrics
 from crosshatch.simulator.assemble import require_device
@@ -41,10 +43,14 @@ from crosshatch.task.task import Task
 
 @dataclass(frozen=True)
 class Prepared:
-    """A simulation and the config it came from, with nothing left to be decided by data or machine."""
+    """A simulation and the config it came from, with nothing left to be decided by data or machine.
+
+    `fingerprint` says which data it is, where its owner has a key.
+    """
 
     config: Config
     simulator: Simulator
+    fingerprint: Fingerprint | None = None
 
     @property
     def client_notes(self) -> tuple[str, ...]:
@@ -59,17 +65,25 @@ class Prepared:
 
 
 def prepare(
-    config: Config, *, folder: Path | None, step_seconds: float | None = None, tell: Tell = lambda _: None
+    config: Config,
+    *,
+    folder: Path | None,
+    step_seconds: float | None = None,
+    tell: Tell = lambda _: None,
+    of: Path | None = None,
+    warn: Warn = lambda _: None,
 ) -> Prepared:
     """Read the data from the data `folder`, build the task, put the parties together.
 
     `step_seconds` stands in for a measurement, where a run that is resumed has one already. `tell` gets a line for
-    everything that is tried out or chosen here.
+    everything that is tried out or chosen here. `of` is the directory of an earlier run whose data these must be;
+    `warn` gets a line where that cannot be told.
     """
     require_device(config.run.device, "run.device")
     config = replace(config, algorithm=declared_instance(config.algorithm))
     per_client = config.evaluate.per_client
-    data = build(config.data, config.federation, folder, seed=config.run.seed, per_client=per_client)
+    dataset, fingerprint = read_data(config, folder, of=of, warn=warn)
+    data = federate(dataset, config.federation, seed=config.run.seed, per_client=per_client)
     _check_names(data)
     config = _resolve(config, data)
     assert config.evaluate.metrics is not None
@@ -94,7 +108,7 @@ def prepare(
     if batch_size is not None and isinstance(simulator.state, VerticalState):
         simulator.state.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
     chosen = _choose(config, data, task, tell)
-    return Prepared(chosen, simulator if chosen is config else simulate(chosen.algorithm))
+    return Prepared(chosen, simulator if chosen is config else simulate(chosen.algorithm), fingerprint)
 
 
 def _choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Config:

@@ -71,7 +71,8 @@ def _train(directory: RunDirectory, config: Config, *, folder: Path | None, resu
     stored = stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
     config = config if stored is None else adopt(config, stored)
-    prepared = prepare(config, folder=folder, step_seconds=known, tell=watcher.tell)
+    before = None if stored is None else out
+    prepared = prepare(config, folder=folder, step_seconds=known, tell=watcher.tell, of=before, warn=watcher.warned)
     if stored is not None:
         require_same(stored, prepared.config, directory)
     loop = _Loop(prepared, directory, part_files(prepared.config).read())
@@ -111,6 +112,7 @@ class _Loop:
     def __init__(self, prepared: Prepared, directory: RunDirectory, files: PartFiles) -> None:
         self.config = prepared.config
         self.simulator: Simulator = prepared.simulator
+        self.fingerprint = prepared.fingerprint
         self.directory = directory
         self.files = files
         self.metrics = find_metrics(self.config.evaluate.metrics or ())  # once: a file may change meanwhile
@@ -185,7 +187,7 @@ class _Loop:
                 write_whole(self.directory.config, text.encode())
         else:
             first = self._measure()
-            self.directory.begin(text, self.files.contents)
+            self.directory.begin(text, self.files.contents, self.fingerprint)
             self._note(first, watcher)
             self._write_checkpoint()
             self.simulator.align()

@@ -1,0 +1,115 @@
+"""What of a data set counts for its identity: the rows that are used, their columns, and all labels of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from crosshatch.data.data_settings import FederationSettings
+from crosshatch.data.dataset import Array, Dataset, Indices
+from crosshatch.data.identity.keyed_digest import Column, ascending, same_ids
+
+PIXELS = "pixels"  # of all silos: an image is one column
+
+
+@dataclass(frozen=True)
+class UsedRows:
+    """The rows that a run uses: training, validation and test rows, and those one silo has alone, in this order."""
+
+    each: list[Array]  # ids, or row numbers, of each part
+    membership: npt.NDArray[np.uint8]
+    counts: dict[str, int]
+    ids: Array
+    order: Indices  # by ascending id
+    test_part: int
+
+    @staticmethod
+    def of(dataset: Dataset) -> UsedRows:
+        named = {"train": dataset.train, "validation": dataset.validation, "test": dataset.test, "alone": dataset.alone}
+        parts = {name: part for name, part in named.items() if part is not None}
+        each = [part.ids for part in parts.values() if part.ids is not None]
+        if len(each) < len(parts):
+            sizes = np.cumsum([0, *(len(part) for part in parts.values())])
+            each = [
+                np.arange(start, start + len(part)) if part.numbers is None else part.numbers
+                for part, start in zip(parts.values(), sizes, strict=False)
+            ]
+        ids = same_ids(each)
+        codes = [np.full(len(part), list(named).index(name), np.uint8) for name, part in parts.items()]
+        return UsedRows(
+            each,
+            np.concatenate(codes),
+            {name: 0 if part is None else len(part) for name, part in named.items()},
+            ids,
+            ascending(ids),
+            list(parts).index("test"),
+        )
+
+    @cached_property
+    def train_order(self) -> Indices:
+        """The training rows by ascending id."""
+        return self.order[self.order < len(self.each[0])]
+
+    @cached_property
+    def test_order(self) -> Indices:
+        """The test rows by ascending id, counted from the first of them."""
+        start = sum(len(part) for part in self.each[: self.test_part])
+        positions = self.order - start
+        return positions[(positions >= 0) & (positions < len(self.each[self.test_part]))]
+
+    def first(self, values: Sequence[Column]) -> Indices:
+        """The order of the rows of the first so many parts."""
+        count = sum(len(part) for part in values)
+        return self.order if count == len(self.order) else self.order[self.order < count]
+
+
+def held_columns(dataset: Dataset, held: Sequence[str]) -> list[tuple[str, list[Column]]]:
+    """The columns that silos hold, by name, with their values in training, validation and test rows, and alone."""
+    parts = [part for part in (dataset.train, dataset.validation, dataset.test) if part is not None]
+    if dataset.kind == "image":
+        return [(PIXELS, [part.x for part in parts if isinstance(part.x, np.ndarray)])]
+    static = [part.extra.get("static") for part in parts]
+    found: list[tuple[str, list[Column]]] = []
+    for name in dict.fromkeys(held):
+        if name not in dataset.columns:
+            found.append((name, [table[name] for table in static if isinstance(table, pl.DataFrame)]))
+            continue
+        at = dataset.columns.index(name)
+        values = [part.x[name] if isinstance(part.x, pl.DataFrame) else part.x[..., at] for part in parts]
+        alone = None if dataset.alone is None else dataset.alone.x
+        if isinstance(alone, pl.DataFrame) and name in alone.columns:
+            values.append(alone[name])
+        found.append((name, values))
+    return found
+
+
+def columns_beside(dataset: Dataset, federation: FederationSettings) -> list[str]:
+    """Columns that count without being in a block: weights, and those whose values are clients or groups."""
+    silos = federation.silos if isinstance(federation.silos, tuple) else ()
+    splits = [federation.samples, federation.group_samples, *(silo.samples for silo in silos)]
+    columns = [split.column for split in splits if split is not None and split.kind == "column"]
+    return [name for name in dict.fromkeys((dataset.sample_weights, *columns)) if name is not None]
+
+
+def all_rows(dataset: Dataset) -> tuple[Array | None, Array]:
+    """Ids, if there are any, and labels of all rows as their source delivered them."""
+    if dataset.delivered is not None:
+        ids, labels = dataset.delivered
+        return (None if ids is None else same_ids(ids)), labels
+    parts = [dataset.train, dataset.validation, dataset.test, dataset.alone]
+    known = [part for part in parts if part is not None]
+    ids = tuple(part.ids for part in known if part.ids is not None)
+    labels = as_written(dataset, np.concatenate([part.y for part in known]))
+    return (same_ids(ids) if len(ids) == len(known) else None), labels
+
+
+def as_written(dataset: Dataset, y: Array) -> Array:
+    """Labels under the names of their classes, where they have names."""
+    if dataset.target not in ("binary", "multiclass") or not dataset.class_names:
+        return y
+    return np.asarray(dataset.class_names)[y]
