@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from crosshatch.report import compare_runs, pool_seeds, read_run, write_report
     from crosshatch.runs.config import read_config
     from crosshatch.runs.train import train
-    from crosshatch.runs.trained.trained_run import load_run
+    from crosshatch.runs.trained.load_run import load_run
     from crosshatch.runs.watcher import Watcher
     from crosshatch.schedules import Halving, InverseSqrt
     from crosshatch.simulator.simulator import Simulator
@@ -159,7 +159,7 @@ _HOMES = {
     "compare_runs": "report",
     "federate": "data.build",
     "load_dataset": "data.build",
-    "load_run": "runs.trained.trained_run",
+    "load_run": "runs.trained.load_run",
     "merge_clients": "data.federated",
     "parse_codec": "codecs",
     "pool_seeds": "report",

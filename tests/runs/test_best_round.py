@@ -16,7 +16,7 @@ from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.config import Config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
-from crosshatch.runs.trained.trained_run import load_run
+from crosshatch.runs.trained.load_run import load_run
 from tests.runs.conftest import MakeConfig
 from tests.runs.test_train import StopAt, lines, model
 

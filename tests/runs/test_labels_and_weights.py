@@ -16,7 +16,7 @@ from crosshatch.runs.choosing.put_aside import put_aside
 from crosshatch.runs.config import changed_settings, read_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
-from crosshatch.runs.trained.trained_run import load_run
+from crosshatch.runs.trained.load_run import load_run
 
 LABELS = {"several": 'label = ["a", "b"]', "one": 'label = "a"\nleave_out = ["b"]'}
 

@@ -14,7 +14,7 @@ from crosshatch.report import read_run
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
-from crosshatch.runs.trained.trained_run import load_run
+from crosshatch.runs.trained.load_run import load_run
 from tests.runs.conftest import MakeConfig
 from tests.runs.test_train import StopAt
 

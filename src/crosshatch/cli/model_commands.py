@@ -1,4 +1,4 @@
-"""The commands that put a finished run's model to work: their options and their help."""
+"""The commands that put a run's model to work: their options and their help."""
 
 from __future__ import annotations
 
@@ -52,14 +52,15 @@ def predict(
 ) -> None:
     """Score new rows with the model of a run.
 
-    RUN is a run directory; nothing else of the training is needed. Rows come as CSV, TSV, Parquet or NPZ and are
-    prepared as those of the training were. Writes one line per row: its id, scores, probabilities and the class, or the
-    predicted value.
+    RUN is a run directory, or a folder that export wrote; nothing else of the training is needed. Rows come as CSV,
+    TSV, Parquet or NPZ and are prepared as those of the training were. Writes one line per row: its id, scores,
+    probabilities and the class, or the predicted value.
 
     \b
     Example:
       crosshatch predict runs/clinic --data new.csv --out scores.csv
       crosshatch predict runs/clinic --data bank=new_bank.csv --data insurer=new_insurer.csv
+      crosshatch predict clinic-model --data new.csv
     """
     from crosshatch.cli.run_predict import run_predict
 
@@ -68,18 +69,30 @@ def predict(
 
 def export(
     run: OneRun,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The program, for example model.pt2.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", metavar="DIR", help="All that predict needs, as a folder: absent so far, or empty."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="A program of torch.export, for example model.pt2.")
+    ] = None,
+    silo: Annotated[
+        str | None, typer.Option("--silo", metavar="NAME", help="With --folder: this silo's part alone.")
+    ] = None,
     round: ModelRound = None,
 ) -> None:
-    """Write the model of a run as one program of torch.export.
+    """Write the model of a run as a folder, or as a program.
 
-    RUN is a run directory. The program takes prepared rows, one tensor per silo, and gives their scores; it needs torch
-    but not crosshatch.
+    RUN is a run directory. The folder has weights, each silo's preparation of rows, classes, versions, a README and
+    the hash of every file, but no training rows and no paths; `crosshatch predict DIR` needs nothing else. The program
+    takes prepared rows, one tensor per silo, and gives their scores; it needs torch but not crosshatch.
 
     \b
     Example:
+      crosshatch export runs/clinic --folder clinic-model
+      crosshatch export runs/clinic --folder bank-part --silo bank
       crosshatch export runs/clinic --out model.pt2
     """
     from crosshatch.cli.run_predict import run_export
 
-    run_export(run, out, round)
+    run_export(run, out, folder, silo, round)

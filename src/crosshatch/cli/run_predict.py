@@ -48,23 +48,59 @@ def run_predict(
     print(f"{_counted(len(predictions.ids))} scored into {out}{_meaning(predictions)}")
 
 
-def run_export(path: Path, out: Path, round: Round | None) -> None:
-    """Write the program and say what it takes."""
-    _require_place(out, [])
+def run_export(path: Path, out: Path | None, folder: Path | None, silo: str | None, round: Round | None) -> None:
+    """Write a folder, a program or both, and say what they take."""
+    if out is None and folder is None:
+        raise RunError(
+            "nothing to write is named: --folder DIR for all that crosshatch predict needs, --out FILE for a program "
+            "of torch.export"
+        )
+    if silo is not None and folder is None:
+        raise RunError(f"--silo {silo} is for --folder: name one, or leave --silo out")
+    if folder is not None:
+        from crosshatch.runs.trained.export_folder import require_room
+
+        require_room(folder)
+    if out is not None:
+        _require_place(out, [])
     run = _load(path, round)
-    run.export(out)
-    shapes = ", ".join(f"{part.name} (rows, {', '.join(map(str, part.input_shape))})" for part in run.model.parts)
-    print(f"exported into {out}; it takes {shapes}")
+    if folder is not None:
+        run.export_folder(folder, silo=silo)
+        print(f"exported into {folder}: {_model_of(run, silo)}; its README.md says what it takes")
+    if out is not None:
+        run.export(out)
+        shapes = ", ".join(f"{part.name} (rows, {', '.join(map(str, part.input_shape))})" for part in run.model.parts)
+        print(f"exported into {out}; it takes {shapes}")
+
+
+def _model_of(run: TrainedRun, silo: str | None) -> str:
+    trained = run.model.common.trained
+    whose = f"the part of silo '{silo}' in the model" if silo is not None else "the model"
+    if trained is None:
+        return whose
+    by = "" if trained.chosen_by is None else f", the best by {trained.chosen_by}"
+    return f"{whose} of round {trained.round}{by}"
 
 
 def _load(path: Path, round: Round | None) -> TrainedRun:
-    from crosshatch.runs.trained.trained_run import load_run  # late: torch takes seconds
+    from crosshatch.runs.trained.load_run import load_run  # late: torch takes seconds
+    from crosshatch.runs.trained.manifest import read_manifest
+    from crosshatch.runs.trained.used_versions import other_versions
 
+    manifest = read_manifest(path)
+    if manifest is not None and manifest.own_code:
+        files = ", ".join(f"{name} (sha256 {known[:12]})" for name, known in manifest.own_code.items())
+        print(f"note: the model in {path} runs code that came with it: {files}", file=sys.stderr)
     run = load_run(path, round)
+    trained = run.model.common.trained
     if not run.finished:
-        print(f"warning: the run in {path} has not finished, this is the model it left when stopped", file=sys.stderr)
+        at = "" if trained is None else f", after round {trained.round}"
+        what = "when it was exported" if manifest is not None else "yet"
+        print(f"warning: the run of {path} had not finished {what}: this is the model it left{at}", file=sys.stderr)
     if run.diverged is not None:
         print(f"warning: the training of {path} diverged: {run.diverged}", file=sys.stderr)
+    if others := other_versions({} if trained is None else trained.versions):
+        print(f"note: {others}", file=sys.stderr)
     return run
 
 

@@ -42,7 +42,7 @@ def text_columns(encoders: Iterable[tuple[str, Encoder]]) -> frozenset[str]:
     for silo, encoder in encoders:
         for column in encoder.columns if isinstance(encoder, TableEncoder) else ():
             is_text = isinstance(column, CategoricalColumn) and column.text
-            (text if is_text else others).update((column.name, _own_name(column.name, silo)))
+            (text if is_text else others).update((column.name, own_name(column.name, silo)))
     return frozenset(text - others)
 
 
@@ -95,16 +95,16 @@ def _positions(rows: Rows, names: Sequence[str], silo: str, *, own: bool) -> lis
 
 
 def _find(name: str, silo: str, known: Sequence[str], place: str) -> str:
-    for candidate in (name, _own_name(name, silo)):
+    for candidate in (name, own_name(name, silo)):
         if candidate in known:
             return candidate
     raise DataError(
-        f"{place} has no column '{_own_name(name, silo)}', which silo '{silo}' was trained on (it has {_some(known)}): "
+        f"{place} has no column '{own_name(name, silo)}', which silo '{silo}' was trained on (it has {_some(known)}): "
         "add the column, or give the file that has it too"
     )
 
 
-def _own_name(name: str, silo: str) -> str:
+def own_name(name: str, silo: str) -> str:
     """A name that is in several files was told apart as silo.column."""
     return name.removeprefix(f"{silo}.")
 

@@ -25,6 +25,8 @@ from crosshatch.task.model_settings import BlockChanges, ModelSettings
 COMMON = "model"
 HEAD = "head"
 """How the files beside those of the silos are called; no silo may be called so."""
+ROUND = "round"
+"""Under this key a file of weights says after which round they were so."""
 
 
 class SiloShape(msgspec.Struct, frozen=True):
@@ -71,6 +73,21 @@ class HeadShape(msgspec.Struct, frozen=True):
         return build_head(settings, self.inputs, self.scores, seed=0)
 
 
+class Trained(msgspec.Struct, frozen=True):
+    """How far a model was trained: `chosen_by` is the metric on validation rows that chose the `round`, if one did.
+
+    `figures` were measured after that round, where it was evaluated; `rows` counts those of training, validation and
+    test. `own_files` has the sha256 of each file of a user's own that the model needs.
+    """
+
+    round: int
+    chosen_by: str | None
+    figures: dict[str, float]
+    rows: dict[str, int]
+    versions: dict[str, str]
+    own_files: dict[str, str]
+
+
 class CommonShape(msgspec.Struct, frozen=True):
     """What all silos agree on: their order, the classes as the labels name them, the loss and the fusion.
 
@@ -86,6 +103,7 @@ class CommonShape(msgspec.Struct, frozen=True):
     loss: str
     precision: Literal["float32", "float64"]
     head: HeadShape | None
+    trained: Trained | None = None  # runs of earlier versions did not keep it
 
     def build(self) -> Fusion:
         """The fusion; a head with weights that are not those of the training."""

@@ -61,7 +61,7 @@ def summarise(
         "seed": config.run.seed,
         "threads": config.run.threads,
         "precision": config.run.precision,
-        "versions": _versions(),
+        "versions": versions(),
     }
 
 
@@ -139,9 +139,15 @@ def _cost(simulator: Simulator) -> dict[str, dict[str, int]]:
     return {name: asdict(cost) for name, cost in costs.items()}
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of what decides numbers."""
     try:
         own = version("crosshatch")
     except PackageNotFoundError:  # run from the source without being installed
         own = "unknown"
-    return {"crosshatch": own, "torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()}
+    return {
+        "crosshatch": own,
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }

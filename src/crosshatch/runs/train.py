@@ -288,6 +288,7 @@ class _Loop:
 
     def _write_models(self) -> None:
         """That of the last round, and that of the best where validation rows tell which it is."""
-        write_model(self.directory.model, self.simulator, self.config, self.files)
+        of = self.simulator, self.config, self.files, self.rows[-1]
+        write_model(self.directory.model, *of)
         if self.best is not None and self.best.weights:
-            write_model(self.directory.best_model, self.simulator, self.config, self.files, self.best.weights)
+            write_model(self.directory.best_model, *of, self.best)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from crosshatch.errors import CrosshatchError, RunError
+from crosshatch.own_parts import is_own
 from crosshatch.predict.joint_model import JointModel
-from crosshatch.predict.model_shape import COMMON, HEAD, CommonShape, SiloShape
+from crosshatch.predict.model_shape import COMMON, HEAD, ROUND, CommonShape, SiloShape
 from crosshatch.predict.silo_part import SiloPart
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.trees import Layout, flatten
@@ -26,7 +27,7 @@ def read_model(folder: Path) -> JointModel:
     common = read_common(folder)
     fusion = common.build()
     if fusion.module is not None:
-        _load(fusion.module, folder / f"{HEAD}.safetensors")
+        _load(fusion.module, folder / f"{HEAD}.safetensors", common)
     parts = tuple(read_part(folder, silo, common) for silo in common.silos)
     widths = [part.outputs for part in parts]
     if len(set(widths)) > 1 if common.head is None else sum(widths) != common.head.inputs:
@@ -55,8 +56,14 @@ def read_part(folder: Path, silo: str, common: CommonShape) -> SiloPart:
             block = shape.build(folder.parent).to(common.dtype)
         except CrosshatchError as error:
             raise RunError(f"the block of silo '{silo}' cannot be made again: {error}") from error
-    _load(block, folder / f"{silo}.safetensors")
+    _load(block, folder / f"{silo}.safetensors", common)
     return SiloPart(silo, shape.id, shape.preparation, block, shape.input_shape, shape.outputs)
+
+
+def own_files(folder: Path, silos: Sequence[str], common: CommonShape) -> list[str]:
+    """The files of a user's own that these silos' blocks and the loss name, as seen from beside the folder."""
+    blocks = [_shape(folder / f"{silo}.json", SiloShape).block.get("block", "") for silo in silos]
+    return sorted({name.rpartition(":")[0] for name in (*blocks, common.loss) if is_own(name)})
 
 
 def _own_file(folder: Path, name: str, what: str) -> frozenset[Path]:
@@ -79,14 +86,21 @@ def _shape(path: Path, kind: type[Shape]) -> Shape:
         raise RunError(f"{path} cannot be read ({error}): get it again, or train again") from None
 
 
-def _load(module: nn.Module, path: Path) -> None:
+def _load(module: nn.Module, path: Path, common: CommonShape) -> None:
     """Put parameters and buffers of a file into a module, which then is in evaluation mode."""
     if not path.is_file():
         raise RunError(f"no file {path}: get it from where the run was made, or train again")
     try:
-        tensors = load_file(path)
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            at = (file.metadata() or {}).get(ROUND)
     except (SafetensorError, OSError) as error:
         raise RunError(f"{path} cannot be read ({error}): get it again, or train again") from None
+    if at is not None and common.trained is not None and at != str(common.trained.round):
+        raise RunError(
+            f"{path} is of round {at}, and {path.with_name(f'{COMMON}.json')} of round {common.trained.round}: if the "
+            "run is being written, try again; else get all of its files again"
+        )
     parameters = dict(module.named_parameters())
     wanted = parameters | dict(module.named_buffers())
     if {name: t.shape for name, t in tensors.items()} != {name: t.shape for name, t in wanted.items()}:

@@ -6,9 +6,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, final
+from typing import TypeAlias, cast, final
 
-import msgspec
 import numpy as np
 import polars as pl
 import torch
@@ -25,9 +24,10 @@ from crosshatch.predict.silo_part import SiloPart
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.parts.blaming import blaming
-from crosshatch.runs.parts.part_files import PARTS, require_hashes
+from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.runs.parts.part_names import started_from
-from crosshatch.runs.trained.read_model import read_model
+from crosshatch.runs.trained.export_folder import export_folder
+from crosshatch.runs.trained.manifest import MANIFEST
 
 Source: TypeAlias = Path | str | pl.DataFrame | Array
 """A file, a table or an array."""
@@ -49,13 +49,16 @@ class PreparedRows:
 @final
 @dataclass(frozen=True)
 class TrainedRun:
-    """The run in a directory, with its model. `diverged`: why its training ended badly, or None.
+    """The run in a directory, or what was exported of it, with its model, which is in `folder`.
 
-    `finished`: it ran to its end; else it was stopped. `own_parts` are the files of a user's own in its folder `parts`.
+    `diverged`: why its training ended badly, or None. `finished`: it ran to its end; else it was stopped. `own_parts`
+    are the files of a user's own in its folder `parts`.
     """
 
     path: Path
     model: JointModel
+    folder: Path
+    name: str
     diverged: str | None = None
     finished: bool = True
     own_parts: tuple[str, ...] = ()
@@ -121,8 +124,20 @@ class TrainedRun:
                 write_whole(Path(path), program_bytes(program))
         return program
 
+    def export_folder(self, folder: Path | str, *, silo: str | None = None) -> None:
+        """Write all that predicting needs into one folder, which must be absent or empty; or one silo's part of it.
+
+        `load_run` and `crosshatch predict` take it as they take a run directory.
+        """
+        export_folder(
+            Path(folder), self.folder, self.model,
+            name=self.name, finished=self.finished, diverged=self.diverged, silo=silo,
+        )  # fmt: skip
+
     def _test_rows(self, folder: Path | None) -> Rows:
         path = self.path / "config.toml"
+        if (self.path / MANIFEST).is_file():
+            raise RunError(f"{self.path} was exported, and no test rows with it: give rows by --data")
         try:
             config = decode_config(started_from(tomllib.loads(path.read_text(encoding="utf-8")), self.path))
         except (OSError, ValueError, ConfigError) as error:
@@ -133,58 +148,6 @@ class TrainedRun:
         table = static if isinstance(static, pl.DataFrame) else None
         ids = np.arange(1, len(test) + 1) if test.ids is None else test.ids
         return Rows(f"test rows of {dataset.name}", test.x, dataset.columns, table, ids)
-
-
-def load_run(path: Path | str, round: Literal["best", "last"] | None = None) -> TrainedRun:
-    """The run in a directory, to predict with; one that was stopped as well, with the model it left.
-
-    The model is that of the best round where validation rows chose one, else that of the last, unless `round` says.
-
-    >>> import tempfile
-    >>> from crosshatch import read_config, train
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     config = Path(folder, "wine.toml")
-    ...     written = config.write_text('data = {name = "wine"}')
-    ...     changes = ["algorithm.name=fedbcd", "run.rounds=20", "run.threads=1"]
-    ...     outcome = train(read_config(config, changes), out=Path(folder, "run"))
-    ...     run = load_run(Path(folder, "run"))
-    ...     columns = run.predict().frame.columns
-    >>> run.silos, columns[:3]
-    (('silo1', 'silo2'), ['id', 'score_0', 'score_1'])
-    """
-    path = Path(path)
-    if not (path / "config.toml").is_file():
-        raise RunError(f"{path} is not a run directory: name one, as written by `crosshatch train --out`")
-    if round not in (None, "best", "last"):
-        raise RunError(f"round = {round!r}: choose 'best' or 'last'")
-    folder, summary = path / "model", _summary(path)
-    if not folder.is_dir():
-        if summary is None:
-            raise RunError(
-                f"the run in {path} has not finished and left no model: go on with crosshatch train "
-                f"{path / 'config.toml'} --out {path} --resume"
-            )
-        raise RunError(f"{path} has no folder 'model': get it from where the run was made, or train again")
-    best = path / "best_model"
-    if round == "best" and not best.is_dir():
-        raise RunError(f"{path} has no best round: train with validation rows (data.validation), or take the last one")
-    if round != "last" and best.is_dir():
-        folder = best
-    diverged: str | None = summary["diverged"]["why"] if summary is not None and "diverged" in summary else None
-    hashes: dict[str, str] = {} if summary is None else summary.get("parts", {})
-    require_hashes(path, hashes)
-    return TrainedRun(path, read_model(folder), diverged, summary is not None, tuple(hashes))
-
-
-def _summary(path: Path) -> dict[str, Any] | None:
-    """None where the run has not finished."""
-    file = path / "summary.json"
-    if not file.is_file():
-        return None
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.MsgspecError) as error:
-        raise RunError(f"{file} cannot be read ({error}): restore it or run again") from None
 
 
 def _read(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from crosshatch.own_parts import moved
-from crosshatch.predict.model_shape import COMMON, HEAD, CommonShape, HeadShape, SiloShape
+from crosshatch.own_parts import is_own, moved
+from crosshatch.predict.model_shape import COMMON, HEAD, ROUND, CommonShape, HeadShape, SiloShape, Trained
+from crosshatch.report.measures import COST_KEYS
+from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.config import Config
 from crosshatch.runs.files import write_whole, writing
-from crosshatch.runs.parts.part_files import PartFiles
+from crosshatch.runs.parts.part_files import PARTS, PartFiles
+from crosshatch.runs.summary import versions
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import for_silo, has_no_embedding
@@ -26,24 +30,47 @@ def write_model(
     simulator: Simulator,
     config: Config,
     files: PartFiles,
-    weights: tuple[Tensor, ...] | None = None,
+    row: Mapping[str, Any],
+    best: BestRound | None = None,
 ) -> None:
     """One safetensors and one JSON file per silo, head.safetensors where there is a head, and model.json.
 
-    The model is that of now, or one of an earlier round by its `weights`. It names the copies of `files`, which lie
-    beside the folder.
+    The model is that of now, of which `row` is the last evaluation, or that of the `best` round. It names the copies
+    of `files`, which lie beside the folder.
     """
-    task, flat = simulator.task, simulator.weights if weights is None else weights
+    task, flat = simulator.task, simulator.weights if best is None else best.weights
+    trained = _trained(simulator, config, files, row, best)
+    at = {ROUND: str(trained.round)}
     with writing(folder):
         folder.mkdir(exist_ok=True)
         for j, (silo, one) in enumerate(zip(task.names, flat, strict=True)):
             block, head = task.split(j, one)
-            write_whole(folder / f"{silo}.safetensors", save(_tensors(task.blocks[j], task.layouts[j], block)))
+            write_whole(folder / f"{silo}.safetensors", save(_tensors(task.blocks[j], task.layouts[j], block), at))
             write_whole(folder / f"{silo}.json", _text(_silo_shape(simulator, config, files, j)))
             if head is not None and task.head is not None and task.head_layout is not None:
-                write_whole(folder / f"{HEAD}.safetensors", save(_tensors(task.head, task.head_layout, head)))
+                write_whole(folder / f"{HEAD}.safetensors", save(_tensors(task.head, task.head_layout, head), at))
         # last: a folder with this file is complete
-        write_whole(folder / f"{COMMON}.json", _text(_common_shape(simulator, config, files)))
+        write_whole(folder / f"{COMMON}.json", _text(_common_shape(simulator, config, files, trained)))
+
+
+def _trained(
+    simulator: Simulator, config: Config, files: PartFiles, row: Mapping[str, Any], best: BestRound | None
+) -> Trained:
+    data, done = simulator.data, simulator.round
+    if best is not None and best.row is not None:
+        row = best.row
+        done = row["round"]
+    counts = {"training": data.y_train, "validation": data.y_validation, "test": data.y_test}
+    named = {config.model.loss, *(for_silo(config.model, silo.name).block for silo in data.silos)}
+    own = {files.copy_of(name.rpartition(":")[0]) for name in named if is_own(name)}
+    return Trained(
+        round=done,
+        chosen_by=None if best is None else best.metric,
+        figures={name: row[name] for name in row if name not in COST_KEYS} if row["round"] == done else {},
+        rows={of: len(labels) for of, labels in counts.items() if labels is not None},
+        versions=versions(),
+        own_files={copy: files.hashes[copy.removeprefix(f"{PARTS}/")] for copy in sorted(own)},
+    )
 
 
 def _tensors(module: nn.Module, layout: Layout, flat: Tensor) -> dict[str, Tensor]:
@@ -87,7 +114,7 @@ def _block(settings: ModelSettings, files: PartFiles) -> BlockChanges:
     return cast(BlockChanges, block | {"block": moved(settings.block, files.copy_of)})
 
 
-def _common_shape(simulator: Simulator, config: Config, files: PartFiles) -> CommonShape:
+def _common_shape(simulator: Simulator, config: Config, files: PartFiles, trained: Trained) -> CommonShape:
     data, model = simulator.data, config.model
     assert model.loss != "auto"
     head, silos = None, tuple(silo.name for silo in data.silos)
@@ -111,4 +138,5 @@ def _common_shape(simulator: Simulator, config: Config, files: PartFiles) -> Com
         loss=moved(model.loss, files.copy_of),
         precision=config.run.precision,
         head=head,
+        trained=trained,
     )

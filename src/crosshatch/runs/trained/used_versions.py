@@ -1,0 +1,25 @@
+"""Whether a model is put to work with the versions that it was made with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from crosshatch.runs.summary import versions
+
+_DECIDING = ("crosshatch", "torch")  # numpy and Python have no say in a forward pass
+
+
+def other_versions(trained: Mapping[str, str]) -> str:
+    """A line on versions that differ from those of the training; empty where none does.
+
+    >>> other_versions(versions())
+    ''
+    >>> other_versions({"torch": "1.0"})[:35]
+    'it was trained with torch 1.0, this '
+    """
+    here = versions()
+    differing = [name for name in _DECIDING if name in trained and trained[name] != here[name]]
+    if not differing:
+        return ""
+    then, now = (", ".join(f"{name} {those[name]}" for name in differing) for those in (trained, here))
+    return f"it was trained with {then}, this is {now}: scores may differ in their last digits"
