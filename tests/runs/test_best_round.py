@@ -32,8 +32,12 @@ def summary(out: Path) -> dict[str, Any]:
     return found
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+def files(folder: Path) -> dict[str, Any]:
+    """What is in a model's files; of how it came to be the round alone."""
+    found: dict[str, Any] = {path.name: path.read_bytes() for path in folder.iterdir()}
+    found["model.json"] = json.loads(found["model.json"])
+    found["model.json"]["trained"] = found["model.json"]["trained"]["round"]
+    return found
 
 
 @pytest.fixture
@@ -80,6 +84,12 @@ def test_the_best_rounds_model_is_kept(restless: Config, tmp_path: Path) -> None
     train(shorter, out=tmp_path / "shorter")
     assert files(tmp_path / "whole" / "best_model") == files(tmp_path / "shorter" / "model")
     assert files(tmp_path / "whole" / "model") != files(tmp_path / "whole" / "best_model")
+    trained = json.loads((tmp_path / "whole" / "best_model" / "model.json").read_text())["trained"]
+    assert (trained["round"], trained["chosen_by"], trained["figures"]["auc"]) == (
+        best["round"],
+        best["by"],
+        best["auc"],
+    )
 
 
 def test_the_best_rounds_model_predicts(restless: Config, tmp_path: Path) -> None:
