@@ -27,13 +27,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_whole, writing
-from crosshatch.runs.identity.run_data import FINGERPRINT
+from crosshatch.runs.identity.kept_fingerprint import FINGERPRINT, fingerprint_text
 from crosshatch.runs.one_writer import LOCK, is_empty
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.runs.parts.part_names import started_from
@@ -96,7 +94,7 @@ class RunDirectory:
                 self.parts.mkdir(exist_ok=True)
                 write_whole(self.parts / name, content)
             if fingerprint is not None:
-                write_whole(self.path / FINGERPRINT, msgspec.json.format(msgspec.json.encode(fingerprint)) + b"\n")
+                write_whole(self.path / FINGERPRINT, fingerprint_text(fingerprint))
             self.metrics.write_bytes(b"")
             write_whole(self.config, config_text.encode())
 

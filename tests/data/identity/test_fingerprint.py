@@ -15,10 +15,11 @@ import pytest
 from crosshatch.data.build import load_dataset
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
 from crosshatch.data.dataset import Dataset, Samples
-from crosshatch.data.identity.differences import differences, same_test_rows
-from crosshatch.data.identity.fingerprint import Fingerprint, take_fingerprint, take_named
+from crosshatch.data.identity.differences import differences
+from crosshatch.data.identity.fingerprint import Fingerprint, same_test_rows
 from crosshatch.data.identity.owner_key import OwnerKey
 from crosshatch.data.identity.row_digests import row_digests
+from crosshatch.data.identity.take_fingerprint import take_fingerprint, take_named
 
 KEY, OTHER_KEY = OwnerKey(bytes(range(32))), OwnerKey(bytes(range(1, 33)))
 FEDERATION = FederationSettings(
@@ -262,6 +263,17 @@ def test_ids_as_text_and_as_numbers() -> None:
     assert made[0] == made[1]
     assert made[0].rows != made[2].rows
     assert made[0].labels != made[2].labels  # other people have them
+
+
+def test_the_labels_of_other_people() -> None:
+    """Also where they stand in the same order."""
+    made = []
+    for shift in (0, 100):
+        samples = Samples(np.zeros((4, 1, 1)), np.array([0, 1, 0, 1]), ids=np.arange(4) + shift)
+        dataset = Dataset("made", "sequence", samples, samples.take(np.array([0])), "binary", 2, ("a",))
+        made.append(print_of(dataset, FederationSettings(silos=1)))
+    assert made[0].labels != made[1].labels
+    assert made[0].test != made[1].test
 
 
 def test_rows_that_two_sets_have_in_common(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from crosshatch.audit.audited_run import open_run
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, decode_config
-from crosshatch.runs.identity.run_data import FINGERPRINT, read_fingerprint
+from crosshatch.runs.identity.kept_fingerprint import FINGERPRINT, read_fingerprint
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Watcher
 

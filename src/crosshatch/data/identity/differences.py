@@ -16,8 +16,8 @@ def differences(then: Fingerprint, now: NamedFingerprint) -> tuple[str, ...] | N
 
     >>> from crosshatch.data.build import load_dataset
     >>> from crosshatch.data.data_settings import DataSettings, FederationSettings
-    >>> from crosshatch.data.identity.fingerprint import take_named
     >>> from crosshatch.data.identity.owner_key import OwnerKey
+    >>> from crosshatch.data.identity.take_fingerprint import take_named
     >>> whole, less = (load_dataset(DataSettings(name="wine", leave_out=names)) for names in ((), ("ash",)))
     >>> then = take_named(less, FederationSettings(), OwnerKey(bytes(32))).fingerprint
     >>> differences(then, take_named(whole, FederationSettings(), OwnerKey(bytes(32))))
@@ -86,19 +86,3 @@ def _named(names: Sequence[str]) -> str:
 
 def _has(names: Sequence[str]) -> str:
     return "has" if len(names) == 1 else "have"
-
-
-def same_test_rows(one: Fingerprint, other: Fingerprint) -> bool | None:
-    """Whether two runs were tested on the same rows with the same labels and values; None where it cannot be told.
-
-    Each may have columns that the other has not. Without ids rows are known by their place and by their values: then
-    nothing can be told of runs that have no column in common.
-    """
-    if one.key != other.key:
-        return None
-    if one.test != other.test or one.ids != other.ids:
-        return False
-    both = one.columns.keys() & other.columns.keys()
-    if any(one.columns[name].test != other.columns[name].test for name in both):
-        return False
-    return True if both or one.ids else None

@@ -11,15 +11,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import msgspec
-import numpy as np
-
-from crosshatch.data.data_settings import FederationSettings
-from crosshatch.data.dataset import Dataset
-from crosshatch.data.divide_features import divide_features, silo_settings
-from crosshatch.data.identity.keyed_digest import Digester, ascending, id_bytes, kind_of, same_ids
-from crosshatch.data.identity.owner_key import OwnerKey
-from crosshatch.data.identity.used_rows import UsedRows, all_rows, as_written, columns_beside, held_columns
-from crosshatch.data.make_dataset import column_values
 
 
 class ColumnPrint(msgspec.Struct, frozen=True):
@@ -36,12 +27,14 @@ class Fingerprint(msgspec.Struct, frozen=True):
     `key` tells which key was used and nothing of it. `rows` is who the rows are, all that the source has: their ids,
     or their values where there are no ids. `labels` are those of all rows as they were written, by id or row number,
     so they are the same under another split, limit or division. `split` is which rows are trained, validated and
-    tested on, and `order` how the rows stand. `test` is who the test rows are, with their labels. `columns` has those
-    that are used, by the digest of their name, and `silos` the columns of each silo, in their order. `counts` are
-    rows: all, train, validation, test, alone.
+    tested on, and `order` how the rows stand. `validation` (empty where there are none) and `test` are who
+    these rows are, with their labels. `columns` has those that are used, by the digest of their name, and `silos` the
+    columns of each silo, in their order. `counts` are rows: all, train, validation, test, alone.
 
     >>> from crosshatch.data.build import load_dataset
     >>> from crosshatch.data.data_settings import DataSettings, FederationSettings
+    >>> from crosshatch.data.identity.owner_key import OwnerKey
+    >>> from crosshatch.data.identity.take_fingerprint import take_fingerprint
     >>> key = OwnerKey(bytes(32))
     >>> one, other = (
     ...     take_fingerprint(load_dataset(DataSettings(name="wine", split_seed=seed)), FederationSettings(), key)
@@ -58,6 +51,7 @@ class Fingerprint(msgspec.Struct, frozen=True):
     labels: str
     split: str
     order: str
+    validation: str
     test: str
     columns: dict[str, ColumnPrint]
     silos: tuple[str, ...]
@@ -77,53 +71,17 @@ class NamedFingerprint:
     silos: tuple[str, ...] = ()
 
 
-def take_fingerprint(dataset: Dataset, federation: FederationSettings, key: OwnerKey) -> Fingerprint:
-    """The fingerprint of a data set and of its division among silos."""
-    return take_named(dataset, federation, key).fingerprint
+def same_test_rows(one: Fingerprint, other: Fingerprint) -> bool | None:
+    """Whether two runs were tested on the same rows with the same labels and values; None where it cannot be told.
 
-
-def take_named(dataset: Dataset, federation: FederationSettings, key: OwnerKey) -> NamedFingerprint:
-    """The same with the names beside it, to say in words what differs."""
-    digest = Digester(key.secret)
-    silos = silo_settings(federation)
-    parts, _ = divide_features(dataset, silos, federation)
-    used = UsedRows.of(dataset)
-    columns: dict[str, ColumnPrint] = {}
-    names: dict[str, str] = {}
-    for name, values in held_columns(dataset, [column for part in parts for column in part.columns]):
-        names[digest.of("name", name)] = name
-        columns[digest.of("name", name)] = ColumnPrint(
-            digest.of("type", name, kind_of(values)),
-            digest.of_column(f"values of {name}", values, used.first(values)),
-            digest.of_column(f"test values of {name}", [values[used.test_part]], used.test_order),
-        )
-    for name in columns_beside(dataset, federation):
-        values = [column_values(dataset.train, name, "data")]
-        names[digest.of("name", f"beside {name}")] = name
-        columns[digest.of("name", f"beside {name}")] = ColumnPrint(
-            digest.of("type", name, kind_of(values)), digest.of_column(f"beside {name}", values, used.train_order), ""
-        )
-    all_ids, labels = all_rows(dataset)
-    order = np.arange(len(labels)) if all_ids is None else ascending(all_ids)
-    rows = digest.of(
-        "rows",
-        str(len(labels)),
-        *(id_bytes(all_ids, order) if all_ids is not None else [one.values for one in columns.values()]),
-    )
-    fingerprint = Fingerprint(
-        key=key.name,
-        ids=all_ids is not None,
-        counts={"all": len(labels), **used.counts},
-        rows=rows,
-        labels=digest.of_column("labels", [labels], order),
-        split=digest.of("split", *id_bytes(used.ids, used.order), used.membership[used.order].tobytes()),
-        order=digest.of("order", *id_bytes(used.ids, np.arange(len(used.ids)))),
-        test=digest.of(
-            "test",
-            *id_bytes(same_ids([used.each[used.test_part]]), used.test_order),
-            digest.of_column("test labels", [as_written(dataset, dataset.test.y)], used.test_order),
-        ),
-        columns=columns,
-        silos=tuple(digest.of("silo", silo.name, *part.columns) for silo, part in zip(silos, parts, strict=True)),
-    )
-    return NamedFingerprint(fingerprint, names, tuple(silo.name for silo in silos))
+    Each may have columns that the other has not. Without ids rows are known by their place and by their values: then
+    nothing can be told of runs that have no column in common.
+    """
+    if one.key != other.key:
+        return None
+    if one.test != other.test or one.ids != other.ids:
+        return False
+    both = [name for name, column in one.columns.items() if column.test and name in other.columns]
+    if any(one.columns[name].test != other.columns[name].test for name in both):
+        return False
+    return True if both or one.ids else None

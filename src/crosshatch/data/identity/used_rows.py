@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -50,17 +49,10 @@ class UsedRows:
             list(parts).index("test"),
         )
 
-    @cached_property
-    def train_order(self) -> Indices:
-        """The training rows by ascending id."""
-        return self.order[self.order < len(self.each[0])]
-
-    @cached_property
-    def test_order(self) -> Indices:
-        """The test rows by ascending id, counted from the first of them."""
-        start = sum(len(part) for part in self.each[: self.test_part])
-        positions = self.order - start
-        return positions[(positions >= 0) & (positions < len(self.each[self.test_part]))]
+    def of_part(self, part: int) -> Indices:
+        """The rows of one part by ascending id, counted from the first of them."""
+        positions = self.order - sum(len(before) for before in self.each[:part])
+        return positions[(positions >= 0) & (positions < len(self.each[part]))]
 
     def first(self, values: Sequence[Column]) -> Indices:
         """The order of the rows of the first so many parts."""

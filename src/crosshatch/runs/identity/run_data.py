@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from crosshatch.data.build import load_dataset
 from crosshatch.data.dataset import Dataset
 from crosshatch.data.identity.differences import differences
-from crosshatch.data.identity.fingerprint import Fingerprint, NamedFingerprint, take_named
+from crosshatch.data.identity.fingerprint import Fingerprint, NamedFingerprint
 from crosshatch.data.identity.owner_key import owner_key
+from crosshatch.data.identity.take_fingerprint import take_named
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config
+from crosshatch.runs.identity.kept_fingerprint import read_fingerprint
 
-FINGERPRINT = "fingerprint.json"
 Warn = Callable[[str], None]
 
 
@@ -32,19 +31,6 @@ def read_data(
     if of is not None:
         _require_same_data(of, found, warn)
     return dataset, None if found is None else found.fingerprint
-
-
-def read_fingerprint(path: Path) -> Fingerprint | None:
-    """That of the run in a directory; None where it was made without one."""
-    file = path / FINGERPRINT
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=Fingerprint)
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.MsgspecError) as error:
-        raise RunError(
-            f"{file} cannot be read ({error}): restore it, or remove it if nothing shall be said of the run's data"
-        ) from None
 
 
 def _identify(dataset: Dataset, config: Config, warn: Warn) -> NamedFingerprint | None:

@@ -1,0 +1,30 @@
+"""The file of a run directory that says which data the run was made on; reading it needs neither torch nor a key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from crosshatch.data.identity.fingerprint import Fingerprint
+from crosshatch.errors import RunError
+
+FINGERPRINT = "fingerprint.json"
+
+
+def fingerprint_text(fingerprint: Fingerprint) -> bytes:
+    """The content of the file."""
+    return msgspec.json.format(msgspec.json.encode(fingerprint)) + b"\n"
+
+
+def read_fingerprint(path: Path) -> Fingerprint | None:
+    """That of the run in a directory; None where it was made without one."""
+    file = path / FINGERPRINT
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Fingerprint)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise RunError(
+            f"{file} cannot be read ({error}): restore it, or remove it if nothing shall be said of the run's data"
+        ) from None
