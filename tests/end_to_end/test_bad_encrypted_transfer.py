@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from crosshatch.cli import main
+from crosshatch.local.read_chain import as_chain
+from crosshatch.protocol.encrypted_transfers import least_rows
 from tests.end_to_end.test_bad_encryption import refusal
 
 CONFIG = """
@@ -29,12 +32,15 @@ local_steps = 3
 batch_size = 128
 [privacy]
 encryption = "paillier"
+accept_leakage = true
 [privacy.seconds]
 encrypt = 0.001
 [run]
 rounds = 2
 threads = 1
 """
+
+LINEAR = CONFIG.replace('block = "mlp"\nhidden = [4]', 'block = "linear"')
 
 
 def test_the_config_itself_is_fine(tmp_path: Path) -> None:
@@ -56,9 +62,6 @@ def test_the_config_itself_is_fine(tmp_path: Path) -> None:
         (["model.hidden=[4,4]"], "needs blocks with at most one hidden layer, that of 'a' is another"),
         (["codecs.share=half"], "with codecs.share: ciphertexts cannot be compressed"),
         (["codecs.derivatives=half"], "with codecs.derivatives: ciphertexts cannot be compressed"),
-        (["algorithm.batch_size=75"], "gradients of 75 samples silo 'b' could work out what the other hides of them"),
-        (["algorithm.batch_size=75"], "set algorithm.batch_size to at least 76, or give the silo fewer features, hid"),
-        (["algorithm.local_steps=6"], "set algorithm.batch_size to at least 151"),
         (["privacy.key_bits=1024"], "privacy.key_bits = 1024: must be a multiple of 16, at least 2048"),
         (["privacy.whole_bits=0"], "fixed point goes from -1 to 1, and a feature of silo 'a' is"),
         (["run.strategy=stacked"], "run.strategy = 'stacked' is not for transfer: use 'auto' or 'loop'"),
@@ -69,16 +72,36 @@ def test_refusals(changes: list[str], words: str, tmp_path: Path, capsys: pytest
     assert words in refusal(tmp_path, capsys, *changes, text=CONFIG)
 
 
-def test_linear_blocks_need_larger_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ten columns, a bias and the labels' signs, 16 times."""
-    said = refusal(tmp_path, capsys, text=CONFIG.replace('block = "mlp"\nhidden = [4]', 'block = "linear"'))
-    assert "set algorithm.batch_size to at least 192, or give the silo fewer features" in said
+@pytest.mark.parametrize(
+    ("text", "changes", "words"),
+    [
+        (CONFIG, [], "silo 'a' would learn its gradients of 150 samples, from which labels can be worked out"),
+        (
+            CONFIG,
+            [],
+            "set algorithm.batch_size to at least 944 (16 times as many), give the silo fewer features, hidden",
+        ),
+        (CONFIG, ["algorithm.draw=anew"], "with algorithm.draw = 'anew'"),
+        (LINEAR, [], "set algorithm.batch_size to at least 512 (the least), give the silo fewer features, or accept"),
+    ],
+)
+def test_what_would_leak(
+    text: str, changes: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At a: 4 x 11 + 3 x 5 parameters, 3 steps, 3 hidden numbers per sample, 16 times."""
+    assert words in refusal(tmp_path, capsys, "privacy.accept_leakage=false", *changes, text=text)
 
 
-def test_one_sample_more_will_do(tmp_path: Path) -> None:
-    (tmp_path / "one.toml").write_text(CONFIG.replace("128", "76"))
-    with pytest.raises(SystemExit, match="0"):
-        main(["train", str(tmp_path / "one.toml"), "--out", str(tmp_path / "run"), "--quiet"])
+def test_rows_that_a_block_asks_for() -> None:
+    """With 15 columns and 8 hidden units, as in Table 2: 8 x 16 + 9 sums over labels in every step, 16 times."""
+    chain = as_chain(nn.Sequential(nn.Linear(15, 8), nn.ReLU(), nn.Linear(8, 8)))
+    assert chain is not None
+    assert least_rows(chain, labels=False, local_steps=1) == 16 * 137
+    assert least_rows(chain, labels=False, local_steps=10) == 160 * 137
+    assert least_rows(chain, labels=True, local_steps=1) == 16 * (8 * 16 + 8 * 9) // 8
+    linear = as_chain(nn.Linear(15, 8))
+    assert linear is not None
+    assert [least_rows(linear, labels=labels, local_steps=5) for labels in (False, True)] == [16 * 16, 16 * 17]
 
 
 def test_embeddings_outside_of_the_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,12 +15,13 @@ from crosshatch.cli import main
 CONFIG = """
 [data]
 name = "breast_cancer"
+test_fraction = 0.1
 [federation]
 labels = "b"
 silos = [{ name = "a", span = [0, 10] }, { name = "b", span = [10, 30] }]
 [algorithm]
 name = "fedbcd"
-batch_size = 256
+batch_size = 512
 [privacy]
 encryption = "paillier"
 [privacy.seconds]
@@ -75,10 +76,16 @@ def test_the_config_itself_is_fine(tmp_path: Path) -> None:
         (["federation.clients=2"], "takes one client per silo"),
         (["codecs.derivatives=topk(0.1)"], "with codecs.derivatives: ciphertexts cannot be compressed"),
         (
-            ["algorithm.batch_size=175"],
-            "would learn 11 sums over the derivatives of 175 samples, from which labels can",
+            ["algorithm.batch_size=256"],
+            "would learn 11 sums over the derivatives of 256 samples, from which labels can",
         ),
-        (["algorithm.batch_size=11"], "set algorithm.batch_size to at least 176 (16 times as many)"),
+        (["algorithm.batch_size=11"], "set algorithm.batch_size to at least 512 (the least), give the silo fewer"),
+        (["algorithm.batch_size=11"], "or accept that labels leak with privacy.accept_leakage = true"),
+        (["data.test_fraction=0.11"], "would learn 11 sums over the derivatives of 506 samples"),
+        (["algorithm.draw=anew"], "with algorithm.draw = 'anew': every new batch tells more about the same labels"),
+        (["algorithm.draw=again"], "algorithm.draw = 'again': expected 'anew' or 'partition'"),
+        (["algorithm.division_seed=-1"], "algorithm.division_seed = -1: must be at least 0"),
+        (["privacy.accept_leakage=yes"], "privacy.accept_leakage = 'yes': expected true or false"),
         (["privacy.whole_bits=1"], "fixed point goes from -2 to 2, and a feature of silo 'a' is"),
     ],
 )
@@ -86,16 +93,35 @@ def test_refusals(changes: list[str], words: str, tmp_path: Path, capsys: pytest
     assert words in refusal(tmp_path, capsys, *changes)
 
 
-def test_a_batch_of_sixteen_times_as_many_will_do(tmp_path: Path) -> None:
-    (tmp_path / "one.toml").write_text(CONFIG.replace("256", "176"))
+def test_a_batch_has_sixteen_times_as_many_rows_as_there_are_sums(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """40 columns and a bias; 656 rows will do."""
+    x = np.random.default_rng(0).normal(size=(1640, 41)).round(3)
+    rows = [",".join(map(str, (*one, int(one[0] > 0)))) for one in x]
+    (tmp_path / "many.csv").write_text("\n".join([",".join([*(f"c{i}" for i in range(41)), "y"]), *rows]))
+    text = CONFIG.replace('name = "breast_cancer"', 'path = "many.csv"\nlabel = "y"')
+    text = text.replace("[0, 10]", "[0, 40]").replace("[10, 30]", "[40, 41]").replace("0.1\n", "0.2\n")
+    said = refusal(tmp_path, capsys, "algorithm.batch_size=400", text=text)
+    assert "would learn 41 sums over the derivatives of 437 samples" in said
+    assert "set algorithm.batch_size to at least 656 (16 times as many)" in said
+    (tmp_path / "one.toml").write_text(text.replace("512", "656"))
     with pytest.raises(SystemExit, match="0"):
         main(["train", str(tmp_path / "one.toml"), "--out", str(tmp_path / "run"), "--quiet"])
+
+
+@pytest.mark.parametrize("changes", [["batch_size=11"], ["draw=anew", "batch_size=100"], ["draw=anew"]])
+def test_who_accepts_that_labels_leak_may_run_it(changes: list[str], tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(CONFIG.replace("[privacy]\n", "[privacy]\naccept_leakage = true\n"))
+    sets = [part for change in changes for part in ("--set", f"algorithm.{change}")]
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", str(tmp_path / "one.toml"), "--out", str(tmp_path / "run"), "--quiet", *sets])
 
 
 @pytest.mark.parametrize("name", ["stcd", "mtcd", "dcpa"])
 def test_graphs_are_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = f'name = "{name}"\n'
-    text = CONFIG.replace('name = "fedbcd"\nbatch_size = 256\n', settings).replace('labels = "b"\n', "")
+    text = CONFIG.replace('name = "fedbcd"\nbatch_size = 512\n', settings).replace('labels = "b"\n', "")
     kind = name.upper()
     assert f"privacy.encryption is not for {kind}: use fedsgd or fedbcd" in refusal(tmp_path, capsys, text=text)
 
@@ -108,7 +134,8 @@ def test_derivatives_outside_of_the_range(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "people.csv").write_text("\n".join(["id,u,v,y", *rows]))
     text = CONFIG.replace('name = "breast_cancer"', 'path = "people.csv"\nid = "id"\nlabel = "y"\nstandardise = false')
     text = text.replace("span = [0, 10]", 'columns = ["u"]').replace("span = [10, 30]", 'columns = ["v"]')
-    text = text.replace("batch_size = 256", "batch_size = 100")
+    text = text.replace("batch_size = 512\n", "batch_size = 100\ndraw = 'anew'\n")
+    text = text.replace("[privacy]\n", "[privacy]\naccept_leakage = true\n")
     said = refusal(tmp_path, capsys, text=text)
     assert "privacy.whole_bits = 16: fixed point goes from -65536 to 65536, and a derivative of the loss is" in said
 

@@ -23,9 +23,11 @@ silos = [{ name = "a", span = [0, 10] }, { name = "b", span = [10, 30] }]
 name = "fedbcd"
 local_steps = 3
 batch_size = 176
+division_seed = 5
 [privacy]
 encryption = "paillier"
 key_bits = 2048
+accept_leakage = true
 [evaluate]
 every = 1
 targets = ["auc=0.9"]
@@ -41,6 +43,23 @@ def run(folder: Path, name: str, *changes: str, resume: bool = False, config: Pa
         path.write_text(CONFIG)
     train(read_config(path, changes, name=name), out=folder / name, resume=resume)
     return folder / name
+
+
+def test_a_division_is_drawn_once_and_kept(tmp_path: Path) -> None:
+    """A run that goes on, and one of the resolved config, have the same batches; another run has others."""
+    open_seed = CONFIG.replace("division_seed = 5\n", "")
+    (tmp_path / "open.toml").write_text(open_seed)
+    whole = run(tmp_path, "whole", config=tmp_path / "open.toml")
+    seed = read_config(whole / "config.toml").algorithm.division_seed
+    assert read_config(whole / "config.toml").algorithm.draw == "partition"
+    assert seed is not None
+    part = run(tmp_path, "part", "run.rounds=2", f"algorithm.division_seed={seed}", config=tmp_path / "open.toml")
+    run(tmp_path, "part", config=tmp_path / "open.toml", resume=True)
+    again = run(tmp_path, "again", config=whole / "config.toml")
+    losses = [[row["train_loss"] for row in rows(path)] for path in (whole, part, again)]
+    assert losses[0] == losses[1] == losses[2]
+    other = run(tmp_path, "other", config=tmp_path / "open.toml")
+    assert read_config(other / "config.toml").algorithm.division_seed != seed
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -97,7 +116,14 @@ def test_computing_and_messages_are_reported_apart(tmp_path: Path) -> None:
 
 
 def test_runs_in_clear_do_not_tell_them_apart(tmp_path: Path) -> None:
-    path = run(tmp_path, "clear", "privacy.encryption=none", "privacy.key_bits=3072")
+    path = run(
+        tmp_path,
+        "clear",
+        "privacy.encryption=none",
+        "privacy.key_bits=3072",
+        "privacy.accept_leakage=false",
+        "algorithm.draw=partition",
+    )
     summary = json.loads((path / "summary.json").read_text())
     assert "computing_seconds" not in summary
     assert "computing_seconds" not in summary["targets"]["auc>=0.9"]

@@ -42,8 +42,8 @@ def test_metered_bytes_are_wire_bytes(ciphertexts: Any) -> None:
     data = federate(load_dataset("breast_cancer"), FederationSettings(silos=silos, labels="c"), seed=0)
     task = build_task(data, ModelSettings(), seed=0)
     seconds = OperationSeconds() if ciphertexts == "costs" else None
-    privacy = PrivacySettings("paillier", 2048, ciphertexts=ciphertexts, seconds=seconds)
-    simulator = Simulator(data, task, FedBCD(2, 0.1, ROWS), threads=1, privacy=privacy)
+    privacy = PrivacySettings("paillier", 2048, ciphertexts=ciphertexts, seconds=seconds, accept_leakage=True)
+    simulator = Simulator(data, task, FedBCD(2, 0.1, ROWS, draw="anew"), threads=1, privacy=privacy)
     written, point = Written(), FixedPoint()
     holder, silo = LabelHolder(KEY, point), LinearSilo(KEY.public, point)
     sent = holder.encrypt(np.ones((ROWS, 1), np.int64))

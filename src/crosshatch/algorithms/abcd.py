@@ -13,7 +13,7 @@ from typing import Literal, Self
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_global_steps, check_local_steps
 from crosshatch.errors import ConfigError, require_whole
-from crosshatch.exchanges import Batch, Blocks, ClientWeights, Declared, Embeddings, Federation, Frozen, Memory
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, Memory
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
@@ -22,7 +22,7 @@ _TIERS = ("auto", "V", "V H", "H V H")
 
 
 @dataclass(frozen=True)
-class ABCD(Declared):
+class ABCD(DrawsBatches):
     """Anticipating block coordinate descent on `V(Q)`, `V(Q) H(Q)` or `H(P) V(Q) H(Q)`, whichever the federation has.
 
     `anticipation` is s: a number from 1 on, "silos" for K, or a share of K such as "0.5 silos" (never below 1). The

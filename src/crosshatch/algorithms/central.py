@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class Central(Declared):
+class Central(DrawsBatches):
     """Stochastic gradient descent with all columns and samples at hand.
 
     >>> Central(batch_size=64).central

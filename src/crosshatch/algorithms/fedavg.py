@@ -11,13 +11,13 @@ from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, ClientWeights, Declared, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class FedAvg(Declared):
+class FedAvg(DrawsBatches):
     """Federated averaging inside one silo: `H(Q)`.
 
     `weights`: "samples" weighs clients by the samples they hold (FedAvg), "equal" does not (local SGD), "at_work" only

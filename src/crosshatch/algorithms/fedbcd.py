@@ -11,14 +11,14 @@ from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class FedBCD(Declared):
+class FedBCD(DrawsBatches):
     """Federated block coordinate descent: `V(Q)`, one client per silo.
 
     `derivatives` matters where one silo holds the labels: with "each_round" the others take all their Q steps with the

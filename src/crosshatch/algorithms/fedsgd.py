@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosshatch.algorithms.checks import check_batch_size
-from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class FedSGD(Declared):
+class FedSGD(DrawsBatches):
     """Vertical stochastic gradient descent: `V(1)`, one client per silo.
 
     >>> str(FedSGD(batch_size=64).topology)

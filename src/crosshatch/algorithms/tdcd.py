@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, ClientWeights, Declared, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class TDCD(Declared):
+class TDCD(DrawsBatches):
     """Tiered decentralised coordinate descent: `V(Q) H(Q)`.
 
     `batches`: "reused" (journal) or "fresh" (ICASSP). `derivatives` matters where one silo holds the labels: with

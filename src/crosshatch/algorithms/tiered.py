@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_fraction
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, ClientWeights, Declared, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Topology
 
 
 @dataclass(frozen=True)
-class Tiered(Declared):
+class Tiered(DrawsBatches):
     """General tiers, written outermost first with their intervals in local steps.
 
     A round reaches from one vertical exchange to the next. Its samples are `batch_size` of every group (None: all), or

@@ -10,6 +10,7 @@ from crosshatch.exchanges.declared import (
     on_silos,
     on_tokens,
 )
+from crosshatch.exchanges.drawing import DrawsBatches, batch_source, with_division
 from crosshatch.exchanges.duals import DualAlgorithm, DualFederation, Duals
 from crosshatch.exchanges.tokens import TokenAlgorithm, TokenFederation, Tokens
 from crosshatch.exchanges.vertical import (
@@ -31,6 +32,7 @@ __all__ = [
     "Blocks",
     "ClientWeights",
     "Declared",
+    "DrawsBatches",
     "DualAlgorithm",
     "DualFederation",
     "Duals",
@@ -43,6 +45,7 @@ __all__ = [
     "TokenFederation",
     "Tokens",
     "Within",
+    "batch_source",
     "declared",
     "declared_instance",
     "declaring",
@@ -50,4 +53,5 @@ __all__ = [
     "on_federation",
     "on_silos",
     "on_tokens",
+    "with_division",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeGuard, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -22,9 +22,13 @@ from crosshatch.schedules import Constant, Schedule, rate
 if TYPE_CHECKING:  # needs torch, which takes seconds to import
     from crosshatch.data.federated import FederatedData
 
+Draw = Literal["anew", "partition"]
 AnyOf = TypeVar("AnyOf")
 # What an algorithm that does not inherit may declare: it never promised that its other attributes mean the same.
-_BY_NAME = ("central", "pairs", "batch_size", "fraction", "remembers", "continues_derivatives", "takes_turns")
+_BY_NAME = (
+    "central", "pairs", "batch_size", "draw", "division_seed", "fraction", "remembers", "continues_derivatives",
+    "takes_turns",
+)  # fmt: skip
 
 
 class Declared:
@@ -52,6 +56,15 @@ class Declared:
 
     batch_size: int | None = None
     """How many samples are drawn from all clients per round; None: all, or those of a `fraction` of the clients."""
+
+    draw: Draw | None = None
+    """Whether each round draws its samples "anew", or takes a batch of a "partition"; None: see `with_division`."""
+
+    divides: ClassVar[bool] = False
+    """Whether it may be told how to draw: by fields `draw` and `division_seed`, as `DrawsBatches` has them."""
+
+    division_seed: int | None = None
+    """The seed of a partition, which is no run's seed and tells nothing of labels."""
 
     window: int = 1
     """The batches of so many rounds are kept for local steps; 1: the round's own."""
@@ -140,6 +153,10 @@ class Declared:
     def with_batch_size(self, batch_size: int) -> Self:
         """The same with so many samples per round."""
         return self._with(batch_size=batch_size)
+
+    def with_division(self, seed: int | None) -> Self:
+        """The same with batches of one division; None: of a single batch, which needs no seed."""
+        return self._with(draw="partition", division_seed=seed)
 
     def with_graph(self, graph: Graph) -> Self:
         """The same on another graph."""

@@ -17,7 +17,8 @@ class PrivacySettings:
 
     `ciphertexts`: "real" ones, or their "costs" alone: the same numbers through the same fixed point, with the bytes of
     ciphertexts and the seconds of operations charged. `seconds` of operations are measured at the start where they are
-    left out; with real ciphertexts each round is measured instead.
+    left out; with real ciphertexts each round is measured instead. `accept_leakage`: run also where how batches
+    are drawn, or how small they are, gives labels away.
 
     >>> PrivacySettings(encryption="paillier").point.limit
     65536.0
@@ -29,6 +30,7 @@ class PrivacySettings:
     whole_bits: int = 16
     ciphertexts: Literal["real", "costs"] = "costs"
     seconds: OperationSeconds | None = None
+    accept_leakage: bool = False
 
     def __post_init__(self) -> None:
         """Refuse short keys, impossible bits, and settings without effect."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -43,6 +44,56 @@ class SeededBatches:
         count = max(1, int(fraction * clients + 0.5))
         drawn: Ids = generator(self.seed, "clients", round).choice(clients, count, replace=False).astype(np.int64)
         return drawn
+
+
+@dataclass(frozen=True)
+class DividedBatches:
+    """All samples divided once into fixed batches, which rounds go through in a new order per epoch.
+
+    FedBCD's assumption A2. `division` is the seed of the division, `group` tells groups with the same one apart; every
+    round uses so many `parts`.
+
+    >>> batches = DividedBatches(seed=1, division=7)
+    >>> epoch = [batches.ids(round, 0, 3, 11).tolist() for round in range(3)]
+    >>> sorted(map(len, epoch)), sorted(sum(epoch, [])) == list(range(11))
+    ([3, 4, 4], True)
+    """
+
+    seed: int
+    division: int
+    group: int = 0
+    parts: int = 1
+
+    def ids(self, round: int, part: int, size: int, samples: int) -> Ids:
+        """One of the batches, of `size` samples or up to twice as many."""
+        batches = divide(samples, size, seed=self.division, group=self.group)
+        epoch, place = divmod(round * self.parts + part, len(batches))
+        order: list[int] = generator(self.seed, "order of batches", epoch).permutation(len(batches)).tolist()
+        return batches[order[place]]
+
+    def clients(self, round: int, fraction: float, clients: int) -> Ids:
+        """As without a division, which is of samples and not of clients."""
+        return SeededBatches(self.seed).clients(round, fraction, clients)
+
+
+@lru_cache(maxsize=8)
+def divide(samples: int, size: int, *, seed: int, group: int = 0) -> tuple[Ids, ...]:
+    """As many batches of at least `size` samples as there can be, as even as can be, each in order.
+
+    >>> [len(batch) for batch in divide(11, 3, seed=7)], [len(batch) for batch in divide(11, 6, seed=7)]
+    ([4, 4, 3], [11])
+    """
+    shuffled = generator(seed, "division", group).permutation(samples).astype(np.int64)
+    return tuple(np.sort(batch) for batch in np.array_split(shuffled, max(1, samples // size)))
+
+
+def smallest_batch(samples: int, size: int | None) -> int:
+    """How many samples the smallest batch of a division has.
+
+    >>> smallest_batch(1100, 256), smallest_batch(1100, 600), smallest_batch(1100, None)
+    (275, 1100, 1100)
+    """
+    return samples if size is None or size > samples else samples // (samples // size)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,14 @@ from crosshatch.local.layers import Chain
 from crosshatch.local.read_chain import as_chain
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.privacy.transfer_gradients import transfer_slots
-from crosshatch.protocol.encryption import TIMES_AS_MANY, ciphertexts, plaintexts, require_held
+from crosshatch.protocol.encryption import (
+    TIMES_AS_MANY,
+    ciphertexts,
+    plaintexts,
+    require_held,
+    require_rows,
+    rows_of_batches,
+)
 from crosshatch.protocol.message_contents import Specs
 from crosshatch.task.losses import TaylorLogistic
 from crosshatch.task.task import Task
@@ -60,6 +67,7 @@ def check_encrypted_transfer(
     encrypts: bool,
     batch_size: int | None,
     local_steps: int,
+    draw: str | None = None,
 ) -> dict[int, Chain]:
     """Refuse what cannot be encrypted or would hide nothing; the layers of both silos' blocks."""
     asked = f"privacy.encryption = '{settings.encryption}'"
@@ -73,39 +81,44 @@ def check_encrypted_transfer(
         )
     if codecs:
         raise ConfigError(f"{asked} with codecs.{next(iter(codecs))}: ciphertexts cannot be compressed: leave it out")
-    rows = len(data.y_train) if batch_size is None else min(batch_size, len(data.y_train))
+    rows = rows_of_batches(len(data.y_train), batch_size, draw, settings)
     chains = {j: _layers(silo.name, task, j) for j, silo in enumerate(data.silos)}
     for j, silo in enumerate(data.silos):
         chain = chains[j]
-        transfer_slots(settings.point, rows, chain[-1].outputs, len(chain), settings.key_bits)  # refuses what is long
+        transfer_slots(settings.point, rows + 1, chain[-1].outputs, len(chain), settings.key_bits)  # refuses long ones
         settings.point.encode(silo.train.double().numpy(force=True), f"a feature of silo '{silo.name}'")
-        least = least_rows(chain, labels=task.holds_head(j), local_steps=local_steps)
-        if rows < least:
-            raise ConfigError(
-                f"{asked}: from its gradients of {rows} samples silo '{silo.name}' could work out what the other hides "
-                f"of them: set algorithm.batch_size to at least {least}, or give the silo fewer features"
-                + (", hidden units or local steps" if len(chain) > 1 else "")
-            )
+        require_rows(
+            rows, least_rows(chain, labels=task.holds_head(j), local_steps=local_steps), settings,
+            f"{asked}: silo '{silo.name}' would learn its gradients of {rows} samples",
+            "give the silo fewer features" + (", hidden units or local steps" if len(chain) > 1 else ""),
+        )  # fmt: skip
     return chains
+
+
+def label_sums(chain: Chain, *, local_steps: int) -> int:
+    """Sums over the labels of a batch that a round tells the side without labels, which knows the class mean.
+
+    Through one layer they are as many as its columns, the same in all local steps and rounds. With a hidden layer every
+    step has new ones: as many as the first layer and one output have parameters.
+    """
+    columns = [layer.inputs + layer.bias for layer in chain]
+    if len(chain) == 1:
+        return columns[0]
+    return local_steps * (chain[0].outputs * columns[0] + columns[1])
 
 
 def least_rows(chain: Chain, *, labels: bool, local_steps: int) -> int:
     """How many samples there must be in a batch, so that gradients do not tell what the other side hides of them.
 
-    Through one layer a side learns, in all local steps together, as many sums over the samples as it has columns, of
-    every hidden number (with labels one more, by their signs): then `TIMES_AS_MANY` samples are asked for. With a
-    hidden layer every step tells as many sums as it has parameters. So many samples that these do not reach what is
-    hidden are asked for: of the side with labels all embeddings; of the other, which gets to know the class mean with
-    the model, the labels alone, over which an output's parameters and those of the first layer are sums.
+    `TIMES_AS_MANY` for every sum over them. The side with labels learns its own sums of every hidden number: through
+    one layer as many as it has columns and one more, by the labels' signs; with a hidden layer as many in every step as
+    it has parameters, of samples with as many hidden numbers as embeddings are wide.
     """
-    columns = [layer.inputs + layer.bias for layer in chain]
+    if not labels:
+        return TIMES_AS_MANY * label_sums(chain, local_steps=local_steps)
     if len(chain) == 1:
-        return TIMES_AS_MANY * (columns[0] + labels)
-    width = chain[-1].outputs
-    first = chain[0].outputs * columns[0]
-    if labels:
-        return local_steps * (first + width * columns[1]) // width + 1
-    return local_steps * (first + columns[1]) + 1
+        return TIMES_AS_MANY * (chain[0].inputs + chain[0].bias + 1)
+    return -(-TIMES_AS_MANY * local_steps * sum(layer.size for layer in chain) // chain[-1].outputs)
 
 
 def _layers(name: str, task: Task, silo: int) -> Chain:

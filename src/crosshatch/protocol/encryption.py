@@ -14,6 +14,7 @@ from crosshatch.local.layers import Layer
 from crosshatch.local.read_chain import as_chain
 from crosshatch.privacy.masked_gradients import gradient_slots
 from crosshatch.privacy.privacy_settings import PrivacySettings
+from crosshatch.protocol.batches import smallest_batch
 from crosshatch.protocol.message_contents import Specs
 from crosshatch.task.task import Task
 
@@ -24,6 +25,9 @@ A silo knows its samples X and learns X^T d: so many equations about the derivat
 as rows it could solve them, and the sign of a derivative is the label. With fewer it still finds the part of d in the
 span of its columns, on average one sixteenth of d's square here: about as telling as a correlation of a quarter.
 """
+
+LEAST_ROWS = 512
+"""Nor has a batch fewer rows than this: labels are bits, and of few rows exact sums have one solution alone."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ def check_encryption(
     encrypts: bool,
     continued: bool,
     batch_size: int | None,
+    draw: str | None = None,
 ) -> dict[int, Layer]:
     """Refuse what cannot be encrypted or would hide nothing; the linear blocks of the silos without labels."""
     asked = f"privacy.encryption = '{settings.encryption}'"
@@ -99,21 +104,47 @@ def check_encryption(
     if "derivatives" in codecs:
         raise ConfigError(f"{asked} with codecs.derivatives: ciphertexts cannot be compressed: leave the codec out")
     layers = {}
-    rows = len(data.y_train) if batch_size is None else min(batch_size, len(data.y_train))
-    gradient_slots(settings.point, rows, settings.key_bits)  # refuses what does not fit
+    rows = rows_of_batches(len(data.y_train), batch_size, draw, settings)
+    gradient_slots(settings.point, rows + 1, settings.key_bits)  # refuses what does not fit
     for j, silo in enumerate(data.silos):
         if silo.name == data.label_silo:
             continue
         layers[j] = layer = _linear(silo.name, task, j)
         settings.point.encode(silo.train.double().numpy(force=True), f"a feature of silo '{silo.name}'")
-        columns = layer.inputs + layer.bias
-        if rows < TIMES_AS_MANY * columns:
-            raise ConfigError(
-                f"{asked}: silo '{silo.name}' would learn {columns} sums over the derivatives of {rows} samples, "
-                f"from which labels can be worked out: set algorithm.batch_size to at least {TIMES_AS_MANY * columns} "
-                f"({TIMES_AS_MANY} times as many), or give the silo fewer features"
-            )
+        require_rows(
+            rows, TIMES_AS_MANY * layer.size, settings,
+            f"{asked}: silo '{silo.name}' would learn {layer.size} sums over the derivatives of {rows} samples",
+            "give the silo fewer features",
+        )  # fmt: skip
     return layers
+
+
+def rows_of_batches(samples: int, batch_size: int | None, draw: str | None, settings: PrivacySettings) -> int:
+    """How many rows the smallest batch has; drawing them anew is refused, where it is not accepted."""
+    if draw == "partition" or batch_size is None:
+        return smallest_batch(samples, batch_size)
+    if not settings.accept_leakage:
+        raise ConfigError(
+            f"privacy.encryption = '{settings.encryption}' with algorithm.draw = 'anew': every new batch tells more "
+            f"about the same labels: set algorithm.draw = 'partition', {or_accept()}"
+        )
+    return min(batch_size, samples)
+
+
+def require_rows(rows: int, times: int, settings: PrivacySettings, what: str, less: str) -> None:
+    """Refuse a batch of fewer rows than `times`, or than any must have; `less` is how to need fewer."""
+    least = max(LEAST_ROWS, times)
+    if rows < least and not settings.accept_leakage:
+        why = f"{TIMES_AS_MANY} times as many" if times >= LEAST_ROWS else "the least"
+        raise ConfigError(
+            f"{what}, from which labels can be worked out: set algorithm.batch_size to at least {least} ({why}), "
+            f"{less}, {or_accept()}"
+        )
+
+
+def or_accept() -> str:
+    """The way out of every refusal that is about what leaks."""
+    return "or accept that labels leak with privacy.accept_leakage = true"
 
 
 def _linear(name: str, task: Task, silo: int) -> Layer:

@@ -15,7 +15,7 @@ from crosshatch.data.build import federate
 from crosshatch.data.federated import FederatedData
 from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import declared, declared_instance
+from crosshatch.exchanges import declared, declared_instance, with_division
 from crosshatch.network import BandwidthNetwork
 from crosshatch.predict.model_shape import COMMON, HEAD
 from crosshatch.protocol.idle_clients import Drawn, idle_note
@@ -80,7 +80,8 @@ def prepare(
     `warn` gets a line where that cannot be told.
     """
     require_device(config.run.device, "run.device")
-    config = replace(config, algorithm=declared_instance(config.algorithm))
+    algorithm = with_division(declared_instance(config.algorithm), encrypts=config.privacy.encrypts)
+    config = replace(config, algorithm=algorithm)
     per_client = config.evaluate.per_client
     dataset, fingerprint = read_data(config, folder, of=of, warn=warn)
     data = federate(dataset, config.federation, seed=config.run.seed, per_client=per_client)

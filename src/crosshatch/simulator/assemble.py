@@ -11,12 +11,12 @@ import torch
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Algorithm, declared
+from crosshatch.exchanges import Algorithm, batch_source, declared
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, in_groups
 from crosshatch.privacy.privacy_settings import PrivacySettings
-from crosshatch.protocol.batches import BatchSource, SeededBatches
+from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.members import members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.message_contents import MessageContents
 from crosshatch.protocol.named_parties import check_parties
@@ -118,12 +118,12 @@ def assemble(
     names = np.zeros(0, np.int64) if data.groups is None or central else np.unique(data.groups)
     sources = _sources(batches, len(names))
     if data.groups is None or central:
-        source = sources[0] if sources else SeededBatches(seed)
+        source = sources[0] if sources else batch_source(algorithm, seed=seed)
         return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
     engine = replace(engine, network=in_groups(engine.network, names.tolist()))
     groups = []
     for number, member in enumerate(members_of(data, seed=seed)):
-        source = sources[number] if sources else SeededBatches(member.batch_seed)
+        source = sources[number] if sources else batch_source(algorithm, seed=member.batch_seed, group=number)
         groups.append(
             _one(member.data, task, algorithm, engine, widths, source, suffix=member.suffix, seed=member.codec_seed)
         )

@@ -24,6 +24,7 @@ from crosshatch.exchanges import (
     on_federation,
     on_silos,
     on_tokens,
+    with_division,
 )
 from crosshatch.local.forward import forward
 from crosshatch.local.solve import Strategy
@@ -103,17 +104,12 @@ class Simulator:
         names = tuple(silo.name for silo in data.silos)
         named = task if task.silos or len(names) != len(task.blocks) else replace(task, silos=names)
         self.task = with_class_mean(named.to(device, precision), self.data)
-        self.algorithm = algorithm = on_federation(algorithm, data)
+        self.algorithm = algorithm = with_division(on_federation(algorithm, data), encrypts=privacy.encrypts)
         self.meter = Meter()
+        threads = threads or torch.get_num_threads()
         engine = Engine(
-            network or ConstantNetwork(),
-            self.meter,
-            strategy,
-            threads or torch.get_num_threads(),
-            precision,
-            codecs or {},
-            privacy,
-        )
+            network or ConstantNetwork(), self.meter, strategy, threads, precision, codecs or {}, privacy
+        )  # fmt: skip
         self.threads, self._codecs = engine.threads, engine.codecs
         self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens | SimulatedDuals
         self.state: State

@@ -61,6 +61,9 @@ def adopt(config: Config, stored: Config) -> Config:
     if config.privacy == replace(stored.privacy, seconds=None):
         config = replace(config, privacy=stored.privacy)  # how long operations last was measured then
     keys = config.auto + config.measured
+    if stored.algorithm.division_seed is not None:
+        asked = settings_of(config.algorithm)
+        keys += tuple(key for key in ("draw", "division_seed") if asked.get(key) is None)
     if not keys or type(config.algorithm) is not type(stored.algorithm):
         return config
     made = {key: value for key, value in settings_of(stored.algorithm).items() if key in keys}

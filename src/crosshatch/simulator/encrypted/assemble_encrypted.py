@@ -44,12 +44,12 @@ def encrypted_exchange(
 
         chains = check_encrypted_transfer(
             data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
-            batch_size=known.batch_size, local_steps=algorithm.local_steps,
+            batch_size=known.batch_size, draw=known.draw, local_steps=algorithm.local_steps,
         )  # fmt: skip
         return EncryptedTransfer(data, task, chains, links, settings, transfer_ciphertexts(settings, threads))
     layers = check_encryption(
         data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
-        continued=known.continues_derivatives, batch_size=known.batch_size,
+        continued=known.continues_derivatives, batch_size=known.batch_size, draw=known.draw,
     )  # fmt: skip
     return EncryptedExchange(data, layers, links, settings, ciphertexts_of(settings, threads))
 

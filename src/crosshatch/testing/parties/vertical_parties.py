@@ -11,10 +11,9 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Algorithm, Memory, declared
+from crosshatch.exchanges import Algorithm, Memory, batch_source, declared, with_division
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.read_chain import draws_random_numbers
-from crosshatch.protocol.batches import SeededBatches
 from crosshatch.protocol.class_means import find_anchors
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.names import CODED
@@ -50,11 +49,11 @@ class VerticalParties:
         post: Post,
     ) -> None:  # fmt: skip
         """Cut the data into what each party holds."""
-        self.algorithm, self.post = algorithm, post
+        self.algorithm, self.post = with_division(algorithm), post
         widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
         self._check(data, task, codecs)
         members = members_of(data, seed=seed)
-        groups = tuple(self._federation(member, task, widths, codecs) for member in members)
+        groups = tuple(self._federation(n, member, task, widths, codecs) for n, member in enumerate(members))
         self.federation = Groups(groups, tiers_of(len(groups), data.group_shape), self.post)
         self.memory: Memory = ()
         self.blocks = tuple(Blocks(tuple(hub.model.first for hub in group.parties.hubs)) for group in groups)
@@ -95,7 +94,7 @@ class VerticalParties:
                 raise ConfigError(f"codecs has {exchange!r}: the exchanges are {', '.join(CODED)}")
 
     def _federation(
-        self, member: Member, task: Task, widths: tuple[int, ...], codecs: Mapping[str, AnyCodec]
+        self, number: int, member: Member, task: Task, widths: tuple[int, ...], codecs: Mapping[str, AnyCodec]
     ) -> PartyFederation:
         known = declared(self.algorithm)
         data, topology, in_pairs = member.data, self.algorithm.topology, known.pairs
@@ -112,7 +111,7 @@ class VerticalParties:
             one_party=one_party,
             label_holder=None if data.label_silo is None else data.label_holder,
             head_holder=task.head_holder,
-            source=SeededBatches(member.batch_seed),
+            source=batch_source(self.algorithm, seed=member.batch_seed, group=number),
             codecs=codecs,
             seed=member.codec_seed,
             dtype=data.silos[0].train.dtype,
