@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any, Literal, get_type_hints
 
-from crosshatch.data.data_settings import DataSettings, FederationSettings, SampleSplit, SiloSettings
+from crosshatch.data.data_settings import CsvSettings, DataSettings, FederationSettings, SampleSplit, SiloSettings
 from crosshatch.graphs import Graph
 from crosshatch.network import Link
 from crosshatch.privacy.operations import OperationSeconds
@@ -26,6 +26,7 @@ Row = tuple[str, str, str]
 
 SECTIONS: dict[str, type[Any]] = {
     "[data]": DataSettings,
+    "[data.csv]": CsvSettings,
     "[federation]": FederationSettings,
     "[[federation.silos]]": SiloSettings,
     "[federation.samples]": SampleSplit,

@@ -68,7 +68,7 @@ def test_parts_names_groups_ids_and_what_accompanies(tmp_path: Path) -> None:
     assert isinstance(dataset.train.x, pl.DataFrame)
     assert (dataset.train.x["a"].to_numpy() == (dataset.train.ids - 100) * 2).all()
     assert set(dataset.train.extra) == {"static", "site"}
-    assert dataset.notes == ("3 validation samples of own are not used",)
+    assert [str(note) for note in dataset.notes] == ["3 validation samples of own are not used"]
 
 
 @pytest.mark.parametrize(

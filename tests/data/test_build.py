@@ -155,7 +155,7 @@ def test_patches_windows_and_strips_reassemble_the_image() -> None:
     silos = (SiloSettings("eye", window=(1, 3, 2, 6)), SiloSettings("foot", window=(6, 8, 0, 8)))
     parts = federate(dataset, FederationSettings(silos=silos), bare, seed=1)
     np.testing.assert_array_equal(parts.silos[0].test[:, 0].numpy(), dataset.test.x[:, 1:3, 2:6])
-    assert parts.notes == ("40 of 64 pixels are in no silo",)
+    assert [str(note) for note in parts.notes] == ["40 of 64 pixels are in no silo"]
 
 
 def test_samples_by_column_labels_and_sizes() -> None:

@@ -112,4 +112,4 @@ def test_superconductivity_by_property(data_folder: Path) -> None:
     data = build(DataSettings(name="superconductivity"), FederationSettings(silos=silos), data_folder, seed=1)
     assert [silo.train.shape[1] for silo in data.silos] == [11, 10]
     assert (data.target, data.classes) == ("regression", 0)
-    assert "60 columns are in no silo" in data.notes[0]
+    assert "60 columns are in no silo" in str(data.notes[0])

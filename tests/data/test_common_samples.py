@@ -100,8 +100,8 @@ def test_of_files_the_ids_that_both_have_are_common(tmp_path: Path) -> None:
     own = alone(data)
     assert (len(data.y_train), len(data.y_test), len(own.y)) == (15, 5, 20)
     assert own.silo == "a"
-    assert "30 of 50 rows of b.csv dropped: their ids are not in all files" in data.notes
-    assert not [note for note in data.notes if "a.csv dropped" in note]
+    assert "30 of 50 rows of b.csv dropped: their ids are not in all files" in map(str, data.notes)
+    assert not [note for note in data.notes if "a.csv dropped" in str(note)]
     silo = data.silos[1]
     assert silo.name == "a"
     # ids 0 to 19 in ascending order: prepared as one column of 15 common and 20 own rows
@@ -143,7 +143,7 @@ def test_without_common_nothing_is_kept(tmp_path: Path) -> None:
     write_files(tmp_path)
     data = read_files(tmp_path, None)
     assert data.alone is None
-    assert "20 of 40 rows of a.csv dropped: their ids are not in all files" in data.notes
+    assert "20 of 40 rows of a.csv dropped: their ids are not in all files" in map(str, data.notes)
 
 
 def test_labels_may_be_in_a_file_of_their_own(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_common_ids_in_ascending_order(tmp_path: Path, bank: list[int], shop: li
             assert part.y[row] == key % 2
         seen += part.ids.tolist()
     assert sorted(seen) == both
-    dropped = [note for note in dataset.notes if "dropped" in note]
+    dropped = [str(note) for note in dataset.notes if note.code == "dropped"]
     assert len(dropped) == (len(bank) > len(both)) + (len(shop) > len(both))
     if len(bank) > len(both):
         assert f"{len(bank) - len(both)} of {len(bank)} rows of bank.csv dropped" in dropped[0]
@@ -60,7 +60,7 @@ def test_every_silo_holds_the_columns_of_its_file(tmp_path: Path) -> None:
     some = SiloSettings("shop", path="shop.csv", columns=("age",))
     data = build(DATA, FederationSettings(silos=(BANK, some)), base=tmp_path, seed=1)
     assert data.silos[1].features == ("shop.age",)
-    assert data.notes == ("1 columns are in no silo: spent",)
+    assert [str(note) for note in data.notes] == ["1 columns are in no silo: spent"]
 
 
 def test_ids_as_numbers_here_and_text_there(tmp_path: Path) -> None:

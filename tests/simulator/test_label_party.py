@@ -63,7 +63,7 @@ def test_it_has_no_block() -> None:
     data, task = case()
     assert [tuple(silo.train.shape[1:]) for silo in data.silos] == [(12,), (18,), (0,)]
     assert [len(weights) for weights in task.initial()] == [13, 19, 0]
-    assert "silo 'court' has the labels and no columns" in data.notes
+    assert "silo 'court' has the labels and no columns" in map(str, data.notes)
     _, with_head = case("head")
     assert [len(weights) for weights in with_head.initial()] == [52, 76, 9]  # the head takes 4 + 4 numbers
 

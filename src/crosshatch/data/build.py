@@ -20,8 +20,8 @@ from crosshatch.data.make_dataset import Raw, column_values, make_dataset
 from crosshatch.data.reading.archive import read_archive
 from crosshatch.data.reading.builtin import load_builtin
 from crosshatch.data.reading.catalogue import KNOWN, read_known
+from crosshatch.data.reading.one_file import read_one_file
 from crosshatch.data.reading.sources import require_named
-from crosshatch.data.reading.tables import read_one_file
 from crosshatch.errors import ConfigError, DataError, PartitionError, require_whole
 from crosshatch.partition.features import unknown
 

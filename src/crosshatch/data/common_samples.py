@@ -12,6 +12,7 @@ from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.dataset import Dataset, Indices
 from crosshatch.data.encoding.encode_part import Part
 from crosshatch.data.federated import FederatedData, OwnSamples, keep_samples
+from crosshatch.data.notes import PLAIN, Note
 from crosshatch.errors import ConfigError, PartitionError
 from crosshatch.seeds import generator
 
@@ -68,5 +69,6 @@ def divide_common(
     x, y = data.silos[names.index(holder)].train[rest], data.y_train[rest]
     if own is not None:
         x, y = torch.cat([x, own.x]), torch.cat([y, own.y.to(y)])
-    note = f"{count} training samples are common; silo '{holder}' has {len(y)} more, with their labels"
+    text = f"{count} training samples are common; silo '{holder}' has {len(y)} more, with their labels"
+    note = Note("common samples", PLAIN, "", text)
     return replace(keep_samples(data, chosen), alone=OwnSamples(holder, x, y), notes=(*data.notes, note))

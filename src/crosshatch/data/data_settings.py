@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 Impute = Literal["none", "mean", "median", "zero"]
+
+
+@dataclass(frozen=True)
+class CsvSettings:
+    """How text files are written, as `data.csv` or a silo's `csv`; what is left out is guessed, and said.
+
+    `separator` is `,` `;` `|` or "tab"; `decimal` and `thousands` are marks in numbers, `thousands = ""` means that
+    there are none. `nulls` are words that mean a missing value in columns of text, besides an empty cell; among numbers
+    the usual ones always do. `dates` is "day first", "month first", a format such as "%d.%m.%Y", or "text". `numbers`
+    names columns to be read as numbers in spite of leading zeros. `header` says whether the first line names the
+    columns, `skip` how many lines stand above it, `comment` what lines to leave out begin with, and `quote` what may
+    stand around a value ("" for nothing).
+
+    >>> CsvSettings(separator=";", decimal=",").encoding is None
+    True
+    """
+
+    separator: str | None = None
+    decimal: Literal[".", ","] | None = None
+    thousands: Literal[",", ".", " ", "'", ""] | None = None
+    encoding: str | None = None
+    nulls: tuple[str, ...] | None = None
+    dates: str | None = None
+    numbers: tuple[str, ...] = ()
+    header: bool | None = None
+    skip: int | None = None
+    comment: str | None = None
+    quote: str = '"'
+
+    def over(self, other: CsvSettings) -> CsvSettings:
+        """These settings, and those of another where these say nothing."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(other, **{key: value for key, value in own.items() if value != getattr(CsvSettings, key)})
 
 
 @dataclass(frozen=True)
@@ -65,6 +98,7 @@ class DataSettings:
     impute: Impute = "none"
     indicators: bool = True
     clip: float | None = None
+    csv: CsvSettings = field(default_factory=CsvSettings)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -135,6 +169,7 @@ class SiloSettings:
     clients: Clients | None = None
     sizes: tuple[int, ...] | None = None
     samples: SampleSplit | None = None
+    csv: CsvSettings = field(default_factory=CsvSettings)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from crosshatch.data.data_settings import Preparation
+from crosshatch.data.data_settings import CsvSettings, Preparation
+from crosshatch.data.notes import Note
+from crosshatch.data.text.column_reading import ColumnReading
 
 LARGEST = float(np.finfo(np.float32).max)
 """The largest value a column may have: single precision holds no more, and beyond 1e154 a deviation overflows."""
@@ -81,6 +83,7 @@ class Dataset:
     see, for example how many rows a join dropped. `preparation` is what the settings of the data ask silos to do.
     `delivered` are all rows of the source before any was put aside or left out: their ids, in parts, if they have any,
     and their labels as they were written.
+    `readings` say how the columns of people's own files are written, `csv` what the settings say of it.
     """
 
     name: str
@@ -94,10 +97,12 @@ class Dataset:
     groups: tuple[str, ...] = ()
     licence: str = ""
     source: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     preparation: Preparation = field(default_factory=Preparation)
     validation: Samples | None = None
     sample_weights: str | None = None  # what accompanies the training samples as their weights
     alone: Samples | None = None
     alone_at: str = ""
     delivered: tuple[tuple[Array, ...] | None, Array] | None = None
+    readings: Mapping[str, ColumnReading] = field(default_factory=dict)
+    csv: CsvSettings = field(default_factory=CsvSettings)

@@ -9,9 +9,10 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from crosshatch.data.data_settings import FederationSettings, SiloSettings
+from crosshatch.data.data_settings import CsvSettings, FederationSettings, SiloSettings
 from crosshatch.data.dataset import Array, Dataset, Samples
 from crosshatch.data.encoding.encode_part import Part
+from crosshatch.data.notes import CHOSEN, PLAIN, Note
 from crosshatch.errors import PartitionError, require_whole
 from crosshatch.partition.features import Claim, Columns, claim_columns, even_columns
 from crosshatch.partition.windows import Window, claim_windows, grid, name_windows
@@ -70,7 +71,7 @@ def _default_silos(federation: FederationSettings) -> tuple[SiloSettings, ...]:
 
 def divide_features(
     dataset: Dataset, silos: Sequence[SiloSettings], federation: FederationSettings
-) -> tuple[list[Part], tuple[str, ...]]:
+) -> tuple[list[Part], tuple[Note, ...]]:
     """Each silo's part in the order of `silos`, and notes on what nobody holds."""
     if dataset.kind == "image":
         return _image_parts(dataset, silos, federation)
@@ -84,11 +85,15 @@ def divide_features(
     held = {silo.name for silo in silos if _holds_static(silo, dataset)}
     others = [silo for silo in silos if silo.name not in held]
     columns = _table_columns(dataset, others, federation.labels)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if columns.unclaimed:
         some = ", ".join(columns.unclaimed[:10]) + (", ..." if len(columns.unclaimed) > 10 else "")
-        notes = (f"{len(columns.unclaimed)} columns are in no silo: {some}",)
-    notes += tuple(f"silo '{name}' has the labels and no columns" for name, held in columns.silos.items() if not held)
+        notes = (Note("no silo", CHOSEN, "", f"{len(columns.unclaimed)} columns are in no silo: {some}"),)
+    notes += tuple(
+        Note("no columns", PLAIN, "", f"silo '{name}' has the labels and no columns")
+        for name, held in columns.silos.items()
+        if not held
+    )
     parts = []
     for silo in silos:
         place = _place(silo, dataset)
@@ -100,7 +105,9 @@ def divide_features(
             parts.append(replace(_part(dataset, place, (), _nothing), kind="table"))
             continue
         names = tuple(dataset.columns[position] for position in positions)
-        parts.append(_part(dataset, place, names, partial(_columns, positions=positions)))
+        part = _part(dataset, place, names, partial(_columns, positions=positions))
+        csv = silo.csv.over(dataset.csv)
+        parts.append(part if csv == CsvSettings() else replace(part, csv=csv))
     return parts, notes
 
 
@@ -118,7 +125,8 @@ def _part(
     """What `pick` takes of the samples of each kind."""
     train, validation = pick(dataset.train), None if dataset.validation is None else pick(dataset.validation)
     kind = "table" if isinstance(train, pl.DataFrame) else dataset.kind
-    return Part(place, kind, train, pick(dataset.test), columns, validation=validation)
+    readings = {name: dataset.readings[name] for name in columns if name in dataset.readings}
+    return Part(place, kind, train, pick(dataset.test), columns, validation=validation, readings=readings)
 
 
 def _place(silo: SiloSettings, dataset: Dataset) -> str:
@@ -163,7 +171,7 @@ def _static_part(dataset: Dataset, place: str) -> Part:
 
 def _image_parts(
     dataset: Dataset, silos: Sequence[SiloSettings], federation: FederationSettings
-) -> tuple[list[Part], tuple[str, ...]]:
+) -> tuple[list[Part], tuple[Note, ...]]:
     train = dataset.train.x
     assert isinstance(train, np.ndarray)
     height, width = train.shape[1:3]
@@ -186,7 +194,8 @@ def _image_parts(
         window = windows[silo.name]
         part = _part(dataset, _place(silo, dataset), _pixels(window, train.shape), partial(_cut, window=window))
         parts.append(replace(part, image=train.shape[1:], window=window))
-    return parts, (f"{unclaimed} of {height * width} pixels are in no silo",) if unclaimed else ()
+    text = f"{unclaimed} of {height * width} pixels are in no silo"
+    return parts, (Note("no silo", CHOSEN, "", text),) if unclaimed else ()
 
 
 def _cut(samples: Samples, window: Window) -> Array:

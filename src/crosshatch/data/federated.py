@@ -12,6 +12,7 @@ import torch
 
 from crosshatch.data.dataset import Target
 from crosshatch.data.encoding.encode_part import Encoder
+from crosshatch.data.notes import Note
 from crosshatch.errors import DataError, PartitionError
 
 Split = Literal["train", "test", "validation"]
@@ -94,7 +95,7 @@ class FederatedData:
     groups: npt.NDArray[np.int64] | None = None
     group_shape: tuple[int, ...] = ()
     branches: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     class_names: tuple[str, ...] = ()
     y_validation: torch.Tensor | None = None
     weighted: bool = False

@@ -11,17 +11,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crosshatch.data.data_settings import DataSettings, SiloSettings
+from crosshatch.data.data_settings import CsvSettings, DataSettings, SiloSettings
 from crosshatch.data.dataset import Array, Indices, Samples
 from crosshatch.data.make_dataset import Raw, plain_array
-from crosshatch.data.reading.tables import (
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, Note
+from crosshatch.data.reading.one_file import (
     label_array,
     mixed_columns,
     no_common_id,
-    read_table,
+    read_own_table,
     same_columns,
     unique_ids,
 )
+from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import ConfigError, DataError, PartitionError
 
 
@@ -42,7 +44,7 @@ def read_file_per_silo(
     if without := [silo.name for silo in silos if silo.path is None]:
         raise PartitionError(f"silo '{without[0]}' has no path but others have one: give every silo a file, or none")
     train = _join(
-        {silo.name: (base / str(silo.path), silo.id or settings.id) for silo in silos},
+        {silo.name: _Source(base / str(silo.path), *_understanding(silo, settings)) for silo in silos},
         settings,
         base,
         settings.path,
@@ -65,11 +67,12 @@ def read_file_per_silo(
         if not having:
             continue
         others[kind] = other = _join(
-            {silo.name: (base / str(paths[silo.name]), silo.id or settings.id) for silo in silos},
+            {silo.name: _Source(base / str(paths[silo.name]), *_understanding(silo, settings)) for silo in silos},
             settings,
             base,
             label_path,
             label_silo,
+            known=train.readings,
         )
         place, other_place = Path(str(silos[0].path)), Path(str(paths[silos[0].name]))
         same_columns(train.samples, other.samples, place, other_place)
@@ -89,46 +92,77 @@ def read_file_per_silo(
         validation=others["validation"].samples if "validation" in others else None,
         alone=train.alone,
         alone_at=train.alone_at,
+        readings=train.named_readings,
     )
+
+
+@dataclass(frozen=True)
+class _Source:
+    path: Path
+    id: str | None
+    csv: CsvSettings
 
 
 @dataclass(frozen=True)
 class _Joined:
     samples: Samples
     holders: tuple[str, ...]  # the silo of each column
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
+    readings: Mapping[str, Mapping[str, ColumnReading]]  # by silo
     alone: Samples | None = None
     alone_at: str = ""
 
+    @property
+    def named_readings(self) -> dict[str, ColumnReading]:
+        """By the names that columns have after the join."""
+        assert isinstance(self.samples.x, pl.DataFrame)
+        return {
+            name: reading
+            for silo, name in zip(self.holders, self.samples.x.columns, strict=True)
+            if (reading := self.readings[silo].get(name.removeprefix(f"{silo}."))) is not None
+        }
+
+
+def _understanding(silo: SiloSettings, settings: DataSettings) -> tuple[str | None, CsvSettings]:
+    return silo.id or settings.id, silo.csv.over(settings.csv)
+
 
 def _join(
-    files: Mapping[str, tuple[Path, str | None]],
+    files: Mapping[str, _Source],
     settings: DataSettings,
     base: Path,
     label_path: str | None,
     label_silo: str | None,
     *,
     keep_alone: bool = False,
+    known: Mapping[str, Mapping[str, ColumnReading]] | None = None,
 ) -> _Joined:
-    """Read the files of all silos (and the label file) and put their common ids into one order."""
+    """Read the files of all silos (and the label file) and put their common ids into one order.
+
+    `known` is how the columns of the training files were read.
+    """
     sources = dict(files)
     if label_path is not None:
-        sources[""] = (base / label_path, settings.id)  # no silo has an empty name
+        sources[""] = _Source(base / label_path, settings.id, settings.csv)  # no silo has an empty name
     frames: dict[str, pl.DataFrame] = {}
     ids: dict[str, Array] = {}
-    for silo, (path, column) in sources.items():
+    notes: tuple[Note, ...] = ()
+    readings: dict[str, Mapping[str, ColumnReading]] = {}
+    for silo, source in sources.items():
+        path, column = source.path, source.id
         # `silo.column` where names repeat
         own, codes = (
             [name.removeprefix(f"{silo}.") for name in names] for names in (settings.leave_out, settings.categorical)
         )
-        frame = read_table(path, column, own, codes)
+        table = read_own_table(path, source.csv, column, own, codes, (known or {}).get(silo))
+        frame, readings[silo], notes = table.frame, table.readings, notes + table.notes
         if column is None:
             raise DataError(
                 f"{path}: no id column is named, and silos with files of their own are joined on it: set data.id"
             )
         ids[silo] = unique_ids(frame, column, path)
         frames[silo] = frame.drop(column)
-    paths = {silo: path for silo, (path, _) in sources.items()}
+    paths = {silo: source.path for silo, source in sources.items()}
     holders_of_labels = {label: _label_holder(frames, label, paths, label_silo) for label in settings.labels or (None,)}
     if len(set(holders_of_labels.values())) > 1:
         (first, one), (second, other) = list(holders_of_labels.items())[:2]
@@ -164,16 +198,19 @@ def _join(
     if keep_alone:
         others = np.setdiff1d(np.intersect1d(ids[alone_at], ids[holder]), common)
         alone = Samples(frames[alone_at][_places(ids[alone_at], others)], labels[_places(ids[holder], others)], others)
-    notes = tuple(
-        f"{len(one) - kept} of {len(one)} rows of {paths[silo].name} dropped: their ids are not in all files"
+    notes += tuple(
+        Note(
+            "dropped", DOUBTFUL if 2 * kept < len(one) else CHOSEN, "",
+            f"{len(one) - kept} of {len(one)} rows of {paths[silo].name} dropped: their ids are not in all files",
+        )
         for silo, one in ids.items()
         for kept in (len(common) + (len(alone) if alone is not None and silo in (alone_at, holder) else 0),)
         if len(one) > kept
-    )
+    )  # fmt: skip
     notes += tuple(note for silo in files for note in mixed_columns(frames[silo], paths[silo]))
     extra = {} if weights is None else {str(settings.sample_weights): weights[rows[holder]]}
     samples = Samples(pl.concat(parts, how="horizontal"), labels[rows[holder]], common, extra)
-    return _Joined(samples, tuple(holders), notes, alone, alone_at if keep_alone else "")
+    return _Joined(samples, tuple(holders), notes, readings, alone, alone_at if keep_alone else "")
 
 
 def _places(ids: Array, wanted: Array) -> Indices:

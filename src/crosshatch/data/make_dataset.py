@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,9 @@ import polars as pl
 from crosshatch.data.data_settings import DataSettings
 from crosshatch.data.dataset import Array, Dataset, Kind, Samples
 from crosshatch.data.labels import encode_labels, require_two_classes
+from crosshatch.data.notes import Note
 from crosshatch.data.split import limit_rows, split_rows
+from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import ConfigError, DataError
 from crosshatch.partition.features import unknown
 
@@ -19,7 +22,7 @@ from crosshatch.partition.features import unknown
 class Raw:
     """What a source delivers: labels as they were written, `test` None where no test part is known.
 
-    `alone` and `alone_at` as in `Dataset`.
+    `alone`, `alone_at` and `readings` are as in `Dataset`.
 
     `train_rows` is the official training part (the first so many rows) and `split_by` the column that must not
     straddle training and test rows, where the source knows of them.
@@ -33,12 +36,13 @@ class Raw:
     groups: tuple[str, ...] = ()
     licence: str = ""
     source: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     train_rows: int | None = None
     split_by: str | None = None
     validation: Samples | None = None
     alone: Samples | None = None
     alone_at: str = ""
+    readings: Mapping[str, ColumnReading] = field(default_factory=dict)
 
 
 def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
@@ -119,6 +123,8 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
             alone=alone,
             alone_at=raw.alone_at,
             delivered=_delivered(raw),
+            readings=raw.readings,
+            csv=settings.csv,
         ),
         tuple(dict.fromkeys(leave_out)),
     )

@@ -9,22 +9,25 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from crosshatch.data.data_settings import CsvSettings
 from crosshatch.data.dataset import Array, Rows
 from crosshatch.data.encoding.encode_image import ImageEncoder
 from crosshatch.data.encoding.encode_part import Encoder
 from crosshatch.data.encoding.encode_sequence import SequenceEncoder
 from crosshatch.data.encoding.encode_table import CategoricalColumn, TableEncoder
 from crosshatch.data.reading.archive import read_unlabelled
+from crosshatch.data.reading.one_file import once_each, unique_ids
 from crosshatch.data.reading.sources import TABLES
-from crosshatch.data.reading.tables import once_each, read_any_table, unique_ids
+from crosshatch.data.reading.tables import Asked, read_table
+from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
 
 ARCHIVE = ".npz"
 
 
-def read_rows(path: Path, text: Collection[str] = (), ids: Collection[str] = ()) -> Rows:
-    """All columns of a table, those in `text` as text and those in `ids` as ids; or the arrays of an npz archive."""
+def read_rows(path: Path, asked: Asked | None = None) -> Rows:
+    """All columns of a table, read as in training; or the arrays of an npz archive."""
     if path.suffix.lower() not in (*TABLES, ARCHIVE):
         raise DataError(f"{path}: unsupported kind of file '{path.suffix}': use .csv, .tsv, .parquet or .npz")
     if not path.is_file():
@@ -32,18 +35,33 @@ def read_rows(path: Path, text: Collection[str] = (), ids: Collection[str] = ())
     if path.suffix.lower() == ARCHIVE:
         rows = read_unlabelled(path)
         return rows if rows.ids is None else replace(rows, ids=once_each(rows.ids, path, "array 'id'"))
-    return Rows(str(path), read_any_table(path, text, ids))
+    return Rows(str(path), read_table(path, asked or Asked()).frame)
 
 
-def text_columns(encoders: Iterable[tuple[str, Encoder]]) -> frozenset[str]:
-    """Columns of these silos that were text in training, also by the names they have in a silo's own file."""
+def as_in_training(encoders: Iterable[tuple[str, Encoder]], ids: Collection[str]) -> Asked:
+    """How the training read the columns of these silos, also by the names they have in a silo's own file.
+
+    A name that two silos have, each in its own file, is left to the file where they read it differently.
+    """
     text: set[str] = set()
     others: set[str] = set()
+    readings: dict[str, ColumnReading] = {}
+    torn: set[str] = set()
+    csv = CsvSettings()
     for silo, encoder in encoders:
-        for column in encoder.columns if isinstance(encoder, TableEncoder) else ():
+        if not isinstance(encoder, TableEncoder):
+            continue
+        csv = csv if encoder.csv is None else csv.over(encoder.csv)
+        for column in encoder.columns:
             is_text = isinstance(column, CategoricalColumn) and column.text
-            (text if is_text else others).update((column.name, own_name(column.name, silo)))
-    return frozenset(text - others)
+            names = (column.name, own_name(column.name, silo))
+            (text if is_text else others).update(names)
+            reading = encoder.readings.get(column.name)
+            if reading is not None:
+                torn |= {name for name in names if readings.get(name, reading) != reading}
+                readings |= dict.fromkeys(names, reading)
+    kept = {name: reading for name, reading in readings.items() if name not in torn}
+    return Asked(csv, frozenset(ids), text=frozenset(text - others), readings=kept)
 
 
 def ids_of(rows: Rows, names: Sequence[str]) -> Array | None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import polars as pl
 import torch
 
-from crosshatch.data.data_settings import Preparation
+from crosshatch.data.data_settings import CsvSettings, Preparation
 from crosshatch.data.dataset import Array, Kind
 from crosshatch.data.encoding.encode_image import ImageEncoder, fit_image
 from crosshatch.data.encoding.encode_sequence import SequenceEncoder, fit_sequence
 from crosshatch.data.encoding.encode_table import TableEncoder, fit_table
+from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.partition.windows import Window
 
 Encoder: TypeAlias = TableEncoder | SequenceEncoder | ImageEncoder
@@ -24,7 +27,8 @@ Encoder: TypeAlias = TableEncoder | SequenceEncoder | ImageEncoder
 class Part:
     """A silo's raw columns: frames (table), (n, h, w[, c]) (image) or (n, t, d) (sequence), with their names.
 
-    `place` says in errors whose they are and from where. Pixels are those in the `window` of an `image` (h, w[, c]).
+    `place` says in errors whose they are and from where, `readings` and `csv` how they are written in a file. Pixels
+    are those in the `window` of an `image` (h, w[, c]).
     """
 
     place: str
@@ -35,6 +39,8 @@ class Part:
     image: tuple[int, ...] = ()
     window: Window | None = None
     validation: pl.DataFrame | Array | None = None
+    readings: Mapping[str, ColumnReading] = field(default_factory=dict)
+    csv: CsvSettings | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,8 @@ def _fit(part: Part, preparation: Preparation) -> Encoder:
     if part.kind == "table" and not part.columns:
         return TableEncoder(())  # a silo that has nothing but labels
     if isinstance(part.train, pl.DataFrame):
-        return fit_table(part.train, preparation, part.place)
+        fitted = fit_table(part.train, preparation, part.place)
+        return msgspec.structs.replace(fitted, readings=dict(part.readings), csv=part.csv)
     if part.kind == "image":
         return fit_image(part.train, preparation, part.place, image=part.image, window=part.window)
     return fit_sequence(part.train, part.columns, preparation, part.place)

@@ -6,8 +6,10 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from crosshatch.data.data_settings import Impute, Preparation
+from crosshatch.data.data_settings import CsvSettings, Impute, Preparation
 from crosshatch.data.dataset import LARGEST, Array
+from crosshatch.data.text.column_reading import ColumnReading
+from crosshatch.data.text.date_format import as_days
 from crosshatch.errors import DataError
 
 MOST_CATEGORIES = 1000
@@ -66,10 +68,12 @@ class CategoricalColumn(msgspec.Struct, frozen=True, tag_field="kind", tag="cate
         return [*one_hot, missing.to_numpy()] if self.indicator else one_hot
 
 
-class TableEncoder(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
-    """Columns in order, each with its fitted numbers."""
+class TableEncoder(msgspec.Struct, frozen=True, tag_field="kind", tag="table", omit_defaults=True):
+    """Columns in order, each with its fitted numbers; `readings` and `csv` say how they are written in text files."""
 
     columns: tuple[NumericColumn | CategoricalColumn, ...]
+    readings: dict[str, ColumnReading] = msgspec.field(default_factory=dict)
+    csv: CsvSettings | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -102,8 +106,8 @@ def fit_table(frame: pl.DataFrame, preparation: Preparation, place: str) -> Tabl
 
 
 def is_numeric(series: pl.Series, place: str) -> bool:
-    """Whether a column holds numbers; text is categories, and other types are refused."""
-    if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
+    """Whether a column holds numbers, or dates; text is categories, and other types are refused."""
+    if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null, pl.Date, pl.Datetime):
         return True
     if series.dtype in (pl.String, pl.Categorical, pl.Enum):
         return False
@@ -118,6 +122,8 @@ def numbers(series: pl.Series, place: str) -> Array:
         return np.full(len(series), np.nan)  # of whatever type: a reader cannot tell
     if not is_numeric(series, place):
         raise DataError(f"{place}: column '{series.name}' is text here and numbers elsewhere: make the files agree")
+    if series.dtype.is_temporal():
+        series = as_days(series)
     values = np.asarray(series.cast(pl.Float64).to_numpy())  # null becomes NaN
     large = int((np.abs(values) > LARGEST).sum())
     if large:

@@ -19,6 +19,7 @@ from numpy.lib.npyio import NpzFile
 
 from crosshatch.data.dataset import Array, Kind, Rows, Samples
 from crosshatch.data.make_dataset import Raw
+from crosshatch.data.notes import PLAIN, Note
 from crosshatch.data.reading.challenge import FIRST, read_challenge
 from crosshatch.data.reading.nus_wide import NUS_WIDE, nus_wide_in
 from crosshatch.errors import DataError, one_line
@@ -110,7 +111,7 @@ def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | N
             )
         test = _samples(arrays, "_test", x_test, kind, columns, path)
     left = len(arrays["y_val"]) if "y_val" in arrays else 0
-    notes = (f"{left} validation samples of {name} are not used",) if left else ()
+    notes = (Note("not used", PLAIN, "", f"{left} validation samples of {name} are not used"),) if left else ()
     return Raw(name, kind, train, test, columns, groups, notes=notes, train_rows=train_rows, split_by=split_by)
 
 

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from crosshatch.data.build import load_dataset
 from crosshatch.data.dataset import Array, Rows
-from crosshatch.data.new_rows import read_rows, text_columns
+from crosshatch.data.new_rows import as_in_training, read_rows
+from crosshatch.data.reading.tables import Asked
 from crosshatch.errors import ConfigError, DataError, RunError
 from crosshatch.predict.align_rows import align, hand_out
 from crosshatch.predict.joint_model import JointModel, JointModule, export, program_bytes
@@ -156,20 +157,20 @@ def _read(
     """Rows by the name of their silo, and those without one."""
     ids = frozenset(name for name in (id_column, *(part.id for part in parts)) if name is not None)
     if isinstance(data, Mapping):
-        own = {part.name: text_columns([(part.name, part.encoder)]) for part in parts}
+        own = {part.name: as_in_training([(part.name, part.encoder)], ids) for part in parts}
         return {
-            silo: _rows(source, own.get(silo, frozenset()), ids, f"rows of '{silo}'") for silo, source in data.items()
+            silo: _rows(source, own.get(silo, Asked(ids=ids)), f"rows of '{silo}'") for silo, source in data.items()
         }, []
-    text = text_columns((part.name, part.encoder) for part in parts)
+    asked = as_in_training(((part.name, part.encoder) for part in parts), ids)
     several = data if isinstance(data, list | tuple) else [cast(Source, data)]
     if not several:
         raise DataError("no rows are given: name a file, or leave data out for the run's own test rows")
-    return {}, [_rows(source, text, ids, f"rows given as number {i + 1}") for i, source in enumerate(several)]
+    return {}, [_rows(source, asked, f"rows given as number {i + 1}") for i, source in enumerate(several)]
 
 
-def _rows(source: Source, text: frozenset[str], ids: frozenset[str], place: str) -> Rows:
+def _rows(source: Source, asked: Asked, place: str) -> Rows:
     if isinstance(source, Path | str):
-        return read_rows(Path(source), text, ids)
+        return read_rows(Path(source), asked)
     if not isinstance(source, pl.DataFrame | np.ndarray):
         raise DataError(
             f"{place} are of type {type(source).__name__}: give a file, a polars table (pl.from_pandas makes one) or a "

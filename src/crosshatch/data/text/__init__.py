@@ -1,0 +1,1 @@
+"""Tables that are written as text: how a file is laid out, and what its cells mean."""

@@ -1,0 +1,79 @@
+"""How the cells of one column are read: fixed by the training file, the same for every file after it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import polars as pl
+
+from crosshatch.data.text.date_format import to_days
+from crosshatch.data.text.null_words import AMONG_NUMBERS, EVERYWHERE
+from crosshatch.data.text.number_format import NumberFormat, to_numbers
+from crosshatch.errors import DataError
+
+Kind = Literal["number", "yes or no", "date", "text"]
+
+
+class ColumnReading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a column's cells are; `nulls` are the words of data.csv.nulls, None where they were left to the default.
+
+    `numbers` is None for numbers as programs write them.
+    """
+
+    kind: Kind
+    numbers: NumberFormat | None = None
+    date: str = ""
+    nulls: tuple[str, ...] | None = None
+
+    @property
+    def null_words(self) -> tuple[str, ...]:
+        """The words that mean a missing value in this column."""
+        if self.kind == "text":
+            return EVERYWHERE if self.nulls is None else self.nulls
+        return AMONG_NUMBERS + (self.nulls or ())
+
+    def known(self, cells: pl.Series) -> pl.Series:
+        """The cells (n,), null where a word says that a value is missing."""
+        return without(cells, self.null_words)
+
+    def apply(self, cells: pl.Series, place: str, before: int = 0) -> pl.Series:
+        """Cells (n,) without spaces around them as values; a cell that is none of the kind is refused.
+
+        `before` is the number of rows above them in their file.
+        """
+        known = self.known(cells)
+        values = self._values(known)
+        if values.null_count() > known.null_count():
+            row = int((values.is_null() & known.is_not_null()).arg_true()[0])
+            raise DataError(
+                f"{place}: column '{cells.name}' has '{known[row]}' in row {before + row + 1}, and it holds "
+                f"{self.describe()}: correct it, or write all files in one way"
+            )
+        return values.alias(cells.name)
+
+    def describe(self) -> str:
+        """What the cells are, in words."""
+        if self.kind == "number":
+            return f"numbers{f' with {self.numbers.describe()}' if self.numbers else ''}"
+        return {"yes or no": "true or false", "date": f"dates written {self.date}", "text": "text"}[self.kind]
+
+    def _values(self, known: pl.Series) -> pl.Series:
+        if self.kind == "number":
+            return to_numbers(known) if self.numbers is None else self.numbers.parse(known)
+        if self.kind == "date":
+            return to_days(known, self.date)
+        if self.kind == "yes or no":
+            truths = known.str.to_lowercase()
+            return pl.select(pl.when(truths.is_in(["true", "false"])).then(truths == "true")).to_series()
+        return known
+
+
+def without(cells: pl.Series, words: tuple[str, ...]) -> pl.Series:
+    """The cells (n,), null where they are one of these words."""
+    if not words:
+        return cells
+    found = cells.is_in(words)
+    if not found.any():
+        return cells
+    return pl.select(pl.when(~found).then(cells)).to_series().alias(cells.name)

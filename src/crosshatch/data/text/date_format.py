@@ -1,0 +1,69 @@
+"""Dates as people write them, and as numbers: days since 1 January 1970."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+DAYS_OF = 86_400_000_000  # microseconds
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S%.f", "T%H:%M", "T%H:%M:%S", "T%H:%M:%S%.f")
+_TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?$"
+_SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"^\d{4}-\d{1,2}-\d{1,2}", ("%Y-%m-%d",)),
+    (r"^\d{4}/\d{1,2}/\d{1,2}", ("%Y/%m/%d",)),
+    (r"^\d{4}\.\d{1,2}\.\d{1,2}", ("%Y.%m.%d",)),
+    (r"^\d{1,2}\.\d{1,2}\.\d{4}", ("%d.%m.%Y",)),
+    (r"^\d{1,2}/\d{1,2}/\d{4}", ("%d/%m/%Y", "%m/%d/%Y")),
+    (r"^\d{1,2}-\d{1,2}-\d{4}", ("%d-%m-%Y", "%m-%d-%Y")),
+    (r"^\d{1,2}\.\d{1,2}\.\d{2}", ("%d.%m.%y",)),
+    (r"^\d{1,2}/\d{1,2}/\d{2}", ("%d/%m/%y", "%m/%d/%y")),
+    (r"^\d{1,2}-[A-Za-z]{3}-\d{4}", ("%d-%b-%Y",)),
+    (r"^\d{1,2} [A-Za-z]{3} \d{4}", ("%d %b %Y",)),
+    (r"^\d{1,2} [A-Za-z]{4,9} \d{4}", ("%d %B %Y",)),
+    (r"^[A-Za-z]{3} \d{1,2}, \d{4}", ("%b %d, %Y",)),
+)
+ORDERS = {"day first": "%d", "month first": "%m", "year first": "%Y"}
+
+
+def possible_dates(cells: pl.Series, wanted: str | None) -> list[str]:
+    """The formats in which all known cells (n,) are dates; `wanted` is one of `ORDERS`, a format, or None."""
+    known = cells.drop_nulls()
+    if not len(known) or wanted == "text":
+        return []
+    if wanted is not None and wanted not in ORDERS:
+        return [wanted] if not to_days(known, wanted).null_count() else []
+    return [form for form in _candidates(known, wanted) if not to_days(known, form).null_count()]
+
+
+def date_share(cells: pl.Series) -> tuple[float, str]:
+    """The largest share of known cells that are dates of one format, and that format."""
+    known = cells.drop_nulls()
+    shares = [(1 - to_days(known, form).null_count() / len(known), form) for form in _candidates(known, None)]
+    return max(shares, default=(0.0, ""))
+
+
+def to_days(cells: pl.Series, form: str) -> pl.Series:
+    """Days since 1 January 1970, float64 with fractions for times of day; null where a cell is no such date."""
+    if form.endswith("%z"):
+        cells = cells.str.replace("Z$", "+00:00")
+        times = cells.str.to_datetime(form, strict=False, time_unit="us", time_zone="UTC", exact=True)
+    else:
+        times = cells.str.to_datetime(form, strict=False, time_unit="us", exact=True)
+    return as_days(times)
+
+
+def as_days(times: pl.Series) -> pl.Series:
+    """Days since 1 January 1970 of dates or times (n,)."""
+    return (times.cast(pl.Datetime("us")).to_physical() / DAYS_OF).alias(times.name)
+
+
+def _candidates(known: pl.Series, wanted: str | None) -> list[str]:
+    first = str(known[0]) if len(known) else ""
+    for shape, dates in _SHAPES:
+        if re.match(shape + _TIME, first):
+            zone = "%z" if re.search(r"\d(Z|[+-]\d{2}:?\d{2})$", first) and ":" in first else ""
+            times = _TIMES if ":" in first else ("",)
+            some = [date for date in dates if wanted is None or date.startswith(ORDERS[wanted]) or len(dates) == 1]
+            return [f"{date}{time}{zone}" for date in some for time in times]
+    return []

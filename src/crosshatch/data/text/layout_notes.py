@@ -1,0 +1,141 @@
+"""What is to be said of a text file as a whole: its layout, its header, lines that were left out, spaces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note
+from crosshatch.data.text.text_format import SEPARATORS, TextFormat
+from crosshatch.data.text.text_records import Counted
+from crosshatch.data.text.understand import listed
+from crosshatch.errors import DataError
+
+_TOTALS = r"(?i)^(grand |sub)?(total|totals|sum|summe|gesamt|gesamtsumme|insgesamt|totale|totaal|somme)s?:?$"
+
+
+def said_of_layout(path: Path, layout: TextFormat, *, encoding_given: bool, separator_given: bool) -> Iterator[Note]:
+    """Anything but UTF-8 and commas, where it was guessed."""
+    place = str(path)
+    if layout.undecodable and not encoding_given:
+        yield Note(
+            "encoding", DOUBTFUL, place,
+            f"not UTF-8 ({layout.undecodable}), read as {layout.encoding}: if letters look wrong save it as UTF-8 (in "
+            "Excel: CSV UTF-8), or set data.csv.encoding",
+        )  # fmt: skip
+    elif layout.encoding not in ("utf-8", "utf-8-sig") and not encoding_given:
+        yield Note("encoding", CHOSEN, place, f"read as {layout.encoding} (data.csv.encoding)")
+    expected = "\t" if path.suffix.lower() == ".tsv" else ","
+    if layout.separator != expected and not separator_given:
+        name = SEPARATORS.get(layout.separator, f"'{layout.separator}'")
+        yield Note("separator", CHOSEN, place, f"columns are separated by {name} (data.csv.separator)")
+    if texts := [line.strip() for line in layout.above if line.strip()]:
+        yield Note(
+            "above the header", CHOSEN, place,
+            f"{len(layout.above)} lines above the header are left out, '{texts[0][:60]}' for example (data.csv.skip)",
+        )  # fmt: skip
+
+
+def said_of_lines(path: Path, counted: Counted, rows: int, *, comment_given: bool) -> Iterator[Note]:
+    """Lines that were left out; empty ones at the end need no word."""
+    middle = [number for i, number in enumerate(counted.blank) if counted.last_line - number >= len(counted.blank) - i]
+    if middle:
+        yield Note(
+            "blank lines", CHOSEN, str(path),
+            f"{len(middle)} empty lines between rows are left out, the first is line {middle[0]}; {rows} rows remain",
+        )  # fmt: skip
+    if counted.comments and not comment_given:
+        yield Note(
+            "comments", CHOSEN, str(path),
+            f"{len(counted.comments)} lines that begin with # are left out as comments, the first is line "
+            f"{counted.comments[0]} (data.csv.comment)",
+        )  # fmt: skip
+
+
+def named_columns(
+    path: Path, names: Sequence[str], layout: TextFormat, frame: pl.DataFrame
+) -> tuple[list[str], list[Note]]:
+    """A name for every column of a frame, empty for those to be left out; a header that is none is refused."""
+    if layout.header is None:
+        _refuse_data(path, names)
+    notes: list[Note] = []
+    named = []
+    for i, name in enumerate(names):
+        empty = frame[:, i].null_count() == frame.height or bool(
+            frame[:, i].drop_nulls().str.strip_chars().eq("").all()
+        )
+        if name:
+            named.append(name)
+        elif empty:
+            named.append("")
+        else:
+            named.append(f"column {i + 1}")
+            text = f"column {i + 1} has no name in the header: it is called 'column {i + 1}'"
+            notes.append(Note("header", DOUBTFUL, str(path), text))
+    for name, count in Counter(named).items():
+        if name and count > 1:
+            raise DataError(f"{path}: {count} columns are called '{name}': give each a name of its own")
+    if "" in named:
+        notes.append(
+            Note(
+                "header", PLAIN, str(path), f"{named.count('')} columns without a name and without values are left out"
+            )
+        )
+    if layout.header is None and _mostly_numbers(names):
+        text = f"the names of the columns are numbers ({listed(names)}): set data.csv.header = false if these are a row"
+        notes.append(Note("header", DOUBTFUL, str(path), text))
+    return named, notes
+
+
+def said_of_spaces(path: Path, spaces: Mapping[str, int]) -> Iterator[Note]:
+    """Spaces around values, which are never part of them."""
+    if found := {name: count for name, count in spaces.items() if count}:
+        yield Note(
+            "spaces", PLAIN, str(path),
+            f"spaces around {sum(found.values()):,} values are taken off, in {listed(list(found))}",
+        )  # fmt: skip
+
+
+def said_of_totals(path: Path, cells: Mapping[str, pl.Series]) -> Iterator[Note]:
+    """A last row that is the sum of the others."""
+    for name, series in cells.items():
+        last = series[-1]
+        if last is None or len(series) < 3:
+            continue
+        if pl.Series([last]).str.contains(_TOTALS)[0] and int((series == last).sum()) == 1:
+            yield Note(
+                "totals", DOUBTFUL, str(path),
+                f"the last row has '{last}' in column '{name}', once in the file: if it is a sum of the others, take "
+                "it out; it is read as a row",
+            )  # fmt: skip
+            return
+
+
+def _mostly_numbers(names: Sequence[str]) -> bool:
+    return sum(_is_number(name) for name in names) >= max(1, len(names) / 2)
+
+
+def _refuse_data(path: Path, names: Sequence[str]) -> None:
+    """Refuse a first line of numbers; whole numbers that rise may be years or pixels, and are names."""
+    if not _mostly_numbers(names):
+        return
+    numbers = [float(name) for name in names if _is_number(name)]
+    rise = all(one < other for one, other in pairwise(numbers))
+    if rise and all(number.is_integer() and number >= 0 for number in numbers) and len(numbers) > 1:
+        return
+    raise DataError(
+        f"{path}: the first line looks like a row, not like the names of columns ({listed(names)}): add a header line, "
+        "or set data.csv.header = false (columns are then called 'column 1' and so on), or true if these are names"
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True

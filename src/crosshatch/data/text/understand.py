@@ -1,0 +1,292 @@
+"""What the columns of a text file are: numbers, dates, yes or no, or text; with a line wherever there was a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+import polars as pl
+
+from crosshatch.data.data_settings import CsvSettings
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note
+from crosshatch.data.text.column_reading import ColumnReading, without
+from crosshatch.data.text.date_format import date_share, possible_dates
+from crosshatch.data.text.null_words import AMONG_NUMBERS, PERHAPS
+from crosshatch.data.text.number_format import (
+    GROUPED_BY_POINTS,
+    Decimal,
+    NumberFormat,
+    is_plain,
+    number_share,
+    possible_formats,
+)
+from crosshatch.errors import ConfigError, DataError
+
+FEW = 20
+"""So many different values may be codes, although most of them are numbers."""
+_SAMPLE = 1000
+_ZERO_FIRST = ["-0", "+0", *(f"0{digit}" for digit in range(10))]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a file as strings without spaces around them (`cells`), and what was asked for them.
+
+    `as_text` are read as they are written without a word: ids, and what nobody uses. `codes` may be anything.
+    """
+
+    place: str
+    cells: Mapping[str, pl.Series]
+    settings: CsvSettings
+    separator: str
+    as_text: frozenset[str]
+    codes: frozenset[str]
+
+    def refuse(self, name: str, what: str) -> DataError:
+        """The refusal of a column."""
+        return DataError(f"{self.place}: column '{name}' {what}")
+
+
+def understand(columns: Columns) -> tuple[dict[str, ColumnReading], list[Note]]:
+    """A reading for every column, and what is to be said of them."""
+    nulls = columns.settings.nulls
+    readings: dict[str, ColumnReading] = {}
+    numeric: dict[str, list[NumberFormat]] = {}
+    dates: dict[str, list[str]] = {}
+    for name, cells in columns.cells.items():
+        readings[name] = ColumnReading("text", nulls=nulls)
+        if name in columns.as_text:
+            continue
+        known = without(cells, AMONG_NUMBERS + (nulls or ())).drop_nulls()
+        if not len(known):
+            continue
+        if known.head(_SAMPLE).str.to_lowercase().is_in(["true", "false"]).all() and (
+            known.str.to_lowercase().is_in(["true", "false"]).all()
+        ):
+            readings[name] = ColumnReading("yes or no", nulls=nulls)
+        elif found := _dates(known, columns.settings.dates):
+            dates[name] = found
+        elif (found_numbers := _numbers(name, known, columns)) is not None:
+            numeric[name] = found_numbers
+        else:
+            _refuse_mixed(name, known, columns)
+    notes = list(_settle_numbers(columns, numeric, readings))
+    notes += _settle_dates(columns, dates, readings)
+    notes += _said_of_nulls(columns, readings)
+    return readings, notes
+
+
+def _dates(known: pl.Series, wanted: str | None) -> list[str]:
+    return possible_dates(known, wanted) if possible_dates(known.head(_SAMPLE), wanted) else []
+
+
+def _numbers(name: str, known: pl.Series, columns: Columns) -> list[NumberFormat] | None:
+    """The formats in which a column is numbers; an empty list for plain ones, None where it is not numbers."""
+    settings = columns.settings
+    decimals: tuple[Decimal, ...] = get_args(Decimal) if settings.decimal is None else (settings.decimal,)
+    if settings.thousands in (".", ",") and settings.decimal is None:
+        decimals = ("," if settings.thousands == "." else ".",)
+    if is_plain(known.head(_SAMPLE)) and is_plain(known):
+        if _is_padded(known) and name not in settings.numbers:
+            return None
+        if "." in decimals or not known.str.contains(".", literal=True).any():
+            return []
+    elif number_share(known.head(_SAMPLE)) < 1:
+        return None
+    formats = possible_formats(known, decimals, settings.thousands)
+    if not formats and name not in columns.codes and number_share(known) == 1 and not _is_padded(known):
+        raise columns.refuse(name, _not_one_way(known, columns))
+    return formats or None
+
+
+def _not_one_way(known: pl.Series, columns: Columns) -> str:
+    from crosshatch.data.text.number_format import tidy
+
+    shapes = tidy(known).str.replace_all(r"\d+", "0")
+    some = [str(known[int((shapes == shape).arg_true()[0])]) for shape in shapes.unique(maintain_order=True)[:3]]
+    asked = "" if columns.settings.decimal is None else f" (data.csv.decimal = '{columns.settings.decimal}')"
+    return (
+        f"has numbers that are not written in one way{asked}, for example {', '.join(map(repr, some))}: write them "
+        "alike, set data.csv.decimal and data.csv.thousands, or name the column in data.categorical (if these are "
+        "codes) or data.leave_out"
+    )
+
+
+def _is_padded(known: pl.Series) -> bool:
+    first = known.str.slice(0, 2)
+    return bool(known.filter(first.is_in(_ZERO_FIRST)).str.contains(r"^[+-]?0\d").any())
+
+
+def _refuse_mixed(name: str, known: pl.Series, columns: Columns) -> None:
+    """Refuse many numbers (or dates) with some words among them: each of them would become a category."""
+    if name in columns.codes or known.n_unique() <= FEW:
+        return
+    plain = known.cast(pl.Float64, strict=False).is_not_null()
+    is_number, what = plain, "numbers"
+    if not plain.mean() or float(plain.mean()) <= 0.5:  # type: ignore[arg-type]
+        share, form = date_share(known.filter(known.str.contains(r"^\d")))
+        if share < 0.5:
+            return
+        from crosshatch.data.text.date_format import to_days
+
+        is_number, what = to_days(known, form).is_not_null(), "dates"
+    others = known.filter(~is_number)
+    if not 0 < len(others) < len(known) / 2:
+        return
+    counted = "1 value" if len(others) == 1 else f"{len(others)} values"
+    row = int((columns.cells[name] == others[0]).arg_true()[0]) + 1
+    raise columns.refuse(
+        name,
+        f"has {counted} like '{others[0]}' (row {row}) among {what}: correct them, add them to data.csv.nulls if they "
+        "mean a missing value, or name the column in data.categorical (if these are codes) or data.leave_out",
+    )
+
+
+def _settle_numbers(
+    columns: Columns, numeric: Mapping[str, list[NumberFormat]], readings: dict[str, ColumnReading]
+) -> Iterator[Note]:
+    """One file is written in one way: where a column leaves it open, the others decide, or nobody does."""
+    nulls = columns.settings.nulls
+    odd = columns.separator == ";" or any(numeric.values())
+    dotted = {name: _dots(columns.cells[name]) for name, formats in numeric.items() if odd and not formats}
+    commas = any(len(formats) == 1 and formats[0].decimal == "," for formats in numeric.values())
+    points = "free" in dotted.values() or any(
+        len(formats) == 1 and formats[0].decimal == "." for formats in numeric.values()
+    )
+    said: dict[tuple[str, str], list[str]] = {}
+    for name, formats in numeric.items():
+        chosen: NumberFormat | None = formats[0] if formats else None
+        why = ""
+        if len(formats) > 1 and _leaves_open(columns.cells[name], formats):
+            if commas == points:
+                raise columns.refuse(name, _ambiguous(columns.cells[name], formats))
+            chosen = next(form for form in formats if form.decimal == ("," if commas else "."))
+            why = f", as other columns have decimal {'commas' if commas else 'points'}"
+        elif dotted.get(name) == "groups" and columns.settings.decimal is None and columns.settings.thousands is None:
+            if commas and not points:
+                chosen, why = NumberFormat(",", "."), ", as other columns have decimal commas"
+            elif columns.separator == ";":
+                why = ", not as thousands"
+        readings[name] = ColumnReading("number", chosen, nulls=nulls)
+        if chosen is not None or why:
+            said.setdefault(((chosen or NumberFormat()).describe(), why), []).append(name)
+    for (form, why), names in said.items():
+        reading = readings[names[0]]
+        known = reading.known(columns.cells[names[0]]).drop_nulls()
+        example = known.filter(known.str.contains(r"[^\d]"))[0] if known.str.contains(r"[^\d]").any() else known[0]
+        value = reading.apply(pl.Series(names[0], [example]), columns.place)[0]
+        yield Note(
+            "number format", DOUBTFUL if why else CHOSEN, columns.place,
+            f"{listed(names)}: numbers with {form}{why}: '{example}' is read as {value:.12g} (data.csv.decimal, "
+            "data.csv.thousands)",
+        )  # fmt: skip
+
+
+def _dots(cells: pl.Series) -> str:
+    """Whether plain numbers have points ("free"), and perhaps between groups of three digits only ("groups")."""
+    for some in (cells.head(_SAMPLE).drop_nulls(), cells.drop_nulls()):
+        dotted = some.filter(some.str.contains(".", literal=True))
+        if len(dotted) and not dotted.str.contains(GROUPED_BY_POINTS).all():
+            return "free"
+    if not len(dotted):
+        return ""
+    return "groups"
+
+
+def _leaves_open(cells: pl.Series, formats: list[NumberFormat]) -> bool:
+    """Whether two formats give other numbers."""
+    one, other = (form.parse(cells.drop_nulls()).cast(pl.Float64) for form in formats)
+    return bool((one != other).any())
+
+
+def _ambiguous(cells: pl.Series, formats: list[NumberFormat]) -> str:
+    one, other = (form.parse(cells) for form in formats)
+    row = int((one.cast(pl.Float64) != other.cast(pl.Float64)).fill_null(False).arg_true()[0])
+    values = {form.decimal: f"{parsed[row]:.12g}" for form, parsed in zip(formats, (one, other), strict=True)}
+    return (
+        f"has '{cells[row]}' in row {row + 1}, which may be {values['.']} or {values[',']}, and nothing in the file "
+        f'tells: set data.csv.decimal = "." for {values["."]}, or data.csv.decimal = "," for {values[","]}, or name '
+        "the column in data.categorical (if these are codes) or data.leave_out"
+    )
+
+
+def _settle_dates(
+    columns: Columns, dates: Mapping[str, list[str]], readings: dict[str, ColumnReading]
+) -> Iterator[Note]:
+    """Where day and month may be either, the other columns decide, or nobody does."""
+    certain = {formats[0][:2] for formats in dates.values() if len({form[:2] for form in formats}) == 1}
+    orders = certain & {"%d", "%m"}
+    for name, formats in dates.items():
+        form, why = formats[0], ""
+        if len({one[:2] for one in formats}) > 1:
+            if len(orders) != 1:
+                raise columns.refuse(
+                    name,
+                    f"has dates like '{columns.cells[name].drop_nulls()[0]}', in which either number may be the month: "
+                    'set data.csv.dates = "day first" or "month first"',
+                )
+            form = next(one for one in formats if one[:2] in orders)
+            why = ", as in other columns"
+        readings[name] = ColumnReading("date", date=form, nulls=columns.settings.nulls)
+        doubtful = why or "%y" in form
+        century = "; years from 69 on are of the 20th century" if "%y" in form else ""
+        yield Note(
+            "date format", DOUBTFUL if doubtful else CHOSEN, columns.place,
+            f"'{name}' has dates, written {form}{why}{century}: they become days since 1970 (data.csv.dates)",
+        )  # fmt: skip
+
+
+def _said_of_nulls(columns: Columns, readings: Mapping[str, ColumnReading]) -> Iterator[Note]:
+    among: dict[str, list[str]] = {}
+    for name, reading in readings.items():
+        if name in columns.as_text:
+            continue
+        cells = columns.cells[name]
+        for word, count in _counts(cells, reading.null_words):
+            if reading.kind != "text":
+                among.setdefault(word, []).append(f"'{name}' ({count})")
+            elif columns.settings.nulls is None:
+                yield Note(
+                    "null word", CHOSEN, columns.place,
+                    f"column '{name}': the word '{word}' ({times(count)}) counts as missing: set data.csv.nulls = [] "
+                    "if it is a value",
+                )  # fmt: skip
+        if reading.kind == "text":
+            words = tuple(word for word in PERHAPS if word not in reading.null_words)
+            for word, count in _counts(cells, words):
+                yield Note(
+                    "perhaps null", PLAIN, columns.place,
+                    f"column '{name}': '{word}' ({times(count)}) is a category of its own: name it in data.csv.nulls "
+                    "if it means a missing value",
+                )  # fmt: skip
+    for word, places in among.items():
+        yield Note("null word", PLAIN, columns.place, f"'{word}' counts as missing among numbers: {listed(places, '')}")
+
+
+def _counts(cells: pl.Series, words: tuple[str, ...]) -> list[tuple[str, int]]:
+    found = cells.filter(cells.is_in(words)) if words else cells.clear()
+    return [(str(word), int(count)) for word, count in found.value_counts(sort=True).iter_rows()] if len(found) else []
+
+
+def listed(names: Collection[str], mark: str = "'") -> str:
+    """Some names in a line."""
+    shown = ", ".join(f"{mark}{name}{mark}" for name in list(names)[:6])
+    return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def times(count: int) -> str:
+    """How often, in words.
+
+    >>> times(1), times(3)
+    ('once', '3 times')
+    """
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def require_csv(settings: CsvSettings, place: str) -> None:
+    """Refuse settings that contradict each other."""
+    if settings.decimal is not None and settings.decimal == settings.thousands:
+        raise ConfigError(f"{place}: decimal and thousands are both '{settings.decimal}': they must differ")
+    if settings.separator is not None and settings.separator == settings.decimal == ".":
+        raise ConfigError(f"{place}: separator and decimal are both '.': they must differ")
