@@ -131,7 +131,7 @@ CHANGES: list[tuple[Callable[[pl.DataFrame], pl.DataFrame], str]] = [
         lambda frame: changed(changed(frame, "age", 5, 99), "claims", 5, 9.0),
         "columns 'age', 'claims' have other values",
     ),
-    (lambda frame: frame.with_columns(age=pl.format("in the {}s", pl.col("age") // 10)), "column 'age' has another type"),
+    (lambda frame: frame.with_columns(age=pl.format("over {}", pl.col("age") // 10)), "column 'age' has another type"),
     (lambda frame: changed(frame, "age", 5, None), "column 'age' has other values"),
     (lambda frame: frame[1:], "it has 59 rows instead of 60"),
     (lambda frame: changed(frame, "person", 3, 999), "the ids of the rows differ"),
