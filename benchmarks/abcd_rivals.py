@@ -10,7 +10,7 @@ The rule, written down before the seeds that count were run:
 - Every contestant has `LIMIT` rounds and a step size of its own, chosen by `CHOOSING` seeds on the validation rows:
   that with which these reach their target in the fewest rounds, by the mean of the seeds; a seed that never arrives
   counts as twice `LIMIT`. The validation rows' target is what plain FedSGD reaches on them in `TARGET_ROUND` rounds.
-- Of step sizes with equal rounds the one with the better validation rows within `LIMIT` rounds is chosen. Step sizes are
+- Of step sizes with equal rounds the one with the better validation rows within `LIMIT` rounds is chosen. They are
   half decades, five to begin with; as long as the best is the first or the last one more is tried, up to nine.
 - The better of momentum and Adam is the one with fewer rounds to the validation rows' target, by the same seeds.
 - `COUNTING` seeds count: the first round in which the test rows are at the target. They choose nothing.

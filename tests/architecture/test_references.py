@@ -13,6 +13,7 @@ import pytest
 import typer.main
 
 from crosshatch.cli.app import app
+from crosshatch.report.measures import parse_target
 from tests.architecture.config_keys import SECTIONS, rows
 from tests.architecture.modules import ROOT
 from tests.architecture.pages import blocks
@@ -59,3 +60,11 @@ def test_commands_page_has_the_help(name: str, command: str) -> None:
     ran = subprocess.run(program, capture_output=True, text=True, check=True, env=narrow)
     shown = [block.text for block in blocks(COMMANDS.read_text(encoding="utf-8")) if block.language == "text"]
     assert ran.stdout in shown, f"docs/reference/commands.md: put what `{command}` prints into a text block"
+
+
+def test_config_page_has_every_way_to_write_a_target() -> None:
+    text = chapters(CONFIG.read_text(encoding="utf-8"))["[evaluate]"]
+    (row,) = [found for found in ROW.finditer(text) if found["key"] == "targets"]
+    examples = re.findall(r'`"(\w+(\W?=)[0-9.]+)"`', row["meaning"])
+    assert [parse_target(target).label for target, _ in examples] == ["auc>=0.75", "auc>=0.75", "loss<=0.4"]
+    assert {sign for _, sign in examples} == {"=", ">=", "<="}

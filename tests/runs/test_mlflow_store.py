@@ -15,7 +15,7 @@ from tests.runs.conftest import MakeConfig
 from tests.runs.test_tracking import BreakAt
 from tests.runs.test_train import StopAt, lines
 
-pytest.importorskip("mlflow", reason='MLflow is not installed: pip install "crosshatch[tracking]"')
+pytest.importorskip("mlflow", reason='MLflow is not installed: pip install ".[tracking]"')
 
 TRACKED = {"track": ["mlflow"]}
 

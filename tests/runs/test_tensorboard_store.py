@@ -14,7 +14,7 @@ from tests.runs.conftest import MakeConfig
 from tests.runs.test_tracking import BreakAt
 from tests.runs.test_train import StopAt, lines
 
-pytest.importorskip("tensorboard", reason='TensorBoard is not installed: pip install "crosshatch[tracking]"')
+pytest.importorskip("tensorboard", reason='TensorBoard is not installed: pip install ".[tracking]"')
 
 TRACKED = {"track": ["tensorboard"]}
 COSTS = ("iteration", "bytes", "messages", "sim_seconds", "wall_seconds")

@@ -36,7 +36,12 @@ DIVERGED, USAGE_ERROR, INTERRUPTED, UNREAD = 1, 2, 130, 141
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)]
 Targets = Annotated[
     list[str] | None,
-    typer.Option("--target", metavar="METRIC=VALUE", help="What to reach, for example auc=0.75. Repeatable."),
+    typer.Option(
+        "--target",
+        metavar="METRIC=VALUE",
+        help="What to reach, for example auc=0.75; or 'METRIC>=VALUE' and 'METRIC<=VALUE', in quotation marks. "
+        "Repeatable.",
+    ),
 ]
 
 

@@ -48,7 +48,7 @@ def sweep(
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option("--ray", metavar="ADDRESS", help="Hand the runs to a Ray cluster; needs crosshatch[ray]."),
+        typer.Option("--ray", metavar="ADDRESS", help="Hand the runs to a Ray cluster; needs the extra [ray]."),
     ] = None,
     out: Annotated[
         Path | None,

@@ -104,7 +104,7 @@ def parse_target(text: str, known: Mapping[str, bool] = HIGHER_IS_BETTER) -> Tar
     match = _TARGET.fullmatch(text)
     value = _finite(match[3]) if match else None
     if match is None or value is None:
-        raise ConfigError(f"target '{text}' is not METRIC=NUMBER: write for example auc=0.75 or loss=0.4")
+        raise ConfigError(f"target '{text}' is not METRIC=NUMBER: write for example auc=0.75, auc>=0.75 or loss<=0.4")
     metric, sign = match[1], match[2]
     if sign != "=":
         return Target(metric, value, higher=sign == ">=")

@@ -24,7 +24,8 @@ class RayCluster:
         try:
             import ray
         except ImportError:
-            raise RunError("--ray needs Ray, which is not installed: pip install crosshatch[ray]") from None
+            message = "--ray needs Ray, which is not installed: pip install '.[ray]' in Crosshatch's folder"
+            raise RunError(message) from None
         self._ray: Any = ray
         self._address = address
         self._count = count

@@ -22,7 +22,7 @@ def require_trackers(names: Sequence[str]) -> None:
         if spec is None or spec.origin is None:  # a folder of that name, with logs perhaps, is not the package
             raise ConfigError(
                 f"run.track has '{name}', and the package {name} is not installed: pip install "
-                '"crosshatch[tracking]", or leave it out of run.track'
+                "'.[tracking]' in Crosshatch's folder, or leave it out of run.track"
             )
 
 

@@ -60,5 +60,5 @@ def require_gmpy2() -> None:
         import gmpy2  # noqa: F401
     except ImportError:
         raise ConfigError(
-            "privacy.encryption needs gmpy2, which is not installed: pip install 'crosshatch[privacy]'"
+            "privacy.encryption needs gmpy2, which is not installed: pip install '.[privacy]' in Crosshatch's folder"
         ) from None
