@@ -34,7 +34,6 @@ from crosshatch.network import ConstantNetwork
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import ModelSettings, build_task
 from crosshatch.task.metrics import evaluate
-from crosshatch.task.optimisers import Optimiser
 
 NETWORK = ConstantNetwork(t_comm=10.0, t_comp=1.0)
 GRID = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -94,16 +93,6 @@ class Contestant:
     anticipation: float | str = ABCD.anticipation
     window: int = ABCD.window
 
-    @property
-    def rounds(self) -> int:
-        """Of a run."""
-        return ROUNDS["fedsgd" if self.local_steps == 1 else "others"]
-
-    @property
-    def optimiser(self) -> Optimiser | None:
-        """What local steps make of their gradients; None: plain steps."""
-        return None
-
     def algorithm(self, step_size: float, batch_size: int) -> Algorithm | RememberingAlgorithm:
         """With this step size."""
         if self.method == "fedsgd":
@@ -151,10 +140,10 @@ class Run:
 def run(setting: Setting, held: Held, contestant: Contestant, step_size: float, seed: int) -> Run:
     """One run; it ends where it diverges, and counts as the worst from there on."""
     data = replace(held.data, label_silo=held.data.silos[-1].name if contestant.held else None)
-    task = replace(build_task(data, setting.model, seed=seed), optimiser=contestant.optimiser)
+    task = build_task(data, setting.model, seed=seed)
     algorithm = contestant.algorithm(step_size, setting.batch_size)
     simulator = Simulator(data, task, algorithm, seed=seed, network=NETWORK, threads=1)
-    rounds = contestant.rounds
+    rounds = ROUNDS["fedsgd" if contestant.local_steps == 1 else "others"]
     seen: list[tuple[float, float]] = []
     worst = -math.inf if setting.higher else math.inf
     try:

@@ -1,37 +1,44 @@
 """ABCD against FedSGD with momentum or Adam, which keep their moments: rounds to the targets of `benchmarks.abcd`.
 
-    python -m benchmarks.abcd_rivals --data DIR --out FILE [--set "NAME;..."] [--table]
+    python -m benchmarks.abcd_rivals --data DIR --out FILE [--set "NAME;..."]
 
 The rule, written down before the seeds that count were run:
 
-- Sets, models, batches and targets are those of the first table of docs/algorithms/abcd.md. "batch 50" is the same
-  set with batches of 50 samples; its target is what plain FedSGD reaches on the test rows in `TARGET_ROUND` rounds,
-  by the mean of the seeds that choose, with the step size that is best on the validation rows within these rounds.
-- Every contestant has `LIMIT` rounds and a step size of its own, chosen by `CHOOSING` seeds on the validation rows:
-  that with which these reach their target in the fewest rounds, by the mean of the seeds; a seed that never arrives
-  counts as twice `LIMIT`. The validation rows' target is what plain FedSGD reaches on them in `TARGET_ROUND` rounds.
-- Of step sizes with equal rounds the one with the better validation rows within `LIMIT` rounds is chosen. They are
-  half decades, five to begin with; as long as the best is the first or the last one more is tried, up to nine.
+- Sets, models, batches and targets are those of the first table of docs/algorithms/abcd.md. "batch 50" is the same set
+  with batches of 50 samples; its target is what plain FedSGD reaches on the test rows in `TARGET_ROUND` rounds with the
+  step size that is best on the validation rows within these rounds, by the mean of the `CHOOSING` seeds.
+- Every contestant has a step size of its own, chosen by the `CHOOSING` seeds on the validation rows: that with which
+  these reach their target in the fewest rounds, by the mean of the seeds. Their target is what plain FedSGD reaches on
+  them in `TARGET_ROUND` rounds. A seed that has not arrived after `LIMIT` rounds counts as twice as many; of equal
+  step sizes the one that came closest is chosen. They are half decades, five to begin with; as long as the best is the
+  first or the last one more is tried, up to nine.
 - The better of momentum and Adam is the one with fewer rounds to the validation rows' target, by the same seeds.
-- `COUNTING` seeds count: the first round in which the test rows are at the target. They choose nothing.
+- The `COUNTING` seeds count: the first round, up to `LIMIT`, in which the test rows are at the target. They choose
+  nothing, and who chooses does not see the test rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.abcd import SETS, TARGET_ROUND, Book, Contestant, Run, reached
-from benchmarks.settings import Held, Setting, data_folder, hold_out
+from benchmarks.abcd import SETS, TARGET_ROUND
+from benchmarks.settings import Held, Setting, data_folder, hold_out, measure
+from crosshatch.algorithms.abcd import ABCD
+from crosshatch.algorithms.fedsgd import FedSGD
+from crosshatch.errors import TrainingError
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.build_task import build_task
 from crosshatch.task.optimisers import Adam, Momentum, Optimiser
 
-CHOOSING, COUNTING = (100, 101, 102), (200, 201, 202, 203, 204)
-LIMIT = 120
-MOST = 9  # step sizes of a contestant
+CHOOSING, COUNTING = (100, 101), (200, 201, 202)
+LIMIT, MOST = 120, 9
 TARGETS = {
     "mnist-halves": 0.9249, "mnist-quadrants": 0.9497, "mnist-strips": 0.9428, "credit-2": 0.7688, "credit-4": 0.7618,
     "physionet-3": 0.8414, "superconductivity-4": 18.17, "superconductivity-8": 18.39, "seizure-4": 0.8915,
@@ -43,32 +50,20 @@ RACES = SETS | {
 
 
 @dataclass(frozen=True)
-class Rival(Contestant):
-    """FedSGD with the moments of an optimiser, or ABCD; all have equally many rounds."""
+class Rival:
+    """ABCD, or FedSGD with the moments of an optimiser; the half decade in the middle of those tried first."""
 
-    moments: Optimiser | None = None
-    middle: tuple[int, int] = (-1, -5)  # of the half decades tried first: for classes, and for labels in kelvin
-
-    @property
-    def rounds(self) -> int:
-        """Of a run."""
-        return LIMIT
-
-    @property
-    def optimiser(self) -> Optimiser | None:
-        """Kept from round to round."""
-        return self.moments
-
-    def __str__(self) -> str:
-        name = f"{self.method} Q={self.local_steps}, {self.rounds} rounds"
-        return name if self.moments is None else f"{name}, {self.moments.name} kept"
+    name: str
+    local_steps: int = 1
+    optimiser: Optimiser | None = None
+    middle: int = -1
+    middle_in_kelvin: int = -5
 
 
-PLAIN, OURS = Rival("fedsgd"), Rival("abcd", 10)
-MOMENTS = {
-    "momentum": Rival("fedsgd", moments=Momentum(state="kept"), middle=(-3, -7)),
-    "Adam": Rival("fedsgd", moments=Adam(state="kept"), middle=(-4, -2)),
-}
+PLAIN, OURS = Rival("FedSGD"), Rival("ABCD, Q = 10", 10)
+MOMENTUM = Rival("FedSGD, momentum", 1, Momentum(state="kept"), -3, -7)
+ADAM = Rival("FedSGD, Adam", 1, Adam(state="kept"), -4, -2)
+RIVALS = (PLAIN, MOMENTUM, ADAM, OURS)
 
 
 def step_size(half_decade: int) -> float:
@@ -80,60 +75,96 @@ def step_size(half_decade: int) -> float:
     return float(f"{(1, 3)[half_decade % 2]}e{half_decade // 2}")
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A step size as a number of half decades, and the rounds in which it reached the validation rows' target."""
+class Book:
+    """The metric after every round of every run, in a file; a run that is there is not made again."""
 
-    half_decade: int
-    rounds: float
+    def __init__(self, path: Path, folder: Path | None) -> None:
+        self.path, self.folder = path, folder
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else ()
+        self.runs: dict[tuple[object, ...], list[float]] = {tuple(key): found for key, found in map(json.loads, lines)}
+        self._held: dict[str, Held] = {}
+
+    def get(self, setting: Setting, rival: Rival, half_decade: int, seed: int, rows: str, stop: float) -> list[float]:
+        """On "validation" or "test" rows, until they are at `stop`."""
+        key = (setting.name, rival.name, half_decade, seed, rows)
+        if key not in self.runs:
+            held = self._held.setdefault(setting.name, hold_out(setting, self.folder, seed=0))
+            self.runs[key] = found = _run(setting, held, rival, step_size(half_decade), seed, rows, stop)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([key, found]) + "\n")
+            print(*key, f"{len(found)} rounds, {found[-1]:.4g}", file=sys.stderr, flush=True)
+        return self.runs[key]
+
+
+def _run(
+    setting: Setting, held: Held, rival: Rival, step_size: float, seed: int, rows: str, stop: float
+) -> list[float]:
+    size = setting.batch_size
+    algorithm = FedSGD(step_size, size) if rival.local_steps == 1 else ABCD(rival.local_steps, step_size, size)
+    task = replace(build_task(held.data, setting.model, seed=seed), optimiser=rival.optimiser)
+    simulator = Simulator(held.data, task, algorithm, seed=seed, threads=1)
+    seen = [math.nan]
+    try:
+        while len(seen) <= LIMIT and not arrived(setting, seen[-1], stop):
+            simulator.run_round()
+            seen.append(measure(simulator, held, setting.metric, rows))
+    except TrainingError:
+        pass  # it diverged
+    return seen[1:] or seen
+
+
+def arrived(setting: Setting, value: float, target: float) -> bool:
+    """Never with NaN."""
+    return value >= target if setting.higher else value <= target
 
 
 class Race:
-    """The rivals on one set, whose runs are kept in a book; without data all of them are there."""
+    """The rivals on one set."""
 
-    def __init__(self, book: Book, setting: Setting, held: Held | None) -> None:
-        self._book, self._held, self.setting = book, held, setting
-        self._sign = 1 if setting.higher else -1
-        best = self._climb(PLAIN, lambda half_decade: (-self._sign * self._level(PLAIN, half_decade, TARGET_ROUND),))
-        self._validation = self._level(PLAIN, best, TARGET_ROUND)
-        self.target = TARGETS.get(setting.name, self._level(PLAIN, best, TARGET_ROUND, rows="test"))
-        self.choices = {rival: self._choose(rival) for rival in (PLAIN, *MOMENTS.values(), OURS)}
+    def __init__(self, book: Book, setting: Setting) -> None:
+        self._book, self.setting = book, setting
+        self._never = math.inf if setting.higher else -math.inf  # a target that nobody reaches
+        best = self._climb(PLAIN, lambda half_decade: (-self._level(PLAIN, half_decade),))
+        self._validation = self._sign * self._level(PLAIN, best)
+        self.target = TARGETS.get(setting.name) or self._sign * self._level(PLAIN, best, "test")
+        self.choices = {rival: self._choose(rival) for rival in RIVALS}
+        self.better = min((MOMENTUM, ADAM), key=lambda rival: self.choices[rival][1])
 
     @property
-    def better(self) -> str:
-        """Momentum or Adam."""
-        return min(MOMENTS, key=lambda name: self.choices[MOMENTS[name]].rounds)
+    def _sign(self) -> int:
+        return 1 if self.setting.higher else -1
 
     def rounds(self, rival: Rival) -> list[int | None]:
         """To the target on the test rows, of the seeds that count."""
-        runs = self._runs(rival, self.choices[rival].half_decade, COUNTING)
-        return reached(self.setting, runs, self.target)
+        half_decade, _ = self.choices[rival]
+        return [self._needed(rival, half_decade, seed, "test", self.target) for seed in COUNTING]
 
-    def _runs(self, rival: Rival, half_decade: int, seeds: Sequence[int]) -> list[Run]:
-        size = step_size(half_decade)
-        if self._held is None:
-            return [one for one in self._book.of(self.setting, rival, size) if one.seed in seeds]
-        return [self._book.get(self.setting, self._held, rival, size, seed) for seed in seeds]
+    def _needed(self, rival: Rival, half_decade: int, seed: int, rows: str, target: float) -> int | None:
+        stop = target if rival != PLAIN or rows == "test" else self._never
+        seen = self._book.get(self.setting, rival, half_decade, seed, rows, stop)
+        return next((r for r, value in enumerate(seen, 1) if arrived(self.setting, value, target)), None)
 
-    def _level(self, rival: Rival, half_decade: int, rounds: int, *, rows: str = "validation") -> float:
-        """The best of these rows within so many rounds, by the mean of the seeds that choose."""
-        runs = self._runs(rival, half_decade, CHOOSING)
-        ends = ((one.test if rows == "test" else one.validation)[:rounds] for one in runs)
-        return statistics.fmean(max(end) if self.setting.higher else min(end) for end in ends)
+    def _level(self, rival: Rival, half_decade: int, rows: str = "validation", rounds: int = TARGET_ROUND) -> float:
+        """The best of these rows, larger is better, by the mean of the seeds that choose."""
+        stop = self._never if rival == PLAIN else self._validation
+        runs = [self._book.get(self.setting, rival, half_decade, seed, rows, stop)[:rounds] for seed in CHOOSING]
+        found = [[self._sign * value for value in seen if not math.isnan(value)] for seen in runs]
+        return statistics.fmean(max(values, default=-1e9) for values in found)
 
-    def _choose(self, rival: Rival) -> Choice:
+    def _choose(self, rival: Rival) -> tuple[int, float]:
+        """Half decade, and the rounds of the validation rows."""
+
         def cost(half_decade: int) -> tuple[float, float]:
-            runs = [replace(one, test=one.validation) for one in self._runs(rival, half_decade, CHOOSING)]
-            hits = reached(self.setting, runs, self._validation)
-            rounds = statistics.fmean(2 * LIMIT if hit is None else hit for hit in hits)
-            return rounds, -self._sign * self._level(rival, half_decade, LIMIT)
+            needed = [self._needed(rival, half_decade, seed, "validation", self._validation) for seed in CHOOSING]
+            rounds = statistics.fmean(2 * LIMIT if hit is None else hit for hit in needed)
+            return rounds, -self._level(rival, half_decade, rounds=LIMIT)
 
         best = self._climb(rival, cost)
-        return Choice(best, cost(best)[0])
+        return best, cost(best)[0]
 
     def _climb(self, rival: Rival, cost: Callable[[int], tuple[float, ...]]) -> int:
         """The half decade of the least cost."""
-        middle = rival.middle[self.setting.metric == "rmse"]
+        middle = rival.middle_in_kelvin if self.setting.metric == "rmse" else rival.middle
         costs = {number: cost(number) for number in range(middle - 2, middle + 3)}
         while (best := min(costs, key=costs.__getitem__)) in (min(costs), max(costs)) and len(costs) < MOST:
             further = best + (1 if best == max(costs) else -1)
@@ -142,15 +173,15 @@ class Race:
 
 
 def table(races: Iterable[Race]) -> Iterator[str]:
-    """A line per set: the rounds of the seeds that count, and ABCD's mean over that of two others."""
-    yield "| set, target | FedSGD | FedSGD, momentum | FedSGD, Adam | ABCD, Q = 10 | of plain | of the better |"
-    yield "|---" * 7 + "|"
+    """A line per set: the rounds of the seeds that count, and ABCD's mean over those of two others."""
+    yield f"| set, target | {' | '.join(rival.name for rival in RIVALS)} | of plain | of the better |"
+    yield "|---" * (len(RIVALS) + 3) + "|"
     for race in races:
         cells = []
-        for rival in (PLAIN, *MOMENTS.values(), OURS):
+        for rival in RIVALS:
             rounds = ", ".join("never" if hit is None else str(hit) for hit in race.rounds(rival))
-            cells.append(f"{rounds} (at {step_size(race.choices[rival].half_decade):g})")
-        shares = f"{_share(race, PLAIN)} | {_share(race, MOMENTS[race.better])}, {race.better}"
+            cells.append(f"{rounds} (at {step_size(race.choices[rival][0]):g})")
+        shares = f"{_share(race, PLAIN)} | {_share(race, race.better)}, {race.better.name.removeprefix('FedSGD, ')}"
         yield f"| {race.setting.name}, {race.setting.metric} {race.target:.4g} | {' | '.join(cells)} | {shares} |"
 
 
@@ -162,21 +193,15 @@ def _share(race: Race, rival: Rival) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is missing, or print the table."""
+    """Run what is missing, and print the table at the end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of the data sets, or CROSSHATCH_DATA")
     parser.add_argument("--out", type=Path, required=True, help="the file of the runs")
     parser.add_argument("--set", default=";".join(RACES), help="names, with semicolons")
-    parser.add_argument("--table", action="store_true", help="print what is in the file")
     given = parser.parse_args(arguments)
-    book, settings = Book(given.out), [RACES[name] for name in given.set.split(";")]
-    if given.table:
-        print("\n".join(table(Race(book, setting, None) for setting in settings)))
-        return 0
-    for setting in settings:
-        race = Race(book, setting, hold_out(setting, data_folder(given.data), seed=0))
-        for rival in race.choices:
-            race.rounds(rival)
+    book = Book(given.out, data_folder(given.data))
+    for line in table(Race(book, RACES[name]) for name in given.set.split(";")):
+        print(line, flush=True)
     return 0
 
 

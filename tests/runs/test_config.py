@@ -142,7 +142,18 @@ def test_refusals(path: Path, override: str, words: str) -> None:
     message = str(caught.value)
     assert words in message
     assert "\n" not in message
-    assert str(path) in message or message.startswith("--set")
+    assert message.startswith(f"--set {override}: ")
+
+
+def test_a_refusal_names_the_override_that_began_it_or_the_file(path: Path) -> None:
+    path.write_text(path.read_text().replace("rounds = 40", "rounds = 0"))
+    for overrides in ([], ["run.seed=3"]):
+        with pytest.raises(ConfigError, match=r"run\.rounds = 0") as caught:
+            read_config(path, overrides)
+        assert str(caught.value).startswith(f"{path}: ")
+    with pytest.raises(ConfigError, match=r"run\.rounds = -1") as caught:
+        read_config(path, ["run.seed=3", "run.rounds=-1", "run.threads=1"])
+    assert str(caught.value).startswith("--set run.rounds=-1: ")
 
 
 @pytest.mark.parametrize("section", ["data", "algorithm", "run"])

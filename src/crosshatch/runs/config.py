@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
-from crosshatch.errors import ConfigError, meant, saying_where
+from crosshatch.errors import ConfigError, CrosshatchError, meant
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.runs.config_names import (
     AnyAlgorithm,
@@ -34,7 +34,7 @@ from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name
 from crosshatch.runs.tables.decode import decode
-from crosshatch.runs.tables.overrides import apply_overrides
+from crosshatch.runs.tables.overrides import culprit, overridden
 from crosshatch.task.model_settings import ModelSettings
 from crosshatch.task.optimisers import Optimiser
 
@@ -81,7 +81,7 @@ class Config:
 
 
 def read_config(path: Path | str, overrides: Sequence[str] = (), *, name: str | None = None) -> Config:
-    """The config in a file, changed by `--set` overrides; a ConfigError names the file, the key and the remedy.
+    """The config in a file, changed by `--set` overrides; a ConfigError names file or override, key and remedy.
 
     A run that its config does not name is called `name`, or like the file.
 
@@ -109,14 +109,17 @@ def read_config(path: Path | str, overrides: Sequence[str] = (), *, name: str | 
         raise ConfigError(f"{path} is not a text file: a config is a TOML file in UTF-8, see examples/") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}): check the file and its permissions") from None
-    apply_overrides(tables, overrides)
-    tables = started_from(tables, path.resolve().parent)
-    with saying_where(path):
-        config = decode_config(tables)
+    changed = overridden(tables, overrides)
+    folder = path.resolve().parent
+    try:
+        config = decode_config(started_from(changed, folder))
+    except CrosshatchError as error:
+        guilty = culprit(tables, overrides, lambda found: decode_config(started_from(found, folder)), error)
+        raise type(error)(f"{guilty or path}: {error}") from error.__cause__
     if config.run.name is None:
         called = name if name is not None and is_name(name) else path.stem
         config = replace(config, run=replace(config.run, name=called))
-    return with_absolute_paths(config, path.resolve().parent)
+    return with_absolute_paths(config, folder)
 
 
 def decode_config(tables: Mapping[str, Any]) -> Config:

@@ -101,7 +101,8 @@ def read_sweep(
             require_trackers(config.run.track)
             made.append(Point(name, values, config))
         except CrosshatchError as error:
-            made.append(Point(name, values, None, str(error)))
+            of_grid = str(error).startswith(tuple(f"--set {one}: " for one in own))
+            made.append(Point(name, values, None, str(error).replace("--set", "--grid", 1) if of_grid else str(error)))
     refusals = dict.fromkeys(point.refused for point in made)
     if "" not in refusals:
         first = next(iter(refusals))

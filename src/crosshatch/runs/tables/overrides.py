@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import datetime
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, CrosshatchError
 
 
-def apply_overrides(tables: dict[str, Any], overrides: Sequence[str]) -> None:
-    """Change `tables` in place, override after override.
+def overridden(tables: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """The tables as they are after one override after the other.
 
     A value is TOML, or a string where it is not; nothing after the `=` removes the key. A number in the path counts the
     entries of a list, from 0.
 
     >>> tables = {"run": {"rounds": 10, "seed": 1}, "federation": {"silos": [{"name": "bank"}]}}
-    >>> apply_overrides(tables, ["run.rounds=20", "run.seed=", "federation.silos.0.clients=3", "model.block=mlp"])
-    >>> tables
+    >>> overridden(tables, ["run.rounds=20", "run.seed=", "federation.silos.0.clients=3", "model.block=mlp"])
     {'run': {'rounds': 20}, 'federation': {'silos': [{'name': 'bank', 'clients': 3}]}, 'model': {'block': 'mlp'}}
     """
+    changed = deepcopy(dict(tables))
     for text in overrides:
         path, equals, value = text.partition("=")
         keys = [key.strip() for key in path.split(".")]
         if not equals or len(keys) < 2 or not all(keys):
             raise ConfigError(f"--set {text}: write section.key=value, for example run.rounds=100")
-        _set(tables, keys, value.strip(), f"--set {text}")
+        _set(changed, keys, value.strip(), f"--set {text}")
+    return changed
+
+
+def culprit(
+    tables: Mapping[str, Any], overrides: Sequence[str], read: Callable[[dict[str, Any]], object], error: Exception
+) -> str | None:
+    """The override with which `read` began to refuse the tables with this error; None: it does so without any."""
+
+    def refused(count: int) -> bool:
+        try:
+            read(overridden(tables, overrides[:count]))
+        except CrosshatchError as found:
+            return str(found) == str(error)
+        return False
+
+    first = next((count for count in range(len(overrides) + 1) if refused(count)), 0)
+    return f"--set {overrides[first - 1]}" if first else None
 
 
 def _set(tables: dict[str, Any], keys: list[str], value: str, place: str) -> None:
