@@ -88,8 +88,11 @@ class Book:
         """On "validation" or "test" rows, until they are at `stop`."""
         key = (setting.name, rival.name, half_decade, seed, rows)
         if key not in self.runs:
-            held = self._held.setdefault(setting.name, hold_out(setting, self.folder, seed=0))
-            self.runs[key] = found = _run(setting, held, rival, step_size(half_decade), seed, rows, stop)
+            if setting.name not in self._held:
+                self._held = {setting.name: hold_out(setting, self.folder, seed=0)}
+            self.runs[key] = found = _run(
+                setting, self._held[setting.name], rival, step_size(half_decade), seed, rows, stop
+            )
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([key, found]) + "\n")
             print(*key, f"{len(found)} rounds, {found[-1]:.4g}", file=sys.stderr, flush=True)
