@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,44 @@ from hypothesis import Phase, settings
 # For `make faults`, where it matters that a test fails, and not with which smallest example.
 settings.register_profile("faults", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))
 
+from crosshatch.data.reading.archive import locate
+from crosshatch.data.reading.catalogue import check
+from crosshatch.errors import DataError
+
+NAMED = os.environ.get("CROSSHATCH_DATA")
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+Need = Callable[[str], Path]
+
+
+@cache
+def why_not(folder: Path, name: str) -> str:
+    """What keeps tests from using a set of this folder: people have files of their own in theirs, under any name."""
+    if not locate(folder, name).is_file():
+        return f"no {name} in {folder}"
+    try:
+        failed = [finding for finding in check(name, folder) if not finding.ok]
+    except DataError as error:
+        return str(error)
+    return f"{name} in {folder} is not the published one: {failed[0].check}: {failed[0].found}" if failed else ""
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands find no data folder but the one a test gives them: what a user's own holds decides no test."""
+    monkeypatch.delenv("CROSSHATCH_DATA", raising=False)
+
 
 @pytest.fixture(scope="session")
-def data_folder() -> Path:
-    """The folder of CROSSHATCH_DATA, or `shared/data` beside the repository; skips where there is neither."""
-    named = os.environ.get("CROSSHATCH_DATA")
-    folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"no data folder {folder}: set CROSSHATCH_DATA to run this test")
-    return folder
+def need() -> Need:
+    """`need("mnist")` is the folder that holds this set, and skips the test where none does.
+
+    It is that of CROSSHATCH_DATA, which may be a user's own, or `shared/data` beside the repository.
+    """
+    folder = Path(NAMED) if NAMED else BESIDE
+
+    def holding(name: str) -> Path:
+        if reason := why_not(folder, name):
+            pytest.skip(reason)
+        return folder
+
+    return holding

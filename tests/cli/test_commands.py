@@ -14,6 +14,7 @@ import pytest
 from crosshatch.cli.demo import demo_configs
 from crosshatch.runs.config import read_config
 from tests.cli.conftest import Command, environment
+from tests.conftest import Need
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHIPPED = ("quick", "breast_cancer", "own_csv")
@@ -51,8 +52,8 @@ def test_examples_with_their_data_train(command: Command, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["credit_default", "superconductivity"])
-def test_examples_of_the_data_folder_train(command: Command, data_folder: Path, name: str) -> None:
-    ended = command("train", EXAMPLES / f"{name}.toml", *TWO_ROUNDS, "--data", data_folder)
+def test_examples_of_the_data_folder_train(command: Command, need: Need, name: str) -> None:
+    ended = command("train", EXAMPLES / f"{name}.toml", *TWO_ROUNDS, "--data", need(name))
     assert ended.code == 0, ended.err
 
 
@@ -166,6 +167,20 @@ def test_datasets(command: Command, tmp_path: Path) -> None:
     (tmp_path / "data" / "arcene.npz").write_bytes(b"no archive")
     ended = command("datasets", "--data", tmp_path / "data")
     assert "0 of 1" in " ".join(ended.out.split())
+
+
+def test_a_narrow_terminal_breaks_no_word(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "epileptic_seizure.npz").write_bytes(b"no archive")
+    ended = command("datasets", "--data", tmp_path)
+    assert "│ epileptic_seizure │" in ended.out
+    assert "│ superconductivity │" in ended.out
+    grid = ("algorithm.name=fedbcd", "algorithm.local_steps=2", "algorithm.step_size=0.1", "model.block=mlp,cnn")
+    ended = command("sweep", EXAMPLES / "quick.toml", *(part for one in grid for part in ("--grid", one)), *TWO_ROUNDS,
+                    "--set", "data.validation=0.2", "--out", "sweep")  # fmt: skip
+    table = [line for line in ended.out.splitlines() if line[:1] in ("┃", "│")]
+    assert {"local_steps", "step_size", "remarks", "validation"} <= set(" ".join(table).split())
+    assert max(map(len, table)) <= 80
 
 
 def test_demo(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:

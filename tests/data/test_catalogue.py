@@ -13,13 +13,12 @@ from crosshatch.data.data_settings import DataSettings, FederationSettings, Silo
 from crosshatch.data.reading.archive import locate
 from crosshatch.data.reading.catalogue import KNOWN, check, rows
 from crosshatch.errors import DataError
+from tests.conftest import BESIDE, Need, why_not
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
-def test_the_files_are_what_was_published(data_folder: Path, name: str) -> None:
-    if not locate(data_folder, name).is_file():
-        pytest.skip(f"no {name} in the data folder")
-    findings = check(name, data_folder)
+def test_the_files_are_what_was_published(need: Need, name: str) -> None:
+    findings = check(name, BESIDE if locate(BESIDE, name).is_file() else need(name))
     assert len(findings) >= 4
     assert [finding for finding in findings if not finding.ok] == []
 
@@ -36,6 +35,15 @@ def test_another_file_of_that_name_fails_its_checks(tmp_path: Path) -> None:
     assert (row.present, row.passed, row.checks) == (True, 0, 1)
 
 
+def test_sets_of_ones_own_are_not_taken_for_published_ones(tmp_path: Path) -> None:
+    np.savez(tmp_path / "madelon.npz", x=np.zeros((5, 3)), y=np.arange(5) % 2)
+    (tmp_path / "arcene.npz").write_bytes(b"")
+    assert "madelon in" in why_not(tmp_path, "madelon")
+    assert "is not the published one" in why_not(tmp_path, "madelon")
+    assert "arcene.npz" in why_not(tmp_path, "arcene")
+    assert why_not(tmp_path, "mnist").startswith("no mnist in")
+
+
 def test_a_file_without_the_arrays_fails_its_checks(tmp_path: Path) -> None:
     np.savez(tmp_path / "physionet2012.npz", z=np.zeros(3))
     assert {finding.ok for finding in check("physionet2012", tmp_path)} == {False}
@@ -50,39 +58,31 @@ def test_the_list_without_a_folder() -> None:
         check("minst", Path())
 
 
-def need(folder: Path, name: str) -> Path:
-    path = folder / f"{name}.npz"
-    if not path.is_file():
-        pytest.skip(f"no {name}.npz in the data folder")
-    return path
-
-
 @pytest.mark.parametrize(("name", "first"), [("madelon", 2000), ("arcene", 100)])
-def test_official_orders(data_folder: Path, name: str, first: int) -> None:
-    raw = np.load(need(data_folder, name))
-    dataset = load_dataset(name, data_folder)
+def test_official_orders(need: Need, name: str, first: int) -> None:
+    raw = np.load(need(name) / f"{name}.npz")
+    dataset = load_dataset(name, need(name))
     assert (len(dataset.train), len(dataset.test)) == (first, len(raw["y"]) - first)
     assert (dataset.train.y == raw["y"][:first]).all()
     assert isinstance(dataset.test.x, pl.DataFrame)
     np.testing.assert_array_equal(dataset.test.x["x7"].to_numpy(), raw["x"][first:, 7])
 
 
-def test_pieces_of_a_recording_never_straddle(data_folder: Path) -> None:
-    need(data_folder, "epileptic_seizure")
-    dataset = load_dataset(DataSettings(name="epileptic_seizure", positive=1), data_folder)
+def test_pieces_of_a_recording_never_straddle(need: Need) -> None:
+    dataset = load_dataset(DataSettings(name="epileptic_seizure", positive=1), need("epileptic_seizure"))
     assert set(dataset.train.extra["recording"]).isdisjoint(dataset.test.extra["recording"])
     assert (dataset.target, len(dataset.train), len(dataset.test)) == ("binary", 9200, 2300)
     assert dataset.test.y.sum() == 460
     assert all(name.startswith("S") == bool(y) for name, y in zip(dataset.test.extra["recording"], dataset.test.y))  # noqa: B905
 
 
-def test_physionet_by_hospital_unit_with_static_as_a_fourth_silo(data_folder: Path) -> None:
-    raw = np.load(need(data_folder, "physionet2012"))
+def test_physionet_by_hospital_unit_with_static_as_a_fourth_silo(need: Need) -> None:
+    raw = np.load(need("physionet2012") / "physionet2012.npz")
     silos = tuple(
         SiloSettings(name, groups=(name,)) for name in ("vitals", "laboratory", "respiratory_fluid", "static")
     )
     settings = DataSettings(name="physionet2012", impute="mean", clip=4.0, categorical=("ICUType",))
-    data = build(settings, FederationSettings(silos=silos, clients=20), data_folder, seed=1)
+    data = build(settings, FederationSettings(silos=silos, clients=20), need("physionet2012"), seed=1)
     assert [tuple(silo.train.shape) for silo in data.silos[:3]] == [(4000, 48, 22), (4000, 48, 36), (4000, 48, 16)]
     static = data.silos[3]
     assert static.features[:2] == ("Age", "Gender")
@@ -93,9 +93,9 @@ def test_physionet_by_hospital_unit_with_static_as_a_fourth_silo(data_folder: Pa
     assert data.silos[0].train[..., :11].abs().max() <= 4.0001
 
 
-def test_mnist_halves(data_folder: Path) -> None:
-    raw = np.load(need(data_folder, "mnist"))
-    data = build(DataSettings(name="mnist", limit=500), FederationSettings(split="halves"), data_folder, seed=1)
+def test_mnist_halves(need: Need) -> None:
+    raw = np.load(need("mnist") / "mnist.npz")
+    data = build(DataSettings(name="mnist", limit=500), FederationSettings(split="halves"), need("mnist"), seed=1)
     assert [(silo.name, tuple(silo.train.shape)) for silo in data.silos] == [
         ("left", (500, 1, 28, 14)),
         ("right", (500, 1, 28, 14)),
@@ -106,10 +106,11 @@ def test_mnist_halves(data_folder: Path) -> None:
     assert data.y_test.tolist() == raw["y_test"].tolist()
 
 
-def test_superconductivity_by_property(data_folder: Path) -> None:
-    need(data_folder, "superconductivity")
+def test_superconductivity_by_property(need: Need) -> None:
     silos = (SiloSettings("mass", groups=("atomic_mass", "composition")), SiloSettings("heat", groups=("FusionHeat",)))
-    data = build(DataSettings(name="superconductivity"), FederationSettings(silos=silos), data_folder, seed=1)
+    data = build(
+        DataSettings(name="superconductivity"), FederationSettings(silos=silos), need("superconductivity"), seed=1
+    )
     assert [silo.train.shape[1] for silo in data.silos] == [11, 10]
     assert (data.target, data.classes) == ("regression", 0)
     assert "60 columns are in no silo" in str(data.notes[0])

@@ -15,6 +15,7 @@ from crosshatch.report import compare_runs, pool_seeds, print_comparison, read_r
 from crosshatch.report.findings import chosen_targets
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import directions_of
+from crosshatch.report.word_widths import keep_words
 from crosshatch.runs.one_writer import one_writer
 
 
@@ -54,7 +55,7 @@ def show_datasets(folder: Path | None) -> None:
         style = "red" if row.passed < row.checks else ""
         table.add_row(row.name, row.licence, row.shape, "yes" if row.present else "no", Text(checks, style=style))
     console = Console()
-    console.print(table)
+    console.print(keep_words(table, console))
     absent = [row for row in listed if not row.present]
     if absent:
         if folder is None:

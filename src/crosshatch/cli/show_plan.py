@@ -14,6 +14,7 @@ from rich.text import Text
 
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
+from crosshatch.report.word_widths import keep_words
 from crosshatch.runs.config import part_files, read_config
 from crosshatch.runs.config_names import algorithm_name
 from crosshatch.runs.parts.blaming import blaming
@@ -128,15 +129,15 @@ def _print(plan: Plan, console: Console) -> None:
         f"T = {plan.iterations} local steps, step size {human_number(plan.step_size)}",
     )
     _say(console, "")
-    console.print(_constants(plan))
+    console.print(keep_words(_constants(plan), console))
     _say(console, "")
-    console.print(_bounds(plan))
+    console.print(keep_words(_bounds(plan), console))
     for judged in plan.judgements:
         if not judged.applies:
             _say(console, f"{judged.theorem.name} does not cover this setting: {'; '.join(judged.theorem.differs)}")
     for table in (_strategies(plan), _forecast(plan)):
         _say(console, "")
-        console.print(table)
+        console.print(keep_words(table, console))
     _say(console, UPPER)
     if any(outlook.forecast is None for outlook in plan.outlooks):
         _say(console, NEVER)

@@ -16,6 +16,7 @@ from crosshatch.report.measures import Target, best_row, first_reaching, metric_
 from crosshatch.report.pooled import counted, deviation
 from crosshatch.report.runs import Run, add_remark, directions_of
 from crosshatch.report.units import human_bytes, human_count, human_number, human_range, human_seconds, with_deviation
+from crosshatch.report.word_widths import keep_words
 
 # Characters of a run's name in a table for the terminal, more are folded.
 _NAME_WIDTH = 30
@@ -210,9 +211,9 @@ def print_comparison(result: Comparison, console: Console) -> None:
     unbounded = console.options.update(width=10_000)
     while len(metrics) > 1 and console.measure(_totals(result, metrics), options=unbounded).maximum > console.width:
         metrics = metrics[:-1]
-    console.print(_totals(result, metrics))
+    console.print(keep_words(_totals(result, metrics), console))
     for target in result.targets:
-        console.print(_target_table(result, target))
+        console.print(keep_words(_target_table(result, target), console))
 
 
 def _totals(result: Comparison, metrics: Sequence[str]) -> Table:

@@ -14,6 +14,7 @@ from rich.text import Text
 from crosshatch.report.measures import COST_KEYS, metric_title, sort_metrics
 from crosshatch.report.pooled import deviation
 from crosshatch.report.units import human_bytes, human_count, human_seconds, with_deviation
+from crosshatch.report.word_widths import keep_words
 from crosshatch.sweeps.course import Outcome
 from crosshatch.sweeps.grid import short_keys
 from crosshatch.sweeps.results import PointResult
@@ -64,17 +65,20 @@ def print_table(sweep: Sweep, outcome: Outcome, console: Console) -> None:
             costs = costs[:-1]
         else:
             break
-    console.print(_table(sweep, outcome, metrics, costs))
+    narrow = console.measure(_table(sweep, outcome, metrics, costs), options=unbounded).maximum > console.width
+    console.print(keep_words(_table(sweep, outcome, metrics, costs, narrow=narrow), console))
 
 
-def _table(sweep: Sweep, outcome: Outcome, metrics: Sequence[str], costs: Sequence[str]) -> Table:
+def _table(
+    sweep: Sweep, outcome: Outcome, metrics: Sequence[str], costs: Sequence[str], *, narrow: bool = False
+) -> Table:
     choice, count = outcome.choice, len(sweep.seeds.numbers)
     table = Table(title=f"{len(sweep.points)} points" + (f": means over {count} seeds" if count > 1 else ""))
     for key in short_keys(sweep.axes):
         table.add_column(Text(key), overflow="fold")
     metric = "-" if choice.metric is None else choice.title
     for heading in (metric, *(_test_title(name) for name in metrics), *(_COST_TITLES[key] for key in costs)):
-        table.add_column(Text(heading), justify="right", no_wrap=True)
+        table.add_column(Text(heading.replace(" ", "\n") if narrow else heading), justify="right", no_wrap=True)
     table.add_column("remarks", overflow="fold")
     for result in outcome.results:
         chosen = result is outcome.best

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crosshatch.report.units import human_number
+from crosshatch.report.word_widths import keep_words
 
 if TYPE_CHECKING:
     from crosshatch.audit.attacks import Attacks
@@ -56,7 +57,7 @@ def _print_theorem1(found: Theorem1, console: Console) -> None:
     table.title = "Other data that give the same messages"
     for one in found.silos:
         table.add_row(*_silo_cells(one))
-    console.print(table)
+    console.print(keep_words(table, console))
     kept = ", ".join(one.silo for one in found.silos if one.statistics_kept)
     if kept:
         _say(console, f"Columns of the other data have the true means and deviations: {kept}.")
@@ -66,7 +67,7 @@ def _print_theorem1(found: Theorem1, console: Console) -> None:
         for one in found.silos:
             for recovery in one.recoveries:
                 table.add_row(Text(one.silo), *_recovery_cells(recovery))
-        console.print(table)
+        console.print(keep_words(table, console))
     for leak in found.label_leaks:
         who = ", ".join(leak.receivers)
         if leak.accuracy is not None:
@@ -106,7 +107,7 @@ def _print_attacks(found: Attacks, console: Console) -> None:
         for number, (name, value) in enumerate(one.figures.items()):
             first = (one.attack, one.target) if not number else ("", "")
             table.add_row(*map(Text, (*first, name, human_number(value))))
-    console.print(table)
+    console.print(keep_words(table, console))
     for one in found.findings:
         _say(console, f"{one.attack}, {one.target}: {f'does not apply, {one.why}' if one.why else one.remark}")
     for one in found.findings:
