@@ -22,9 +22,10 @@ from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.fusion import Head
+from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic
 from crosshatch.task.regulariser import Regulariser
+from crosshatch.task.task import Task
 from tests.simulator.agents_case import features, make, tokens_of
 
 RING = Graph("ring")
@@ -305,6 +306,23 @@ def test_federations_that_do_not_fit() -> None:
         Simulator(replace(data, groups=np.arange(12) % 2), task, STCD())
     with pytest.raises(ModelError, match=r"set model.fusion = 'sum'"):
         Simulator(data, replace(task, fusion=Head(nn.Linear(4, 1), 0)), STCD())
+
+
+@pytest.mark.parametrize("algorithm", [STCD(3, graph=RING), MTCD(2, 3, graph=RING, meeting="average")])
+def test_a_linear_block_on_images_is_linear(algorithm: Any) -> None:
+    rows = make(algorithm, columns=4, regulariser=Regulariser(l1=0.01))
+    silos = [
+        replace(one, train=one.train.view(-1, 1, 2, 2), test=one.test.view(-1, 1, 2, 2)) for one in rows.data.silos
+    ]
+    blocks = tuple(nn.Sequential(nn.Flatten(), block) for block in rows.task.blocks)
+    data, task = replace(rows.data, silos=tuple(silos)), Task(blocks, Sum(), rows.task.loss, rows.task.regulariser)
+    images = Simulator(data, task, algorithm, seed=0, threads=1, precision=torch.float64)
+    for _ in range(8):
+        rows.run_round()
+        images.run_round()
+    assert images.objective() == rows.objective() < images.zero_objective()
+    assert images.evaluate(["suboptimality"]) == rows.evaluate(["suboptimality"])
+    assert torch.equal(*(one.scores([silo.test for silo in one.data.silos]) for one in (images, rows)))
 
 
 def test_divergence_is_reported() -> None:

@@ -37,6 +37,12 @@ class Agent:
     y: Tensor
     width: int  # of the embeddings: scores per sample
 
+    def __post_init__(self) -> None:
+        """Lay images out as rows where the block is one layer that does so itself."""
+        chain = as_chain(self.task.blocks[self.silo])
+        if chain is not None and len(chain) == 1 and self.x.dim() > 2:
+            self.x = self.x.flatten(1)
+
     @cached_property
     def way(self) -> Way:
         """How visits are computed."""

@@ -34,14 +34,15 @@ class AgentParty:
     def is_linear(self) -> bool:
         """Whether its outputs are linear in its parameters."""
         chain = as_chain(self.model.block)
-        return chain is not None and len(chain) == 1 and chain[0].activation == "none" and self.x.dim() == 2
+        return chain is not None and len(chain) == 1 and chain[0].activation == "none"
 
     @property
     def norm_squared(self) -> float:
         """The square of the largest singular value of what a linear block multiplies its parameters with."""
         width = self.embed(self.model.first).shape[1]
-        bias = len(self.model.first) > width * self.x.shape[1]
-        design = torch.cat([self.x, torch.ones(len(self.x), 1, dtype=self.x.dtype)], dim=1) if bias else self.x
+        rows = self.x.flatten(1)
+        bias = len(self.model.first) > width * rows.shape[1]
+        design = torch.cat([rows, torch.ones(len(rows), 1, dtype=rows.dtype)], dim=1) if bias else rows
         return float(torch.linalg.matrix_norm(design, 2)) ** 2
 
     @property
