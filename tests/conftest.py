@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-# For `make faults`, where it matters that a test fails, and not with which smallest example.
-settings.register_profile("faults", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))
-
 from crosshatch.data.reading.archive import locate
 from crosshatch.data.reading.catalogue import check
 from crosshatch.errors import DataError
+
+# For `make faults`, where it matters that a test fails, and not with which smallest example.
+settings.register_profile("faults", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))
 
 NAMED = os.environ.get("CROSSHATCH_DATA")
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
