@@ -14,7 +14,6 @@ EXPECTED = {
     "_should_skip_dynamo": "torch asks for it when the class is made",
     "check_federation": "for the tests of any engine",
     "demo": "a command: typer calls it",
-    "same_test_rows": "for comparisons of runs",
     "row_digests": "rows that two sets have in common: for what will count over several of them",
     "take_fingerprint": "the same without names: for what will keep things by their data",
     "table_batches": "a table that is too large for memory, read as `read_table` would",

@@ -38,6 +38,8 @@ def run_predict(
     sources = _sources(data, run.silos)
     prepared = run.prepare(sources, id_column=id_column, common=common, folder=folder)
     predictions = run.interpret(prepared)
+    if prepared.note:
+        print(f"note: {prepared.note}", file=sys.stderr)
     if prepared.left_out:
         print(f"note: {prepared.left_out} ids are not in all files and were left out", file=sys.stderr)
     if out is None:

@@ -107,7 +107,7 @@ def test_a_run_from_before_fingerprints_goes_on(begun: Path) -> None:
     listener = Listener()
     assert train(config(begun, 4), out=begun / "run", resume=True, watcher=listener).finished
     assert len(listener.warnings) == 1
-    assert "made without a fingerprint" in listener.warnings[0]
+    assert "it has no fingerprint of them" in listener.warnings[0]
     assert read_fingerprint(begun / "run") is None  # nobody knows what it began with
 
 

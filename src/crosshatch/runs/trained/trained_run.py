@@ -13,7 +13,6 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from crosshatch.data.build import load_dataset
 from crosshatch.data.dataset import Array, Rows
 from crosshatch.data.new_rows import as_in_training, read_rows
 from crosshatch.data.reading.tables import Asked
@@ -24,6 +23,7 @@ from crosshatch.predict.predictions import Predictions, interpret
 from crosshatch.predict.silo_part import SiloPart
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.identity.run_data import read_data
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.runs.parts.part_names import started_from
@@ -39,12 +39,14 @@ Source: TypeAlias = Path | str | pl.DataFrame | Array
 class PreparedRows:
     """New rows as the module takes them: `xs` has one tensor (n, ...) per silo, in the order of the silos.
 
-    `left_out` is the number of ids that not all silos have.
+    `left_out` is the number of ids that not all silos have. `note` says where it cannot be told whether rows are those
+    that the run was tested on.
     """
 
     ids: Array
     xs: tuple[Tensor, ...]
     left_out: int
+    note: str = ""
 
 
 @final
@@ -93,17 +95,19 @@ class TrainedRun:
         `data` is one file (or table, or array) with the columns of all silos, or several, by name of the silo or such
         that every silo's columns are in one of them. Several are joined on `id_column`, by default that of the
         training; all must have the same ids, or with `common` those which all have are taken. Without `data` they are
-        the run's own test rows, for which named sets are read from the data `folder`.
+        the run's own test rows, for which named sets are read from the data `folder`; a RunError where they have
+        changed since.
         """
         parts = tuple(part for part in self.model.parts if part.input_shape != (0,))  # one may have labels alone
-        named, loose = ({}, [self._test_rows(folder)]) if data is None else _read(data, parts, id_column)
+        notes: list[str] = []
+        named, loose = ({}, [self._test_rows(folder, notes)]) if data is None else _read(data, parts, id_column)
         given = hand_out(parts, named, loose)
         aligned = align(parts, given, id_column=id_column, common=common)
         silos = zip(parts, given, aligned.positions, strict=True)
         found = {part.name: part.prepare(one.rows, positions, own=one.own) for part, one, positions in silos}
         nothing = torch.zeros(len(aligned.ids), 0, dtype=self.model.common.dtype)
         xs = tuple(found.get(part.name, nothing) for part in self.model.parts)
-        return PreparedRows(aligned.ids, xs, aligned.left_out)
+        return PreparedRows(aligned.ids, xs, aligned.left_out, "; ".join(notes))
 
     def interpret(self, rows: PreparedRows) -> Predictions:
         """Scores of prepared rows, and what they mean."""
@@ -135,7 +139,7 @@ class TrainedRun:
             name=self.name, finished=self.finished, diverged=self.diverged, silo=silo,
         )  # fmt: skip
 
-    def _test_rows(self, folder: Path | None) -> Rows:
+    def _test_rows(self, folder: Path | None, notes: list[str]) -> Rows:
         path = self.path / "config.toml"
         if (self.path / MANIFEST).is_file():
             raise RunError(f"{self.path} was exported, and no test rows with it: give rows by --data")
@@ -143,7 +147,7 @@ class TrainedRun:
             config = decode_config(started_from(tomllib.loads(path.read_text(encoding="utf-8")), self.path))
         except (OSError, ValueError, ConfigError) as error:
             raise RunError(f"{path} does not say which rows were tested on ({error}): give rows by --data") from None
-        dataset = load_dataset(config.data, folder, federation=config.federation)
+        dataset, _ = read_data(config, folder, of=self.path, warn=notes.append, test_rows_alone=True)
         test = dataset.test
         static = test.extra.get("static")
         table = static if isinstance(static, pl.DataFrame) else None
