@@ -48,6 +48,10 @@ class DivergenceError(TrainingError):
     """Training diverged: its loss grew too far, or its numbers are no longer finite. A run's summary says so."""
 
 
+class MessageError(CrosshatchError):
+    """What another party sent cannot be right: cut off, changed on its way, or not what is due. It names the party."""
+
+
 class RunError(CrosshatchError):
     """A run directory cannot be written, read or resumed."""
 

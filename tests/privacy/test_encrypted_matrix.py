@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosshatch.errors import ConfigError, DataError
-from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked
+from crosshatch.errors import ConfigError, MessageError
+from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked, to_bytes
 from crosshatch.privacy.fixed_point import Whole
-from crosshatch.privacy.packing import HIDING_BITS, Slots
+from crosshatch.privacy.masked_gradients import read_for
+from crosshatch.privacy.packing import Slots
 from tests.privacy.keys import seeded, short_key
 
 KEY = short_key()
@@ -69,11 +70,11 @@ def test_bytes() -> None:
     x = EncryptedMatrix.of(KEY, matrix(3, 2), BOUND)
     sent = x.to_bytes()
     assert sent.shape == (6, 128)
-    assert EncryptedMatrix.from_bytes(KEY.public, (3, 2), BOUND, sent) == x
-    with pytest.raises(DataError, match="6 ciphertexts arrived where 3 x 3"):
-        EncryptedMatrix.from_bytes(KEY.public, (3, 3), BOUND, sent)
-    with pytest.raises(DataError, match="under another key"):
-        EncryptedMatrix.from_bytes(KEY.public, (3, 2), BOUND, np.full_like(sent, 255))
+    assert EncryptedMatrix.from_bytes(KEY.public, (3, 2), BOUND, sent, peer="silo 'a'") == x
+    with pytest.raises(MessageError, match="silo 'a' sent 6 x 128 bytes where 9 numbers of 128 bytes are due"):
+        EncryptedMatrix.from_bytes(KEY.public, (3, 3), BOUND, sent, peer="silo 'a'")
+    with pytest.raises(MessageError, match=r"silo 'a' sent a number in the place of ciphertext 0 .* under another key"):
+        EncryptedMatrix.from_bytes(KEY.public, (3, 2), BOUND, np.full_like(sent, 255), peer="silo 'a'")
 
 
 # Packing and masks
@@ -85,7 +86,7 @@ def test_masked_numbers_come_back(numbers: list[int], seed: int) -> None:
     encrypted = EncryptedMatrix.of(KEY, np.array([numbers]), bound)
     masked = Masked.of(encrypted, draw=seeded(seed))
     assert len(masked.sent) == -(-len(numbers) // masked.slots.count)
-    assert masked.unmask(KEY.decrypt(masked.sent)) == numbers
+    assert masked.unmask(read_for(KEY, masked.sent, threads=1), peer="") == numbers
 
 
 @pytest.mark.parametrize("ones", [False, True])
@@ -96,23 +97,22 @@ def test_extremes_do_not_reach_the_next_slot(ones: bool) -> None:
     numbers = [bound, -bound, 0, -bound, bound, bound, -bound]
     values = tuple(KEY.encrypt(numbers))
     masked = Masked.of(EncryptedMatrix(KEY.public, (1, 7), values, bound), draw=partial(_extreme, ones))
-    plaintexts = KEY.decrypt(masked.sent)
-    assert all(0 <= plain < 2 ** (slots.bits * slots.count) for plain in plaintexts)
-    assert masked.unmask(plaintexts) == numbers
+    assert masked.slots == slots
+    assert masked.unmask(read_for(KEY, masked.sent, threads=1), peer="") == numbers
 
 
 def _extreme(ones: bool, bits: int) -> int:
-    """All bits alike; but noise has to be a number that can be divided by."""
-    return 1 if bits == 512 else (2**bits - 1) * ones
+    """Masks and noise of n - 1, or of 1: noise has to be a number that can be divided by."""
+    assert bits == 512
+    return int(KEY.public.n) - 1 if ones else 1
 
 
-def test_masks_are_longer_than_what_they_hide() -> None:
-    slots = Slots(2**90, 3072)
-    masks = slots.masks(2000, seeded(1))
-    assert min(masks) >= slots.bound
-    spread = max(masks) - min(masks)
-    assert spread > 2 * slots.bound * 2**HIDING_BITS * 0.99  # the numbers are within 2 x bound of each other
-    assert slots.bits * slots.count <= 3070
+def test_masks_are_uniform_modulo_the_key() -> None:
+    encrypted = EncryptedMatrix.of(KEY, np.array([[3, -4]]), 10)
+    masks = [Masked.of(encrypted, draw=seeded(seed)).masks for seed in range(400)]
+    assert {len(mine) for mine in masks} == {1}  # one for each ciphertext
+    shares = np.array([float(mine[0] / KEY.public.n) for mine in masks])
+    assert np.abs(np.sort(shares) - (np.arange(400) + 0.5) / 400).max() < 1.63 / 20  # Kolmogorov and Smirnov, 1%
 
 
 def test_masks_and_noise_are_new_each_time() -> None:
@@ -128,7 +128,7 @@ def test_nothing_is_left_of_how_it_was_computed() -> None:
     """Who has the key and knows all noise it sent finds noise in what comes back that it did not send."""
     encrypted = EncryptedMatrix.of(KEY, np.array([[5]]), 10)
     masked = Masked.of(encrypted)
-    without_mask = masked.sent[0] * KEY.public.plain(-masked.masks[0]) % KEY.public.square
+    without_mask = masked.sent[0] * (1 - masked.masks[0] * KEY.public.n) % KEY.public.square
     assert KEY.decrypt([without_mask]) == [5]
     assert without_mask != encrypted.values[0]
 
@@ -137,10 +137,11 @@ def test_changed_answers_are_noticed() -> None:
     encrypted = EncryptedMatrix.of(KEY, np.array([[5, 6]]), 10)
     masked = Masked.of(encrypted)
     (read_by_owner,) = KEY.decrypt(masked.sent)
-    with pytest.raises(DataError, match="it was changed on its way"):
-        masked.unmask([read_by_owner + 1000])
+    changed = to_bytes([(read_by_owner + 1000) % KEY.public.n], KEY.public.plaintext_bytes)
+    with pytest.raises(MessageError, match="silo 'b' sent back a number that is larger than it can be"):
+        masked.unmask(changed, peer="silo 'b'")
 
 
 def test_numbers_too_long_for_a_key() -> None:
     with pytest.raises(ConfigError, match=r"do not fit under a key of 512: raise privacy.key_bits"):
-        Slots(2**500, 512)
+        Slots(2**511, 512)

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosshatch.errors import DataError
-from crosshatch.privacy.encrypted_matrix import from_bytes
+from crosshatch.errors import MessageError
+from crosshatch.privacy.encrypted_matrix import read_numbers
 from crosshatch.privacy.fixed_point import FixedPoint, exact_products
 from crosshatch.privacy.masked_gradients import LabelHolder, LinearSilo, gradient, gradient_slots
-from crosshatch.privacy.packing import HIDING_BITS
 from tests.privacy.keys import short_key
 
 KEY = short_key(1024)
@@ -27,8 +26,9 @@ def test_gradients(rows: int, columns: int, outputs: int, threads: int, random: 
     x = np.array([[draw(edges) for _ in range(columns)] for _ in range(rows)])
     d = np.array([[draw(edges) for _ in range(outputs)] for _ in range(rows)])
     holder, silo = LabelHolder(KEY, POINT, threads), LinearSilo(KEY.public, POINT, threads)
-    sent, masked = silo.mask(holder.encrypt(d), x)
-    found = silo.unmask(holder.decrypt(sent), masked)
+    encrypted = holder.encrypt(d, {"silo 'a'": columns})
+    sent, masked = silo.mask(encrypted, x, outputs=outputs, peer="the holder")
+    found = silo.unmask(holder.decrypt(sent, peer="silo 'a'"), masked, peer="the holder")
     assert found == exact_products(d, x)
     means = gradient(found, POINT, rows, outputs)
     assert means.ravel().tolist() == [float(Fraction(number, rows * 2**48)) for number in found]
@@ -37,21 +37,34 @@ def test_gradients(rows: int, columns: int, outputs: int, threads: int, random: 
 
 
 def test_the_holder_sees_masks_alone() -> None:
-    """What it reads for two gradients as far apart as can be: uniform over the masks, to one part in 2^40."""
+    """What it reads for two gradients as far apart as can be: uniform over all numbers below n."""
     holder, silo = LabelHolder(KEY, POINT), LinearSilo(KEY.public, POINT)
-    sent = holder.encrypt(np.full((1, 1), POINT.bound))
-    masks = 1 << (gradient_slots(POINT, 1, 1024).bound.bit_length() + 1 + HIDING_BITS)
     for sign in (1, -1):
         tops = []
         for _ in range(60):
-            back, _ = silo.mask(sent, np.full((1, 1), sign * POINT.bound))
-            (read,) = from_bytes(holder.decrypt(back))
-            tops.append(read / masks)
+            sent = holder.encrypt(np.full((1, 1), POINT.bound), {"silo 'a'": 1})
+            back, _ = silo.mask(sent, np.full((1, 1), sign * POINT.bound), outputs=1, peer="the holder")
+            (read,) = read_numbers(holder.decrypt(back, peer="silo 'a'"), 1, 128, peer="the holder")
+            tops.append(float(read / KEY.public.n))
         assert 0 <= min(tops) < 0.2
-        assert 0.8 < max(tops) < 1.01
+        assert 0.8 < max(tops) < 1
 
 
 def test_ciphertexts_of_another_length_are_refused() -> None:
     silo = LinearSilo(KEY.public, POINT)
-    with pytest.raises(DataError, match="cut off, or under another key"):
-        silo.mask(np.zeros((2, 256), np.uint8), np.ones((2, 1), np.int64))
+    with pytest.raises(MessageError, match="the holder sent 2 x 255 bytes where 2 numbers of 256 bytes are due"):
+        silo.mask(np.zeros((2, 255), np.uint8), np.ones((2, 1), np.int64), outputs=1, peer="the holder")
+
+
+def test_the_holder_reads_one_gradient_of_a_batch_for_each_who_asked() -> None:
+    holder, silo = LabelHolder(KEY, POINT), LinearSilo(KEY.public, POINT)
+    x = np.ones((3, 2), np.int64)
+    sent = holder.encrypt(np.ones((3, 1), np.int64), {"silo 'a'": 2})
+    back, _ = silo.mask(sent, x, outputs=1, peer="the holder")
+    holder.decrypt(back, peer="silo 'a'")
+    for peer in ("silo 'a'", "silo 'b'"):
+        with pytest.raises(MessageError, match=f"{peer} sent ciphertexts to be read, and none are due of this batch"):
+            holder.decrypt(back, peer=peer)
+    holder.encrypt(np.ones((3, 1), np.int64), {"silo 'a'": 2})
+    with pytest.raises(MessageError, match="silo 'a' sent 2 x 256 bytes where 1 numbers of 256 bytes are due"):
+        holder.decrypt(np.concatenate([back, back]), peer="silo 'a'")

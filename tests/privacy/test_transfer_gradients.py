@@ -149,8 +149,8 @@ def test_what_is_hidden_is_encoded_with_room_for_a_product() -> None:
 
 
 def test_numbers_too_long_for_the_key_are_refused() -> None:
-    with pytest.raises(ConfigError, match="do not fit under a key of 256"):
-        transfer_slots(FixedPoint(40, 20), 64, 8, 2, 256)
+    with pytest.raises(ConfigError, match="do not fit under a key of 240"):
+        transfer_slots(FixedPoint(40, 20), 64, 8, 2, 240)
     assert isinstance(transfer_slots(FixedPoint(), 64, 8, 2, 512), Slots)
 
 

@@ -32,7 +32,7 @@ def rows_of_bytes(count: int, length: int) -> Tensor:
 
 @pytest.mark.parametrize("ciphertexts", ["costs", "real"])
 def test_metered_bytes_are_wire_bytes(ciphertexts: Any) -> None:
-    """A gradient of up to 63 numbers of 171 bits, each with a mask that is 40 bits longer: 9 of them per ciphertext."""
+    """A gradient of up to 63 numbers of 171 bits: 11 of them per ciphertext."""
     silos = (SiloSettings("a", span=(0, 11)), SiloSettings("b", span=(11, 15)))
     data = federate(load_dataset("breast_cancer"), FederationSettings(silos=silos, labels="a", common=160), seed=0)
     settings = ModelSettings("mlp", hidden=(HIDDEN,), outputs=WIDTH, fusion="transfer", loss="taylor_logistic")
@@ -41,11 +41,11 @@ def test_metered_bytes_are_wire_bytes(ciphertexts: Any) -> None:
     privacy = PrivacySettings("paillier", 2048, ciphertexts=ciphertexts, seconds=seconds, accept_leakage=True)
     simulator = Simulator(data, task, FedBCD(STEPS, 0.1, ROWS, draw="anew"), threads=1, privacy=privacy)
     reach = ROWS * WIDTH * (WIDTH + 2) * 2 ** (4 * 40)
-    slot = reach.bit_length() + 42
-    assert (2048 - 2) // slot == 9
+    slot = reach.bit_length() + 1
+    assert (2048 - 2) // slot == 11
     numbers = {"a": HIDDEN * 12 + WIDTH * 5, "b": HIDDEN * 5 + WIDTH * 5}
-    back = {name: -(-count // 9) for name, count in numbers.items()}
-    assert back == {"a": 7, "b": 4}
+    back = {name: -(-count // 11) for name, count in numbers.items()}
+    assert back == {"a": 6, "b": 4}
     written = Written()
     components = rows_of_bytes(ROWS * WIDTH + WIDTH * (WIDTH + 1) // 2, CIPHERTEXT)
     for written.round in range(ROUNDS):

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from gmpy2 import mpz, powmod
 
-from crosshatch.errors import ConfigError, DataError
+from crosshatch.errors import ConfigError, MessageError
 from crosshatch.privacy.fixed_point import Whole
 from crosshatch.privacy.packing import Slots
 from crosshatch.privacy.paillier import Draw, PrivateKey, PublicKey
 from crosshatch.privacy.powers import products_of_powers
+from crosshatch.privacy.secret import Secret
 from crosshatch.privacy.threads import run_all
 
 Bytes = npt.NDArray[np.uint8]
@@ -124,49 +125,55 @@ class EncryptedMatrix:
         return to_bytes(self.values, self.key.ciphertext_bytes)
 
     @classmethod
-    def from_bytes(cls, key: PublicKey, shape: tuple[int, int], bound: int, sent: Bytes) -> EncryptedMatrix:
-        """What was sent."""
-        values = tuple(mpz(number) for number in from_bytes(sent))
-        if len(values) != shape[0] * shape[1] or any(not 0 < value < key.square for value in values):
-            raise DataError(
-                f"{len(values)} ciphertexts arrived where {shape[0]} x {shape[1]} under a key of {key.bits} bits are "
-                "due: cut off, or under another key"
-            )
-        return cls(key, shape, values, bound)
+    def from_bytes(
+        cls, key: PublicKey, shape: tuple[int, int], bound: int, sent: Bytes, *, peer: str
+    ) -> EncryptedMatrix:
+        """What a party sent; a MessageError where it sent anything but so many ciphertexts."""
+        return cls(key, shape, read_ciphertexts(key, shape[0] * shape[1], sent, peer=peer), bound)
 
 
-@dataclass(frozen=True)
-class Masked:
-    """Numbers that go back to the key's owner: packed and masked, with nothing left of how they were computed."""
+@dataclass(frozen=True, repr=False)
+class Masked(Secret):
+    """Numbers that go back to the key's owner: packed and masked, with nothing left of how they were computed.
 
+    A mask is uniform modulo n, one for each ciphertext: what the owner reads is uniform too, whatever the numbers are.
+    """
+
+    key: PublicKey
     slots: Slots
+    numbers: int
     sent: tuple[mpz, ...]
-    masks: tuple[int, ...]  # stay with the sender
+    masks: tuple[mpz, ...]  # stay with the sender
 
     @classmethod
     def of(cls, matrix: EncryptedMatrix, *, threads: int = 1, draw: Draw = secrets.randbits) -> Masked:
         """Pack, mask and make anew all numbers of a matrix."""
         key, slots = matrix.key, Slots(matrix.bound, matrix.key.bits)
-        masks = slots.masks(len(matrix.values), draw)
-        hidden = slots.join(masks)
+        masks = [key.uniform(draw) for _ in range(slots.plaintexts(len(matrix.values)))]
         packing: Callable[[], list[mpz]] = partial(slots.pack, key, matrix.values)
-        noise: list[Callable[[], list[mpz]]] = [partial(_one_noise, key, draw) for _ in hidden]
+        noise: list[Callable[[], list[mpz]]] = [partial(_one_noise, key, draw) for _ in masks]
         packed, *fresh = run_all([packing, *noise], threads=threads)
         sent = [
-            a * key.plain(b) % key.square * u % key.square for a, b, (u,) in zip(packed, hidden, fresh, strict=True)
+            a * (1 + b * key.n) % key.square * u % key.square for a, b, (u,) in zip(packed, masks, fresh, strict=True)
         ]
-        return cls(slots, tuple(sent), tuple(masks))
+        return cls(key, slots, len(matrix.values), tuple(sent), tuple(masks))
 
-    def to_bytes(self, key: PublicKey) -> Bytes:
+    def to_bytes(self) -> Bytes:
         """As it is sent."""
-        return to_bytes(self.sent, key.ciphertext_bytes)
+        return to_bytes(self.sent, self.key.ciphertext_bytes)
 
-    def unmask(self, decrypted: Sequence[int]) -> list[int]:
-        """The numbers, from what the owner read; a DataError where that cannot be."""
-        found = self.slots.split(decrypted, len(self.masks))
-        numbers = [number - mask for number, mask in zip(found, self.masks, strict=True)]
-        if any(abs(number) > self.slots.bound for number in numbers):
-            raise DataError("a number came back decrypted that is larger than it can be: it was changed on its way")
+    def unmask(self, returned: Bytes, *, peer: str) -> list[int]:
+        """The numbers, from what the owner read and sent; a MessageError where that cannot be."""
+        read = read_numbers(returned, len(self.sent), self.key.plaintext_bytes, peer=peer)
+        if any(number >= self.key.n for number in read):
+            raise MessageError(f"{peer} sent back a number that is not below the key: changed on its way")
+        plain = [int(self.key.signed(number - mask)) for number, mask in zip(read, self.masks, strict=True)]
+        numbers = self.slots.split(plain, self.numbers)
+        if numbers is None:
+            raise MessageError(
+                f"{peer} sent back a number that is larger than it can be: it, or what it was read from, was changed "
+                "on its way"
+            )
         return numbers
 
 
@@ -180,6 +187,18 @@ def to_bytes(numbers: Sequence[int] | Sequence[mpz], length: int) -> Bytes:
     return np.frombuffer(raw, dtype=np.uint8).reshape(len(numbers), length)
 
 
-def from_bytes(sent: Bytes) -> list[int]:
-    """The numbers again."""
+def read_numbers(sent: Bytes, count: int, length: int, *, peer: str) -> list[int]:
+    """The numbers again; a MessageError where a party did not send just so many of that length."""
+    if sent.dtype != np.uint8 or sent.shape != (count, length):
+        shape = " x ".join(map(str, sent.shape))
+        raise MessageError(
+            f"{peer} sent {shape} bytes where {count} numbers of {length} bytes are due: cut off, or under another key"
+        )
     return [int.from_bytes(row.tobytes(), "big") for row in sent]
+
+
+def read_ciphertexts(key: PublicKey, count: int, sent: Bytes, *, peer: str) -> tuple[mpz, ...]:
+    """Just so many ciphertexts that a party sent."""
+    values = tuple(mpz(number) for number in read_numbers(sent, count, key.ciphertext_bytes, peer=peer))
+    key.require(values, peer)
+    return values

@@ -12,14 +12,15 @@ depend on keys, masks or threads.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from gmpy2 import mpz
 
-from crosshatch.privacy.encrypted_matrix import Bytes, EncryptedMatrix, Masked, from_bytes, to_bytes
+from crosshatch.errors import MessageError
+from crosshatch.privacy.encrypted_matrix import Bytes, EncryptedMatrix, Masked, read_ciphertexts, to_bytes
 from crosshatch.privacy.fixed_point import FixedPoint, Whole
 from crosshatch.privacy.packing import Slots
 from crosshatch.privacy.paillier import Draw, PrivateKey, PublicKey
@@ -27,22 +28,35 @@ from crosshatch.privacy.paillier import Draw, PrivateKey, PublicKey
 
 @dataclass(frozen=True)
 class LabelHolder:
-    """Who has the key."""
+    """Who has the key. It counts what it reads for others, and reads no more than is due of a batch."""
 
     key: PrivateKey
     point: FixedPoint
     threads: int = 1
     draw: Draw = secrets.randbits
+    _due: dict[str, int] = field(default_factory=dict)
 
-    def encrypt(self, derivatives: Whole) -> Bytes:
-        """Step 1: a ciphertext per number of D, row by row."""
-        bound = self.point.bound
+    def encrypt(self, derivatives: Whole, asking: Mapping[str, int]) -> Bytes:
+        """Step 1: a ciphertext per number of D, row by row. `asking` are those who get them, with their columns."""
+        bound, (rows, outputs) = self.point.bound, derivatives.shape
+        slots = gradient_slots(self.point, rows, self.key.public.bits)
+        self._due.clear()
+        self._due.update({peer: slots.plaintexts(outputs * columns) for peer, columns in asking.items()})
         return EncryptedMatrix.of(self.key, derivatives, bound, threads=self.threads, draw=self.draw).to_bytes()
 
-    def decrypt(self, masked: Bytes) -> Bytes:
-        """Step 3: what is under the ciphertexts that came back."""
-        values = [mpz(number) for number in from_bytes(masked)]
-        return to_bytes(self.key.decrypt(values, threads=self.threads), self.key.public.plaintext_bytes)
+    def decrypt(self, masked: Bytes, *, peer: str) -> Bytes:
+        """Step 3: what is under the ciphertexts that came back: one gradient of the batch for each who asked."""
+        if peer not in self._due:
+            raise MessageError(f"{peer} sent ciphertexts to be read, and none are due of this batch: it had its answer")
+        values = read_ciphertexts(self.key.public, self._due[peer], masked, peer=peer)
+        del self._due[peer]
+        return read_for(self.key, values, threads=self.threads)
+
+
+def read_for(key: PrivateKey, values: Sequence[mpz], *, threads: int) -> Bytes:
+    """What is under ciphertexts, as it is sent back: masked, so that who reads it cannot tell right from wrong."""
+    read = [number % key.public.n for number in key.decrypt(values, threads=threads)]
+    return to_bytes(read, key.public.plaintext_bytes)
 
 
 @dataclass(frozen=True)
@@ -54,17 +68,17 @@ class LinearSilo:
     threads: int = 1
     draw: Draw = secrets.randbits
 
-    def mask(self, sent: Bytes, features: Whole) -> tuple[Bytes, Masked]:
+    def mask(self, sent: Bytes, features: Whole, *, outputs: int, peer: str) -> tuple[Bytes, Masked]:
         """Step 2: what goes back, and what takes the masks away again. Features are (n, d), with ones for a bias."""
-        rows, bound = len(features), self.point.bound
-        derivatives = EncryptedMatrix.from_bytes(self.key, (rows, len(sent) // rows), bound, sent)
+        bound = self.point.bound
+        derivatives = EncryptedMatrix.from_bytes(self.key, (len(features), outputs), bound, sent, peer=peer)
         product = derivatives.transposed_product(features, bound, threads=self.threads)
         masked = Masked.of(product, threads=self.threads, draw=self.draw)
-        return masked.to_bytes(self.key), masked
+        return masked.to_bytes(), masked
 
-    def unmask(self, returned: Bytes, masked: Masked) -> list[int]:
+    def unmask(self, returned: Bytes, masked: Masked, *, peer: str) -> list[int]:
         """D^T X, row by row."""
-        return masked.unmask(from_bytes(returned))
+        return masked.unmask(returned, peer=peer)
 
 
 def gradient(numbers: Sequence[int], point: FixedPoint, rows: int, outputs: int) -> npt.NDArray[np.float64]:

@@ -19,9 +19,10 @@ from functools import cached_property, partial
 
 from gmpy2 import gcd, invert, is_prime, mpz, powmod
 
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, MessageError
 from crosshatch.privacy.key_bits import KEY_BITS, check_key_bits
 from crosshatch.privacy.powers import FixedBase
+from crosshatch.privacy.secret import Secret
 from crosshatch.privacy.threads import run_all
 
 Draw = Callable[[int], int]
@@ -74,12 +75,38 @@ class PublicKey:
         """A random power of h."""
         return self._powers.power(draw(self.exponent_bits))
 
+    def uniform(self, draw: Draw) -> mpz:
+        """A uniform number below n."""
+        while True:
+            found = mpz(draw(self.bits))
+            if found < self.n:
+                return found
+
     def uniform_noise(self, draw: Draw) -> mpz:
         """A uniform n-th power, for what goes back to the key's owner."""
         while True:
-            found = mpz(draw(self.bits))
-            if 0 < found < self.n and gcd(found, self.n) == 1:
+            found = self.uniform(draw)
+            if gcd(found, self.n) == 1:
                 return powmod(found, self.n, self.square)
+
+    def require(self, values: Sequence[mpz], peer: str) -> None:
+        """Refuse numbers from a party that no ciphertext under this key can be."""
+        for place, value in enumerate(values):
+            if not 0 < value < self.square:
+                raise MessageError(
+                    f"{peer} sent a number in the place of ciphertext {place} that is not between 0 and the square of "
+                    f"the key's {self.bits} bits: changed on its way, or under another key"
+                )
+            if gcd(value, self.n) != 1:
+                raise MessageError(
+                    f"{peer} sent a number in the place of ciphertext {place} that has a factor in common with the "
+                    "key: it is no ciphertext, changed on its way or made up"
+                )
+
+    def signed(self, number: mpz) -> mpz:
+        """A number modulo n; those above n / 2 stand for negative ones."""
+        number %= self.n
+        return number - self.n if 2 * number > self.n else number
 
     def plain(self, number: int) -> mpz:
         """A number under the key without any noise: enough to add it to a ciphertext, but not hidden."""
@@ -96,8 +123,8 @@ class PublicKey:
         return _encrypt(self, self.short_noise, numbers, threads, draw)
 
 
-@dataclass(frozen=True)
-class PrivateKey:
+@dataclass(frozen=True, repr=False)
+class PrivateKey(Secret):
     """What the owner has: the two primes. It computes modulo each of them, which is less work than modulo n."""
 
     p: mpz
@@ -138,12 +165,11 @@ class PrivateKey:
         return [self._join(at_p, at_q) for at_p, at_q in zip(halves[::2], halves[1::2], strict=True)]
 
     def _join(self, at_p: mpz, at_q: mpz) -> int:
-        number = at_q + self.q * ((at_p - at_q) * self._inverses[0] % self.p)
-        return int(number - self.public.n if 2 * number > self.public.n else number)
+        return int(self.public.signed(at_q + self.q * ((at_p - at_q) * self._inverses[0] % self.p)))
 
 
-@dataclass(frozen=True)
-class _Half:
+@dataclass(frozen=True, repr=False)
+class _Half(Secret):
     """Decryption modulo one of the primes."""
 
     prime: mpz

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gmpy2 import invert, mpz
 
 from crosshatch.privacy.fixed_point import Whole
+from crosshatch.privacy.secret import Secret
 from crosshatch.privacy.threads import run_all
 
 WINDOW = 5  # digits are odd, below 16 in magnitude; any five in a row have at most one that is not zero
@@ -23,9 +24,12 @@ _TABLE = 1 << (WINDOW - 2)  # odd powers kept of every base
 _FEW_ROWS = 8  # a thread that gets fewer spends its time on squarings
 
 
-@dataclass(frozen=True)
-class FixedBase:
-    """All powers of one base with exponents of so many bytes, each a product of one number per byte."""
+@dataclass(frozen=True, repr=False)
+class FixedBase(Secret):
+    """All powers of one base with exponents of so many bytes, each a product of one number per byte.
+
+    Who has the key computes modulo the squares of its primes, so that a modulus may tell them.
+    """
 
     modulus: mpz
     table: tuple[tuple[mpz, ...], ...]  # [place of a byte][its value]

@@ -36,7 +36,7 @@ def encrypted_exchange(
     from crosshatch.simulator.encrypted.ciphertexts import ciphertexts_of
     from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange
 
-    known = declared(algorithm)
+    known, names = declared(algorithm), tuple(silo.name for silo in data.silos)
     if task.transfer is not None:
         from crosshatch.protocol.encrypted_transfers import check_encrypted_transfer
         from crosshatch.simulator.encrypted.encrypted_transfer import EncryptedTransfer
@@ -46,12 +46,12 @@ def encrypted_exchange(
             data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
             batch_size=known.batch_size, draw=known.draw, local_steps=algorithm.local_steps,
         )  # fmt: skip
-        return EncryptedTransfer(data, task, chains, links, settings, transfer_ciphertexts(settings, threads))
+        return EncryptedTransfer(data, task, chains, links, settings, transfer_ciphertexts(settings, threads, names))
     layers = check_encryption(
         data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
         continued=known.continues_derivatives, batch_size=known.batch_size, draw=known.draw,
     )  # fmt: skip
-    return EncryptedExchange(data, layers, links, settings, ciphertexts_of(settings, threads))
+    return EncryptedExchange(data, layers, links, settings, ciphertexts_of(settings, threads, names))
 
 
 def require_gmpy2() -> None:

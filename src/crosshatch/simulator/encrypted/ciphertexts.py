@@ -22,6 +22,7 @@ from crosshatch.privacy.powers import multiplications
 from crosshatch.privacy.privacy_settings import PrivacySettings
 
 T = TypeVar("T")
+_HOLDER = "the label's holder"
 
 
 @dataclass(frozen=True)
@@ -48,23 +49,27 @@ class RealCiphertexts:
 
     settings: PrivacySettings
     threads: int
+    names: tuple[str, ...]  # of all silos
 
     @cached_property
     def _holder(self) -> LabelHolder:
         holder = LabelHolder(generate_keys(self.settings.key_bits), self.settings.point, self.threads)
-        holder.encrypt(np.zeros((1, 1), np.int64))  # makes the tables: part of set-up, as the key is
+        holder.encrypt(np.zeros((1, 1), np.int64), {})  # makes the tables: part of set-up, as the key is
         return holder
 
     def exchange(self, derivatives: Whole, features: Mapping[int, Whole]) -> Outcome:
         """One message after the other, as bytes."""
         holder = self._holder
         silo = LinearSilo(holder.key.public, self.settings.point, self.threads)
-        sent, encrypting = timed(partial(holder.encrypt, derivatives))
+        peers = {j: f"silo '{self.names[j]}'" for j in features}
+        asking = {peers[j]: x.shape[1] for j, x in features.items()}
+        sent, encrypting = timed(partial(holder.encrypt, derivatives, asking))
         gradients, multiply, decrypting = {}, {}, 0.0
         for j, x in features.items():
-            (back, masked), multiply[j] = timed(partial(silo.mask, sent, x))
-            read, seconds = timed(partial(holder.decrypt, back))
-            gradients[j], decrypting = silo.unmask(read, masked), decrypting + seconds
+            mask = partial(silo.mask, sent, x, outputs=derivatives.shape[1], peer=_HOLDER)
+            (back, masked), multiply[j] = timed(mask)
+            read, seconds = timed(partial(holder.decrypt, back, peer=peers[j]))
+            gradients[j], decrypting = silo.unmask(read, masked, peer=_HOLDER), decrypting + seconds
         return Outcome(gradients, encrypting, multiply, decrypting)
 
 
@@ -95,9 +100,11 @@ class CostsAlone:
         return Outcome(gradients, self._seconds.of({"encrypt": derivatives.size}), multiply, decrypting)
 
 
-def ciphertexts_of(settings: PrivacySettings, threads: int) -> Ciphertexts:
+def ciphertexts_of(settings: PrivacySettings, threads: int, names: tuple[str, ...]) -> Ciphertexts:
     """The way that a run's settings ask for."""
-    return (RealCiphertexts if settings.ciphertexts == "real" else CostsAlone)(settings, threads)
+    return (
+        RealCiphertexts(settings, threads, names) if settings.ciphertexts == "real" else CostsAlone(settings, threads)
+    )
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:

@@ -12,11 +12,10 @@ from functools import cached_property, partial
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from gmpy2 import mpz
 
 from crosshatch.privacy.counted_matrix import CountedMatrix
-from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked, from_bytes, to_bytes
-from crosshatch.privacy.masked_gradients import gradient_slots
+from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked, read_ciphertexts
+from crosshatch.privacy.masked_gradients import gradient_slots, read_for
 from crosshatch.privacy.measure_operations import MEASURED_ROWS, measure_operations
 from crosshatch.privacy.operations import OperationSeconds, side_by_side
 from crosshatch.privacy.packing import Slots
@@ -73,6 +72,7 @@ class RealTransfer:
 
     settings: PrivacySettings
     threads: int
+    names: tuple[str, ...]  # of both silos
 
     @cached_property
     def _keys(self) -> tuple[PrivateKey, PrivateKey]:
@@ -87,7 +87,8 @@ class RealTransfer:
         of = partial(EncryptedMatrix.of, key, threads=self.threads)
         longer = bound << self.settings.fraction_bits
         (rows, half), seconds = timed(lambda: (of(plain.rows, longer), of(plain.half, bound)))
-        arrived = [EncryptedMatrix.from_bytes(key.public, one.shape, one.bound, one.to_bytes()) for one in (rows, half)]
+        read = partial(EncryptedMatrix.from_bytes, key.public, peer=self._peer(sender))
+        arrived = [read(one.shape, one.bound, one.to_bytes()) for one in (rows, half)]
         return Told(arrived[0], arrived[1].take(whole_square(rows.shape[1])), sender), seconds
 
     def work(
@@ -103,10 +104,13 @@ class RealTransfer:
         """One message after the other, as bytes."""
         owner = self._keys[told.sender]
         (sent, masked), multiply = timed(partial(self._mask, compute, slots))
-        values = [mpz(number) for number in from_bytes(sent)]
-        read, decrypt = timed(partial(owner.decrypt, values, threads=self.threads))
-        returned = to_bytes(read, owner.public.plaintext_bytes)
-        return Answer(masked.unmask(from_bytes(returned)), multiply, decrypt)
+        due = slots.plaintexts(masked.numbers)
+        values = read_ciphertexts(owner.public, due, sent, peer=self._peer(1 - told.sender))
+        returned, decrypt = timed(partial(read_for, owner, values, threads=self.threads))
+        return Answer(masked.unmask(returned, peer=self._peer(told.sender)), multiply, decrypt)
+
+    def _peer(self, silo: int) -> str:
+        return f"silo '{self.names[silo]}'"
 
     def _mask(self, compute: Callable[[], list[EncryptedMatrix]], slots: Slots) -> tuple[np.ndarray, Masked]:
         layers = compute()
@@ -114,7 +118,7 @@ class RealTransfer:
         values = tuple(value for layer in layers for value in layer.values)
         key = layers[0].key
         masked = Masked.of(EncryptedMatrix(key, (1, len(values)), values, slots.bound), threads=self.threads)
-        return masked.to_bytes(key), masked
+        return masked.to_bytes(), masked
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,10 @@ class TransferCosts:
         return Answer(numbers, self._seconds.of(self.made) + masking, reading)
 
 
-def transfer_ciphertexts(settings: PrivacySettings, threads: int) -> RealTransfer | TransferCosts:
+def transfer_ciphertexts(
+    settings: PrivacySettings, threads: int, names: tuple[str, ...]
+) -> RealTransfer | TransferCosts:
     """The way that a run's settings ask for."""
-    return RealTransfer(settings, threads) if settings.ciphertexts == "real" else TransferCosts(settings, threads)
+    return (
+        RealTransfer(settings, threads, names) if settings.ciphertexts == "real" else TransferCosts(settings, threads)
+    )
