@@ -182,7 +182,11 @@ def test_a_process_that_breaks_down_takes_one_run_with_it(home: Path, start: Sta
         (pid,) = worker_pids(home, long)
         os.kill(pid, signal.SIGKILL)
     out, err = process.communicate()
-    assert (process.returncode, err) == (0, "")
+    assert process.returncode == 1
+    assert err.startswith(
+        "error: 1 of 2 points failed: rounds=1000000 (failed 2 of 2: its process was ended by signal 9"
+    )
+    assert err.count("\n") == 1
     assert out.count("failed: its process was ended by signal 9") == 2
     assert "failed 2 of 2" in out
     assert "chosen: rounds=10 " in out

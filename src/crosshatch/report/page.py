@@ -44,8 +44,12 @@ _MOST_NOTES = 3
 _LONG_LEGEND = 24
 
 
-def write_report(runs: Sequence[Run], path: Path | str, targets: Iterable[str | Target] = ()) -> None:
+def write_report(
+    runs: Sequence[Run], path: Path | str, targets: Iterable[str | Target] = (), notes: Sequence[str] = ()
+) -> None:
     """The whole report of one or several runs, as one file; an existing one is replaced in a single step.
+
+    `notes` are said at its beginning.
 
     >>> import tempfile
     >>> from crosshatch import read_run
@@ -62,7 +66,7 @@ def write_report(runs: Sequence[Run], path: Path | str, targets: Iterable[str | 
     bars = link_bars(runs) + exchange_bars(runs)
     differences = difference_table(runs)
     sections = [
-        _header(runs, result),
+        _header(runs, result, notes),
         _curve_section(runs, metrics, swatches),
         _section("What the runs reached" if len(runs) > 1 else "What the run reached",
                  outcome_table(result, metrics, swatches) + seed_details(result, metrics)),
@@ -116,7 +120,7 @@ def _page(runs: Sequence[Run], result: Comparison, body: str) -> str:
     )
 
 
-def _header(runs: Sequence[Run], result: Comparison) -> str:
+def _header(runs: Sequence[Run], result: Comparison, notes: Sequence[str] = ()) -> str:
     names = ", ".join(run.name for run in runs) if len(runs) <= 8 else f"{len(runs)} runs"
     tiles = ""
     if len(runs) == 1:
@@ -131,13 +135,20 @@ def _header(runs: Sequence[Run], result: Comparison) -> str:
     unfinished = [run.name for run in singles(runs) if not run.finished]
     note = f'<p class="note">Not finished: {escape(", ".join(unfinished))}.</p>' if unfinished else ""
     lost = [(run.name, run.facts.diverged.why) for run in singles(runs) if run.facts.diverged is not None]
-    whys = "".join(f'<p class="note">Diverged: {escape(name)}, {escape(why)}.</p>' for name, why in lost)
-    if len(lost) > _MOST_NOTES:
-        whys = f'<details class="note"><summary>{len(lost)} runs diverged</summary>{whys}</details>'
+    whys = _notes([f"Diverged: {name}, {why}." for name, why in lost], "runs diverged")
+    whys += _notes(notes, "points failed")
     return (
         f'<header><p class="eyebrow">Crosshatch report: {escape(names)}</p>'
         f"<h1>{escape(headline(runs, result.targets))}</h1>{note}{whys}{tiles}</header>"
     )
+
+
+def _notes(texts: Sequence[str], what: str) -> str:
+    """A paragraph each; many of them have to be opened."""
+    found = "".join(f'<p class="note">{escape(text)}</p>' for text in texts)
+    if len(texts) <= _MOST_NOTES:
+        return found
+    return f'<details class="note"><summary>{len(texts)} {what}</summary>{found}</details>'
 
 
 def _curve_section(runs: Sequence[Run], metrics: Sequence[str], swatches: Sequence[str]) -> str:

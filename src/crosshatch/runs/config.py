@@ -176,19 +176,22 @@ def encode_config(config: Config) -> dict[str, Any]:
     return tables
 
 
-def config_text(config: Config) -> str:
-    """A config as TOML, as a run directory has it: files of own parts are those in its folder `parts`."""
-    return msgspec.toml.encode(_in_run(config)).decode()
+def config_text(config: Config, files: PartFiles | None = None) -> str:
+    """A config as TOML, as a run directory has it: files of own parts are those in its folder `parts`.
+
+    `files` are all that this folder has copies of; left out, those that the config names.
+    """
+    return msgspec.toml.encode(_in_run(config, files)).decode()
 
 
-def part_files(config: Config) -> PartFiles:
-    """The files of a user's own parts that a config names."""
-    return PartFiles.of(encode_config(config))
+def part_files(*configs: Config) -> PartFiles:
+    """The files of a user's own parts that configs name."""
+    return PartFiles.of(*map(encode_config, configs))
 
 
-def _in_run(config: Config) -> dict[str, Any]:
+def _in_run(config: Config, files: PartFiles | None = None) -> dict[str, Any]:
     tables = encode_config(config)
-    return PartFiles.of(tables).in_run(tables)
+    return (files or PartFiles.of(tables)).in_run(tables)
 
 
 def changed_settings(before: Config, now: Config) -> list[str]:

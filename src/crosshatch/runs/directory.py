@@ -33,7 +33,7 @@ from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_whole, writing
 from crosshatch.runs.identity.kept_fingerprint import FINGERPRINT, fingerprint_text
 from crosshatch.runs.one_writer import LOCK, is_empty
-from crosshatch.runs.parts.part_files import PARTS
+from crosshatch.runs.parts.part_files import PARTS, PartFiles
 from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.tracking.tracker import FOLDER
 
@@ -82,7 +82,7 @@ class RunDirectory:
     def checkpoint(self) -> Path:
         return self.path / "checkpoint" / "state.safetensors"
 
-    def begin(self, config_text: str, parts: Mapping[str, bytes], fingerprint: Fingerprint | None) -> None:
+    def begin(self, config_text: str, parts: PartFiles, fingerprint: Fingerprint | None) -> None:
         """Clear what an earlier start left, and write the config, own parts and the fingerprint of the data."""
         with writing(self.path):
             self.checkpoint.parent.mkdir(exist_ok=True)
@@ -90,9 +90,7 @@ class RunDirectory:
             (self.path / FINGERPRINT).unlink(missing_ok=True)
             for folder in (self.model, self.best_model, self.parts, self.messages):
                 shutil.rmtree(folder, ignore_errors=True)
-            for name, content in parts.items():
-                self.parts.mkdir(exist_ok=True)
-                write_whole(self.parts / name, content)
+            parts.write(self.path)
             if fingerprint is not None:
                 write_whole(self.path / FINGERPRINT, fingerprint_text(fingerprint))
             self.metrics.write_bytes(b"")

@@ -187,7 +187,7 @@ class _Loop:
                 write_whole(self.directory.config, text.encode())
         else:
             first = self._measure()
-            self.directory.begin(text, self.files.contents, self.fingerprint)
+            self.directory.begin(text, self.files, self.fingerprint)
             self._note(first, watcher)
             self._write_checkpoint()
             self.simulator.align()

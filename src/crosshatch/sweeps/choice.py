@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from crosshatch.errors import ConfigError
@@ -26,18 +26,15 @@ _FEWEST = re.compile(r"fewest\s+(\w+)\s+to\s+(.+)")
 class Choice:
     """Which evaluation of a run counts, and what of it: a metric, or the cost until a target.
 
-    `metric` is a key of metrics.jsonl; None stands for the one by which a run keeps its best round.
+    `metric` is a key of metrics.jsonl; None stands for the one by which a run keeps its best round. `higher`: whether
+    more of it is better.
     """
 
     text: str
     kind: Literal["best", "last", "fewest"] = "best"
     metric: str | None = None
     target: Target | None = None
-
-    @property
-    def higher(self) -> bool:
-        """Whether more of it is better."""
-        return self.metric is not None and HIGHER_IS_BETTER.get(self.metric, False)
+    higher: bool = False
 
     @property
     def title(self) -> str:
@@ -60,8 +57,8 @@ class Choice:
                 f"{who} chooses by validation rows, and there are none: set data.validation, for example to 0.2, or "
                 "choose by the training rows, as in --choose 'last train_loss'"
             )
-        metrics = config.evaluate.metrics
-        if metrics is not None and measured is not None and measured.removeprefix(VALIDATION) not in metrics:
+        metrics = config.evaluate.names
+        if metrics and measured is not None and measured.removeprefix(VALIDATION) not in metrics:
             raise ConfigError(
                 f"--choose '{self.text}': '{measured.removeprefix(VALIDATION)}' is not measured: add it to "
                 f"evaluate.metrics (now {', '.join(metrics)})"
@@ -71,7 +68,8 @@ class Choice:
         """With its metric, which a finished run tells where none was named."""
         if self.metric is not None:
             return self
-        return Choice(self.text, self.kind, run.summary["best_round"]["by"])
+        metric = run.summary["best_round"]["by"]
+        return replace(self, metric=metric, higher=run.directions[metric])
 
     def counted(self, run: Run) -> Mapping[str, Any] | None:
         """The evaluation of a run that counts; None where it never reached the target or has no finite value."""
@@ -80,11 +78,12 @@ class Choice:
             return first_reaching(run.metrics, self.target)
         rows = run.metrics[-1:] if self.kind == "last" else run.metrics
         finite = [row for row in rows if math.isfinite(row.get(self.metric, math.nan))]
-        return best_row(finite, self.metric) if finite else None
+        return best_row(finite, self.metric, {self.metric: self.higher}) if finite else None
 
 
-def parse_choice(text: str | None) -> Choice:
-    """
+def parse_choice(text: str | None, known: Mapping[str, bool] = HIGHER_IS_BETTER) -> Choice:
+    """A choice from its text; `known` are all metrics, those of a user's own included, with whether higher is better.
+
     >>> parse_choice("last validation loss").metric, parse_choice("fewest bytes to validation auc=0.9").target.label
     ('validation_loss', 'validation_auc>=0.9')
     """
@@ -92,26 +91,27 @@ def parse_choice(text: str | None) -> Choice:
         return Choice("best validation metric")
     words = " ".join(text.lower().split())
     if found := _LEVEL.fullmatch(words):
-        metric = _metric(found[2], text, f"{found[1]} validation")
-        return Choice(words, "best" if found[1] == "best" else "last", metric)
+        metric = _metric(found[2], text, f"{found[1]} validation", known)
+        return Choice(words, "best" if found[1] == "best" else "last", metric, higher=known[metric])
     fewest = _FEWEST.fullmatch(words)
     if fewest is None or fewest[1] not in _COSTS:
         raise ConfigError(f"--choose '{text}': write {_FORMS}; beside rounds also bytes and seconds")
     name = re.split(r"[<>=]", fewest[2])[0]
     level = fewest[2][len(name) :]
-    metric = _metric(name, text, f"fewest {fewest[1]} to validation", level)
-    return Choice(words, "fewest", _COSTS[fewest[1]], parse_target(metric + level))
+    metric = _metric(name, text, f"fewest {fewest[1]} to validation", known, level)
+    return Choice(words, "fewest", _COSTS[fewest[1]], parse_target(metric + level, known))
 
 
-def _metric(words: str, text: str, before: str, after: str = "") -> str:
-    """The key of a metric that may choose."""
-    name = "_".join(words.split())
-    if name in _TRAINING or (name.startswith(VALIDATION) and name in HIGHER_IS_BETTER):
+def _metric(words: str, text: str, before: str, known: Mapping[str, bool], after: str = "") -> str:
+    """The key of a metric that may choose; capitals do not count."""
+    names = {name.lower(): name for name in known}
+    name = names.get("_".join(words.split()), "")
+    if name in _TRAINING or name.startswith(VALIDATION):
         return name
-    if f"{VALIDATION}{name}" in HIGHER_IS_BETTER:
+    if name:
         raise ConfigError(
             f"--choose '{text}' would go by the test rows, which then say too much good of what was chosen: set "
             f"data.validation, for example to 0.2, and write '{before} {name}{after}'"
         )
-    known = ", ".join(key.removeprefix(VALIDATION) for key in HIGHER_IS_BETTER if key.startswith(VALIDATION))
-    raise ConfigError(f"--choose '{text}': unknown metric '{words}': write {_FORMS}; metrics are {known}")
+    measured = ", ".join(key.removeprefix(VALIDATION) for key in known if key.startswith(VALIDATION))
+    raise ConfigError(f"--choose '{text}': unknown metric '{words}': write {_FORMS}; metrics are {measured}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -52,6 +52,11 @@ class Outcome:
         return first if first is not None and first.rows else None
 
     @property
+    def failed(self) -> list[PointResult]:
+        """The points that were refused or of which a run was or failed; divergence is a result like others."""
+        return [result for result in self.results if result.has_failed]
+
+    @property
     def ranked(self) -> list[PointResult]:
         """The points that were run, the best first."""
         return [] if self.choice.metric is None else ranked(self.results, self.choice)
@@ -72,7 +77,10 @@ def carry_out(
         jobs = [job for many in zip(*(found.values() for found in own.values()), strict=True) for job in many]
         finished = {job.name for job in jobs if job.is_finished}
         listener.begin(jobs, finished, rung=rung, rungs=rungs, rounds_after=after)
-        ended = _work_off([job for job in jobs if job.name not in finished], executor, listener, stop)
+        ended = _work_off(
+            [job for job in jobs if job.name not in finished], executor, listener, stop,
+            lambda why: sweep.blaming_originals(why, out),
+        )  # fmt: skip
         if stop.requested:
             return Outcome(tuple(results.values()), choice, stopped=True)
         read = {job.name: _read(job) for job in jobs if job.name not in ended or ended[job.name].state != "refused"}
@@ -90,7 +98,9 @@ def carry_out(
     return Outcome(tuple(results.values()), choice)
 
 
-def _work_off(jobs: Sequence[Job], executor: Executor, listener: Listener, stop: Stop) -> Mapping[str, Ended]:
+def _work_off(
+    jobs: Sequence[Job], executor: Executor, listener: Listener, stop: Stop, reword: Callable[[str], str]
+) -> Mapping[str, Ended]:
     for job in jobs:
         executor.submit(job)
     ended, asked = {}, False
@@ -98,6 +108,7 @@ def _work_off(jobs: Sequence[Job], executor: Executor, listener: Listener, stop:
         if event is not None:
             job, told = event
             if isinstance(told, Ended):
+                told = replace(told, why=reword(told.why))
                 ended[job.name] = told
                 listener.ended(job, told)
             else:

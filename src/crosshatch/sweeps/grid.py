@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 
 from crosshatch.errors import ConfigError
+from crosshatch.own_parts import moved_in_text
 from crosshatch.runs.tables.overrides import parse_value
 
 MOST_RUNS = 10_000
@@ -139,7 +141,7 @@ def point_names(axes: Sequence[Axis], found: Sequence[tuple[str, ...]]) -> list[
     """
     keys = short_keys(axes)
     pairs = [zip(keys, values, strict=True) for values in found]
-    names = [",".join(f"{_plain(key)}={_plain(value)}" for key, value in many)[:LONGEST_NAME] for many in pairs]
+    names = [",".join(f"{_plain(key)}={_plain(_brief(value))}" for key, value in many)[:LONGEST_NAME] for many in pairs]
     times = Counter(name.casefold() for name in names)
     seen: Counter[str] = Counter()
     for i, name in enumerate(names):
@@ -152,6 +154,11 @@ def point_names(axes: Sequence[Axis], found: Sequence[tuple[str, ...]]) -> list[
 def run_name(point: str, seed: int) -> str:
     """The name of a point's run."""
     return f"{point},seed={seed}" if point else f"seed={seed}"
+
+
+def _brief(value: str) -> str:
+    """A value without the folders of files of own parts."""
+    return moved_in_text(value, lambda path: Path(path).name)
 
 
 def _plain(value: str) -> str:

@@ -9,15 +9,21 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from crosshatch.errors import CrosshatchError, DivergenceError
 from crosshatch.report.runs import read_run
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.directory import RunDirectory
 from crosshatch.runs.one_writer import BusyError
+from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.watcher import Watcher
+from crosshatch.sweeps.printed import printing_into
 
+if TYPE_CHECKING:
+    from crosshatch.runs.prepare import Prepared
+
+PRINTED = "printed"
 BUSY_SECONDS = 10.0  # for the processes of a sweep that was killed to end
 
 
@@ -33,6 +39,27 @@ class Job:
     threads: int
 
     @property
+    def home(self) -> Path:
+        """The sweep's folder, in which copies of own parts lie, too."""
+        return Path(self.out).parents[1]
+
+    @property
+    def printed(self) -> Path:
+        """The file with what the run has printed, where that is anything."""
+        return self.home / PRINTED / f"{self.name}.txt"
+
+    def broken(self, why: str) -> Ended:
+        """How it ended where its process broke down: what was printed last says most."""
+        text = self.printed.read_text(encoding="utf-8", errors="replace") if self.printed.is_file() else ""
+        last = "".join(f": {' '.join(line.split())}" for line in text.strip().splitlines()[-1:])
+        return Ended("failed", f"{why}{last}{self.where_printed}")
+
+    @property
+    def where_printed(self) -> str:
+        """Words that name the file, if there is one."""
+        return f" (all it printed: {self.printed})" if self.printed.is_file() and self.printed.stat().st_size else ""
+
+    @property
     def is_finished(self) -> bool:
         """Whether the directory has a run of so many rounds, or one that ended by itself before."""
         directory = RunDirectory(Path(self.out))
@@ -45,7 +72,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job ended. `refused`: its config was, `failed`: its process broke down; `why` says more of both."""
+    """How a job ended. `refused`: before the first round, `failed`: in the middle; `why` says more of both."""
 
     state: Literal["finished", "diverged", "refused", "failed", "stopped"]
     why: str = ""
@@ -72,24 +99,31 @@ class Executor(AbstractContextManager["Executor"], Protocol):
 
 
 def run_job(job: Job, tell: Callable[[int], None] = lambda _: None) -> Ended:
-    """Run a job here, or go on with it; `tell` gets the rounds done."""
+    """Run a job here, or go on with it; `tell` gets the rounds done. What it prints is kept."""
+    teller = _Teller(tell)
+    try:
+        with printing_into(job.printed):
+            return _run(job, teller)
+    except DivergenceError:
+        return Ended("diverged", f"at round {read_run(job.out).summary['diverged']['round']}")
+    except CrosshatchError as error:
+        return Ended("failed" if teller.began else "refused", str(error) + job.where_printed)
+
+
+def _run(job: Job, teller: _Teller) -> Ended:
     from crosshatch.runs.train import train  # late: whoever hands out jobs need not wait for torch
 
-    config = decode_config(tomllib.loads(job.config))
+    config = decode_config(started_from(tomllib.loads(job.config), job.home))
     folder = None if job.folder is None else Path(job.folder)
     patient_until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            outcome = train(config, out=Path(job.out), folder=folder, resume=True, watcher=_Teller(tell))
+            outcome = train(config, out=Path(job.out), folder=folder, resume=True, watcher=teller)
             return Ended("finished" if outcome.finished else "stopped")
-        except DivergenceError:
-            return Ended("diverged", f"at round {read_run(job.out).summary['diverged']['round']}")
-        except BusyError as error:
+        except BusyError:
             if time.monotonic() > patient_until:
-                return Ended("refused", str(error))
+                raise
             time.sleep(0.2)
-        except CrosshatchError as error:
-            return Ended("refused", str(error))
 
 
 class _Teller(Watcher):
@@ -98,6 +132,11 @@ class _Teller(Watcher):
     def __init__(self, tell: Callable[[int], None]) -> None:
         self._tell = tell
         self._told = 0.0
+        self.began = False
+
+    def begin(self, prepared: Prepared, path: Path) -> None:  # noqa: ARG002 - as a watcher has it
+        """What goes wrong from now on is no mistake of the config."""
+        self.began = True
 
     def advance(self, round: int) -> None:
         """Pass it on."""

@@ -113,7 +113,7 @@ class LocalProcesses:
             worker.process.join()
             worker.pipe.close()
             self._workers.remove(worker)
-            told = Ended("stopped") if self._stopping else Ended("failed", _breakdown(worker.process.exitcode))
+            told = Ended("stopped") if self._stopping else job.broken(_breakdown(worker.process.exitcode))
         if isinstance(told, Ended):
             worker.job = None
         return job, told
@@ -123,7 +123,7 @@ def _breakdown(code: int | None) -> str:
     if code is not None and code < 0:
         word = "the memory may have been too small" if -code == signal.SIGKILL else signal.strsignal(-code)
         return f"its process was ended by signal {-code} ({word})"
-    return f"its process ended with exit code {code}: see what it printed"
+    return f"its process ended with exit code {code}"
 
 
 def _work(pipe: Connection) -> None:
@@ -137,6 +137,8 @@ def _work(pipe: Connection) -> None:
             pipe.send(run_job(job, pipe.send))
     except (EOFError, BrokenPipeError):  # nobody has another job, or waits for this one
         return
+    except Exception:  # its traceback is where all is that the job has printed
+        raise SystemExit(1) from None
 
 
 def _end_with_parent() -> None:

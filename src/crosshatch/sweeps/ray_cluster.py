@@ -85,14 +85,15 @@ class RayCluster:
             done, _ = self._ray.wait(list(self._under_way), timeout=_LOOK_AROUND)
             for reference in done:
                 job = self._under_way.pop(reference)
-                yield job, self._ended(reference)
+                yield job, self._ended(reference, job)
             yield None
 
-    def _ended(self, reference: Any) -> Ended:
+    def _ended(self, reference: Any, job: Job) -> Ended:
         try:
             ended: Ended = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
             if self._stopping:
                 return Ended("stopped")
-            return Ended("failed", f"on the cluster: {one_line(error)}")
+            last = (str(error).strip().splitlines() or [""])[-1]  # the others are the traceback
+            return job.broken(f"on the cluster ({' '.join(last.split())})")
         return ended

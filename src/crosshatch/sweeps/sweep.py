@@ -1,8 +1,11 @@
 """What a sweep was asked for: its points, each with a config of its own, the seeds, and by what one is chosen.
 
 sweep.json     what was asked, so that the same command goes on with it and another is refused
+parts/         copies of the files of a user's own parts, where configs name any: all runs use these
 runs/          a run directory per point and seed
+printed/       what runs have printed, a file for each that did
 table.csv      one line per point
+result.json    which point was chosen, and which have failed and why
 report.html    the best points on a page, means over the seeds
 chosen.toml    the config of the chosen point; `crosshatch train chosen.toml` runs it
 """
@@ -18,14 +21,16 @@ from typing import Any
 
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import ConfigError, CrosshatchError, RunError
-from crosshatch.runs.config import Config, changed_settings, config_text, decode_config, read_config
+from crosshatch.runs.config import Config, changed_settings, config_text, decode_config, part_files, read_config
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import LOCK
+from crosshatch.runs.parts.part_files import PARTS, PartFiles
+from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.tracking.trackers import require_trackers
 from crosshatch.sweeps.choice import Choice, parse_choice
 from crosshatch.sweeps.grid import Axis, Seeds, parse_grid, parse_seeds, point_names, points, run_name
 from crosshatch.sweeps.jobs import Job
-from crosshatch.task.directions import VALIDATION
+from crosshatch.task.directions import VALIDATION, directions
 
 _OPTIONS = {"grid": "--grid", "seeds": "--seeds", "halving": "--choose, which --halving goes by,"}
 
@@ -42,7 +47,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All of it. `called`: the name of a run whose config does not name it."""
+    """All of it. `called`: the name of a run whose config does not name it. `files`: of all points' own parts."""
 
     axes: tuple[Axis, ...]
     points: tuple[Point, ...]
@@ -50,6 +55,7 @@ class Sweep:
     choice: Choice
     halving: bool
     called: str
+    files: PartFiles
 
     def jobs(self, point: Point, out: Path, folder: Path | None, rounds: int) -> dict[int, Job]:
         """The runs of a point by their seed, for so many rounds."""
@@ -60,7 +66,7 @@ class Sweep:
             # one thread, unless the config says otherwise: jobs side by side would fight for the cores
             threads = point.config.run.threads or 1
             run = replace(point.config.run, name=name, seed=seed, threads=threads, rounds=rounds)
-            text = config_text(replace(point.config, run=run))
+            text = config_text(replace(point.config, run=run), self.files)
             path = str((out / "runs" / name).resolve())
             jobs[seed] = Job(name, text, path, None if folder is None else str(folder.resolve()), rounds, threads)
         return jobs
@@ -73,7 +79,13 @@ class Sweep:
         evaluate = config.evaluate
         if choice.kind == "best" and evaluate.best_by is None and metric.startswith(VALIDATION):
             evaluate = replace(evaluate, best_by=metric.removeprefix(VALIDATION))
-        return config_text(replace(config, evaluate=evaluate, run=replace(config.run, name=name)))
+        return config_text(replace(config, evaluate=evaluate, run=replace(config.run, name=name)), self.files)
+
+    def blaming_originals(self, text: str, out: Path) -> str:
+        """What a run says of a file of the user's own, which it knows as a copy."""
+        for file, name in self.files.names.items():
+            text = text.replace(str((out / PARTS / name).resolve()), str(file))
+        return text
 
 
 def read_sweep(
@@ -87,27 +99,42 @@ def read_sweep(
     folder: Path | None,
 ) -> Sweep:
     """A sweep from the options of the command line; refused where no point of it can be run."""
-    axes, numbers, choice = parse_grid(grid, changes), parse_seeds(seeds), parse_choice(choose)
+    axes, numbers = parse_grid(grid, changes), parse_seeds(seeds)
     found = points(axes, numbers)
-    if halving:
-        _check_halving(axes, found, choice)
     made = []
     for name, values in zip(point_names(axes, found), found, strict=True):
         own = [f"{axis.key}={value}" for axis, value in zip(axes, values, strict=True)]
         try:
             config = read_config(path, [*changes, *own])
-            choice.check(config)
+            part_files(config).read()
             require_sources(config.data, config.federation, folder)
             require_trackers(config.run.track)
             made.append(Point(name, values, config))
         except CrosshatchError as error:
             of_grid = str(error).startswith(tuple(f"--set {one}: " for one in own))
             made.append(Point(name, values, None, str(error).replace("--set", "--grid", 1) if of_grid else str(error)))
+    configs = [point.config for point in made if point.config is not None]
+    ours = {name: higher for config in configs for name, higher in config.evaluate.higher_is_better.items()}
+    choice = parse_choice(choose, directions(ours))
+    if halving:
+        _check_halving(axes, found, choice)
+    made = [_checked(point, choice) for point in made]
     refusals = dict.fromkeys(point.refused for point in made)
     if "" not in refusals:
         first = next(iter(refusals))
         raise ConfigError(first if len(refusals) == 1 else f"no point of the grid can be run; the first: {first}")
-    return Sweep(axes, tuple(made), numbers, choice, halving, called=path.stem)
+    files = part_files(*(point.config for point in made if point.config is not None)).read()
+    return Sweep(axes, tuple(made), numbers, choice, halving, path.stem, files)
+
+
+def _checked(point: Point, choice: Choice) -> Point:
+    """The point itself, or refused where its runs could not be chosen from."""
+    try:
+        if point.config is not None:
+            choice.check(point.config)
+    except CrosshatchError as error:
+        return replace(point, config=None, refused=str(error))
+    return point
 
 
 def _check_halving(axes: Sequence[Axis], found: Sequence[object], choice: Choice) -> None:
@@ -123,10 +150,12 @@ def _check_halving(axes: Sequence[Axis], found: Sequence[object], choice: Choice
 
 
 def keep_sweep(sweep: Sweep, out: Path) -> None:
-    """Write what was asked into the sweep's folder; refuse a folder that has something else."""
+    """Write what was asked into the sweep's folder, with copies of own parts; refuse one that has something else."""
     path, asked = out / "sweep.json", _described(sweep)
     if path.is_file():
-        _require_same(path, asked, out)
+        _require_same(path, asked, sweep.files, out)
+        with writing(out):
+            sweep.files.write(out)
         return
     strange = sorted(
         entry.name for entry in out.iterdir() if entry.name != LOCK and not entry.name.startswith("sweep.json")
@@ -137,13 +166,16 @@ def keep_sweep(sweep: Sweep, out: Path) -> None:
         )
     with writing(out):
         write_whole(path, (json.dumps(asked, indent=2) + "\n").encode())
+        sweep.files.write(out)
 
 
 def _described(sweep: Sweep) -> dict[str, Any]:
     configs = {
-        point.name: point.refused if point.config is None else config_text(point.config) for point in sweep.points
+        point.name: point.refused if point.config is None else config_text(point.config, sweep.files)
+        for point in sweep.points
     }
-    return {
+    parts = {"parts": sweep.files.hashes} if sweep.files.names else {}
+    return parts | {
         "grid": {axis.key: list(axis.values) for axis in sweep.axes},
         "seeds": list(sweep.seeds.numbers),
         "added": sweep.seeds.added,
@@ -152,9 +184,10 @@ def _described(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _require_same(path: Path, asked: dict[str, Any], out: Path) -> None:
+def _require_same(path: Path, asked: dict[str, Any], files: PartFiles, out: Path) -> None:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
+        files.require_unchanged(stored.get("parts", {}), out, "sweep")
         same = stored == asked
         options = [option for option in ("grid", "seeds", "added", "halving") if stored[option] != asked[option]]
         configs = (
@@ -169,14 +202,14 @@ def _require_same(path: Path, asked: dict[str, Any], out: Path) -> None:
         was, now = (json.dumps(table[option]) for table in (stored, asked))
         changed = f"{_OPTIONS[option]} {now} (was {was})"
     else:
-        changed = next(_difference(was, now) for was, now in configs.values() if was != now)
+        changed = next(_difference(was, now, out) for was, now in configs.values() if was != now)
     raise RunError(f"the sweep in {out} was started otherwise: {changed}; undo this, or choose another --out")
 
 
-def _difference(was: str, now: str) -> str:
+def _difference(was: str, now: str, out: Path) -> str:
     """What differs between the configs of one point, either of which may have been refused."""
     try:
-        before, after = (decode_config(tomllib.loads(text)) for text in (was, now))
+        before, after = (decode_config(started_from(tomllib.loads(text), out)) for text in (was, now))
         return ", ".join(changed_settings(before, after))
     except (CrosshatchError, tomllib.TOMLDecodeError):
         return "another point was refused"

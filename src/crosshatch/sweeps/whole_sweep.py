@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crosshatch.errors import ConfigError, DivergenceError, RunError
+from crosshatch.errors import ConfigError, DivergenceError, RunError, TrainingError
 from crosshatch.report import pool_seeds, write_report
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import one_writer
@@ -17,7 +19,7 @@ from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.runs.tables.overrides import parse_value
 from crosshatch.sweeps.course import Listener, Outcome, carry_out
 from crosshatch.sweeps.grid import split_values
-from crosshatch.sweeps.jobs import Ended, Executor, Job
+from crosshatch.sweeps.jobs import PRINTED, Ended, Executor, Job
 from crosshatch.sweeps.local_processes import LocalProcesses
 from crosshatch.sweeps.ray_cluster import RayCluster
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
@@ -28,15 +30,20 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 1024
 MOST_ON_PAGE = 20  # points; more curves than that nobody tells apart
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Swept:
-    """A sweep that is done: its folder, the config of the chosen point, and that point's values by their settings."""
+    """A sweep that is done: its folder, the config of the chosen point, and that point's values by their settings.
+
+    `failed`: points that were refused or of which a run failed, and why; they were not compared, or not fully.
+    """
 
     path: Path
     chosen: Path
     values: Mapping[str, Any]
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table(self) -> pl.DataFrame:
@@ -61,7 +68,8 @@ def sweep(
 ) -> Swept:
     """Train with all combinations of values and seeds, choose by the validation rows; `crosshatch sweep` in Python.
 
-    The same call goes on with a sweep that was stopped. `jobs` run side by side, by default one per core.
+    The same call goes on with a sweep that was stopped. `jobs` run side by side, by default one per core. Points that
+    fail are warned of.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +92,12 @@ def sweep(
     require_choice(outcome, out)
     assert outcome.best is not None
     values = zip(asked.axes, outcome.best.point.values, strict=True)
-    return Swept(out, out / "chosen.toml", {axis.key: parse_value(value) for axis, value in values})
+    if outcome.failed:
+        warnings.warn(failures(outcome, out), stacklevel=2)
+    return Swept(
+        out, out / "chosen.toml", {axis.key: parse_value(value) for axis, value in values},
+        {result.point.name: result.why for result in outcome.failed},
+    )  # fmt: skip
 
 
 def choose_executor(sweep: Sweep, jobs: int | None, ray: str | None) -> Executor:
@@ -121,7 +134,20 @@ def require_choice(outcome: Outcome, out: Path) -> None:
     message = (
         f"no run of the sweep in {out} ended well; the first, {first.job.name}, {first.ended.state}: {first.ended.why}"
     )
-    raise DivergenceError(message) if "diverged" in states else RunError(message)
+    raise (DivergenceError if "diverged" in states else TrainingError if "failed" in states else RunError)(message)
+
+
+def failures(outcome: Outcome, out: Path) -> str:
+    """Which points have failed, and why the first did, in a line."""
+    failed = outcome.failed
+    names = [result.point.name or "the config" for result in failed]
+    listed = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
+    whose = f"{names[0]}: " if len(names) > 1 else ""
+    text = (
+        f"{len(failed)} of {len(outcome.results)} points failed: {listed} ({whose}"
+        f"{failed[0].remark}: {failed[0].why}); see {out / 'table.csv'}"
+    )
+    return " ".join(text.split())
 
 
 def _write(sweep: Sweep, outcome: Outcome, out: Path) -> None:
@@ -131,11 +157,27 @@ def _write(sweep: Sweep, outcome: Outcome, out: Path) -> None:
         if best is None:
             (out / "chosen.toml").unlink(missing_ok=True)
         else:
-            write_whole(out / "chosen.toml", sweep.chosen_text(best.point, outcome.choice).encode())
+            text = sweep.chosen_text(best.point, outcome.choice)
+            note = f"# {failures(outcome, out)}\n" if outcome.failed else ""
+            write_whole(out / "chosen.toml", (note + text).encode())
+        write_whole(out / "result.json", (json.dumps(_result(sweep, outcome), indent=2) + "\n").encode())
+        with suppress(OSError):
+            (out / PRINTED).rmdir()  # where no run has printed anything
     shown = outcome.ranked[:MOST_ON_PAGE]
     runs = [result.run for point in shown for result in point.runs if result.run is not None]
     if runs:
-        write_report(pool_seeds(runs), out / "report.html")
+        notes = [f"Failed: {result.point.name}, {result.why}." for result in outcome.failed]
+        write_report(pool_seeds(runs), out / "report.html", notes=notes)
+
+
+def _result(sweep: Sweep, outcome: Outcome) -> dict[str, Any]:
+    keys = [axis.key for axis in sweep.axes]
+    return {
+        "chosen": None if outcome.best is None else outcome.best.point.name,
+        "chosen_by": outcome.choice.text if outcome.choice.metric is None else outcome.choice.title,
+        "failed": {result.point.name: f"{result.remark}: {result.why}" for result in outcome.failed},
+        "points": {result.point.name: dict(zip(keys, result.point.values, strict=True)) for result in outcome.results},
+    }
 
 
 def _text(value: object) -> str:

@@ -13,15 +13,16 @@ from rich.console import Console
 
 from crosshatch.cli.pipes import say
 from crosshatch.cli.sweeping.sweep_progress import choose_listener
+from crosshatch.errors import TrainingError, one_line
 from crosshatch.report.pooled import deviation
 from crosshatch.report.units import with_deviation
 from crosshatch.runs.stopping import stop_on_signals
 from crosshatch.sweeps.course import Outcome
 from crosshatch.sweeps.sweep import Sweep, read_sweep
 from crosshatch.sweeps.table import print_table
-from crosshatch.sweeps.whole_sweep import MOST_ON_PAGE, choose_executor, require_choice, run_whole
+from crosshatch.sweeps.whole_sweep import MOST_ON_PAGE, choose_executor, failures, require_choice, run_whole
 
-INTERRUPTED = 130
+FAILED, INTERRUPTED = 1, 130
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,20 @@ def run_sweep(asked: Asked) -> int:
         return INTERRUPTED
     if not asked.quiet:
         print_table(sweep, outcome, Console())
+    try:
+        require_choice(outcome, asked.out)
+    except TrainingError as error:
+        say(f"error: {one_line(error)}", sys.stderr)
+        return FAILED
     _conclude(sweep, outcome, asked)
+    if outcome.failed:
+        say(f"error: {failures(outcome, asked.out)}", sys.stderr)
+        return FAILED
     return 0
 
 
 def _conclude(sweep: Sweep, outcome: Outcome, asked: Asked) -> None:
     best, out, metric = outcome.best, asked.out, outcome.choice.metric
-    require_choice(outcome, out)
     assert best is not None
     assert metric is not None
     values = best.values(metric)

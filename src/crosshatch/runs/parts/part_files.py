@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from crosshatch.errors import RunError
+from crosshatch.runs.files import write_whole
 from crosshatch.runs.parts.part_names import files_named, with_files
 
 PARTS = "parts"
@@ -24,10 +25,10 @@ class PartFiles:
     contents: Mapping[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tables: Mapping[str, Any]) -> PartFiles:
-        """The files that a config's tables name; of equal names all but the first are numbered."""
+    def of(cls, *configs: Mapping[str, Any]) -> PartFiles:
+        """The files that the tables of configs name; of equal names all but the first are numbered."""
         names: dict[Path, str] = {}
-        for file in files_named(tables):
+        for file in dict.fromkeys(file for tables in configs for file in files_named(tables)):
             name, number = file.name, 1
             while name in names.values():
                 number += 1
@@ -37,7 +38,20 @@ class PartFiles:
 
     def read(self) -> PartFiles:
         """The same with what is in the files now."""
-        return PartFiles(self.names, {name: file.read_bytes() for file, name in self.names.items()})
+        contents = {}
+        for file, name in self.names.items():
+            try:
+                contents[name] = file.read_bytes()
+            except OSError as error:
+                raise RunError(f"the file {file} cannot be read ({error.strerror}): check its path") from None
+        return PartFiles(self.names, contents)
+
+    def write(self, folder: Path) -> None:
+        """Keep the copies in a folder's `parts`, but those that are there."""
+        for name, content in self.contents.items():
+            (folder / PARTS).mkdir(exist_ok=True)
+            if not (folder / PARTS / name).is_file():
+                write_whole(folder / PARTS / name, content)
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -52,14 +66,15 @@ class PartFiles:
         """The tables as a run directory has them: they name the copies."""
         return with_files(tables, self.copy_of)
 
-    def require_unchanged(self, before: Mapping[str, str], run: Path) -> None:
-        """Refuse a file that is not what it was when the run was started, by its hashes then."""
+    def require_unchanged(self, before: Mapping[str, str], run: Path, what: str = "run") -> None:
+        """Refuse a file that is not what it was when the run (or sweep) was started, by its hashes then."""
         for file, name in self.names.items():
             if name in before and self.hashes[name] != before[name]:
                 kept = run / PARTS / name
                 hint = "" if kept.resolve() == file else f" ({kept} is how it was)"
                 raise RunError(
-                    f"{file} was changed since the run in {run} was started: undo that{hint}, or choose another --out"
+                    f"{file} was changed since the {what} in {run} was started: undo that{hint}, or choose another "
+                    "--out"
                 )
 
 
