@@ -47,7 +47,7 @@ def test_examples_with_their_data_train(command: Command, name: str) -> None:
     assert lines[-1].startswith("finished after round 2: train_loss")
     run = Path("runs") / name
     assert {entry.name for entry in run.iterdir()} == {
-        "config.toml", "metrics.jsonl", "summary.json", "model", "checkpoint", "report.html",
+        "config.toml", "metrics.jsonl", "summary.json", "model", "checkpoint", "report.html", "fingerprint.json",
     }  # fmt: skip
 
 

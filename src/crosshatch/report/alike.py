@@ -20,13 +20,14 @@ class Setting:
     """What runs must have in common: twenty clients send more than two, whatever they run.
 
     `labels`: the silos that hold them, none while that is unknown. `data`: what is trained on and how silos divide it,
-    to be compared and not to be read.
+    to be compared and not to be read; `fingerprint`: the same by what was in the files, empty while that is unknown.
     """
 
     clients: int
     labels: tuple[str, ...]
     silos: int
     data: str
+    fingerprint: str
     source: str
 
 
@@ -41,6 +42,7 @@ def setting_of(run: Run) -> Setting:
         labels=tuple(silo.name for silo in silos if silo.holds_labels),
         silos=len(silos),
         data=json.dumps([data, split, shapes, run.facts.federation.groups], sort_keys=True, default=str),
+        fingerprint="" if run.fingerprint is None else run.fingerprint.digest,
         source=source,
     )
 
@@ -60,7 +62,7 @@ def tell_apart(settings: Mapping[Setting, str]) -> dict[Setting, str]:
 
 def shared_words(settings: Sequence[Setting]) -> str:
     """What no two of these have in common, for the end of a sentence."""
-    only_clients = len({(one.labels, one.data) for one in settings}) == 1
+    only_clients = len({(one.labels, one.data, one.fingerprint) for one in settings}) == 1
     return "as many clients" if only_clients else "the same data, clients and labels"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.text import Text
 from crosshatch.errors import RunError
 from crosshatch.report.measures import Target, best_row, first_reaching, metric_title, parse_target, sort_metrics
 from crosshatch.report.pooled import counted, deviation
+from crosshatch.report.rows_apart import rows_apart
 from crosshatch.report.runs import Run, add_remark, directions_of
 from crosshatch.report.units import human_bytes, human_count, human_number, human_range, human_seconds, with_deviation
 from crosshatch.report.word_widths import keep_words
@@ -66,6 +67,7 @@ class Outcome:
     deviation: dict[str, float] = field(default_factory=dict)
     best_deviation: dict[str, float] = field(default_factory=dict)
     seeds: tuple[Outcome, ...] = ()
+    tested: str = ""  # on which test rows, where runs have not all the same
 
     def arrived(self, target: Target) -> list[Arrival]:
         """The arrivals of all seeds that reached the target and did not diverge."""
@@ -75,11 +77,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Outcomes in the order of the runs given. `metrics`: all names, in order of first appearance."""
+    """Outcomes in the order of the runs given. `metrics`: all names, in order of first appearance.
+
+    `notes` say which runs were not tested on the same rows, and of which it cannot be told.
+    """
 
     targets: tuple[Target, ...]
     metrics: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
+    notes: tuple[str, ...] = ()
 
 
 def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> Comparison:
@@ -108,8 +114,10 @@ def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> C
                     f"choose from {', '.join(run.metric_names) or 'none: it measured nothing'}"
                 )
     metrics = tuple(dict.fromkeys(name for run in runs for name in run.metric_names))
-    outcomes = tuple(_mean_outcome(run, parsed) if run.seeds else _outcome(run, parsed) for run in runs)
-    return Comparison(parsed, metrics, outcomes)
+    tested = rows_apart(runs)
+    outcomes = [_mean_outcome(run, parsed) if run.seeds else _outcome(run, parsed) for run in runs]
+    marked = tuple(replace(one, tested=mark) for one, mark in zip(outcomes, tested.marks, strict=True))
+    return Comparison(parsed, metrics, marked, tested.notes)
 
 
 def find_arrival(run: Run, target: Target) -> Arrival | None:
@@ -214,6 +222,8 @@ def print_comparison(result: Comparison, console: Console) -> None:
     console.print(keep_words(_totals(result, metrics), console))
     for target in result.targets:
         console.print(keep_words(_target_table(result, target), console))
+    for note in result.notes:
+        console.print(f"note: {note}", markup=False, highlight=False)
 
 
 def _totals(result: Comparison, metrics: Sequence[str]) -> Table:
@@ -274,14 +284,15 @@ def _with_range(words: Callable[[float], str], middle: float, values: Sequence[f
 
 
 def remark(outcome: Outcome) -> str:
-    """What to know of a run before its numbers are compared; empty where it ended well."""
-    if outcome.seeds:
-        lost = sum(one.diverged is not None for one in outcome.seeds)
-        unfinished = sum(one.diverged is None and not one.finished for one in outcome.seeds)
-        return ", ".join(f"{n} {word}" for n, word in ((lost, "diverged"), (unfinished, "unfinished")) if n)
-    if outcome.diverged is not None:
-        return f"diverged at round {human_count(outcome.diverged)}"
-    return "" if outcome.finished else "unfinished"
+    """What to know of a run before its numbers are compared; empty where it ended well and was tested as all were."""
+    lost = sum(one.diverged is not None for one in outcome.seeds)
+    unfinished = sum(one.diverged is None and not one.finished for one in outcome.seeds)
+    words = [f"{n} {word}" for n, word in ((lost, "diverged"), (unfinished, "unfinished")) if n]
+    if not outcome.seeds and outcome.diverged is not None:
+        words = [f"diverged at round {human_count(outcome.diverged)}"]
+    elif not outcome.seeds and not outcome.finished:
+        words = ["unfinished"]
+    return ", ".join([*words, *filter(None, [outcome.tested])])
 
 
 def _name(outcome: Outcome) -> Text:

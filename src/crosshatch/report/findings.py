@@ -12,6 +12,7 @@ from crosshatch.report.compare import find_arrival, find_best
 from crosshatch.report.measures import Target, main_metric, metric_title, parse_target
 from crosshatch.report.palette import is_yardstick
 from crosshatch.report.pooled import singles
+from crosshatch.report.rows_apart import rows_apart
 from crosshatch.report.runs import Run
 from crosshatch.report.units import human_bytes, human_count, human_factor, human_number, human_seconds
 
@@ -199,7 +200,7 @@ def _winner(costs: list[Cost], goal: str, axis: Axis, *, who: str) -> str:
 
 def _closest(runs: Sequence[Run], target: Target) -> str:
     found = [(best.value, run.name) for run in runs if (best := find_best(run, target.metric))]
-    if not found:
+    if not found or rows_apart(runs).differ:
         return ""
     value, name = max(found) if target.higher else min(found)
     who = "its best is" if len(runs) == 1 else f"{name} comes closest with"

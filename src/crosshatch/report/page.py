@@ -134,6 +134,7 @@ def _header(runs: Sequence[Run], result: Comparison, notes: Sequence[str] = ()) 
         tiles = f'<div class="tiles">{tiles}</div>'
     unfinished = [run.name for run in singles(runs) if not run.finished]
     note = f'<p class="note">Not finished: {escape(", ".join(unfinished))}.</p>' if unfinished else ""
+    note += "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in result.notes)
     lost = [(run.name, run.facts.diverged.why) for run in singles(runs) if run.facts.diverged is not None]
     whys = _notes([f"Diverged: {name}, {why}." for name, why in lost], "runs diverged")
     whys += _notes(notes, "points failed")

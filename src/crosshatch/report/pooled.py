@@ -23,7 +23,7 @@ _TAIL = re.compile(r"(^|[\W_]+)(seed|s)?[\W_]*$", re.IGNORECASE)
 
 
 def pool_seeds(runs: Sequence[Run]) -> list[Run]:
-    """Runs of equal configs but for `run.seed` become one, with the mean of their curves and `seeds` to look into.
+    """Runs of equal configs but for `run.seed`, on the same data, become one: the mean of their curves, and `seeds`.
 
     It stands where the first of them stood. Of two runs with one seed the second stays as it is, and so does a run
     without a config.
@@ -48,7 +48,7 @@ def pool_seeds(runs: Sequence[Run]) -> list[Run]:
     alike: dict[str | None, dict[Any, Run]] = {}  # the first pool of each config
     for run in runs:
         seed = section_of(run.config, "run").get("seed")
-        kind = json.dumps(_without_seed(run.config), sort_keys=True, default=str) if isinstance(seed, int) else None
+        kind = _kind(run) if isinstance(seed, int) else None
         if kind in alike and seed not in alike[kind]:
             alike[kind][seed] = run
             continue
@@ -86,8 +86,11 @@ def deviation(values: Sequence[float]) -> float:
     return stdev(values) if len(values) > 1 else 0.0
 
 
-def _without_seed(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {**config, "run": {key: value for key, value in config["run"].items() if key not in _FREE}}
+def _kind(run: Run) -> str:
+    """What must be equal: the config without its seed, and the data."""
+    same = {**run.config, "run": {key: value for key, value in run.config["run"].items() if key not in _FREE}}
+    data = None if run.fingerprint is None else run.fingerprint.digest
+    return json.dumps([same, data], sort_keys=True, default=str)
 
 
 def _shared_rounds(runs: Sequence[Run]) -> list[float]:

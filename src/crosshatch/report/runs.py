@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 
+from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import RunError
 from crosshatch.report.measures import COST_KEYS
 from crosshatch.report.summary_file import Summary
+from crosshatch.runs.identity.kept_fingerprint import read_fingerprint
 from crosshatch.task.directions import directions
 
 _NEEDED = ("round", "bytes", "sim_seconds")
@@ -27,7 +29,8 @@ class Run:
     """One run directory. `metrics` has a dict an evaluation, in order; a value that was null is NaN.
 
     `summary` is the file as written, empty while the run is unfinished; `facts` is the same, typed. `seeds`: the
-    runs of which this is the mean; none where it is a run itself.
+    runs of which this is the mean; none where it is a run itself. `fingerprint` says which data it was made on, where
+    that is known.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Run:
     summary: dict[str, Any]
     facts: Summary
     seeds: tuple[Run, ...] = ()
+    fingerprint: Fingerprint | None = None
 
     @property
     def finished(self) -> bool:
@@ -100,7 +104,7 @@ def read_run(path: Path | str) -> Run:
     summary = _read_summary(path / "summary.json")
     facts = _facts(summary, path / "summary.json")
     name = facts.name or _text_at(config, "run", "name") or path.resolve().name
-    return Run(name, path, config, config_text, metrics, summary, facts)
+    return Run(name, path, config, config_text, metrics, summary, facts, fingerprint=read_fingerprint(path))
 
 
 def read_runs(paths: Sequence[Path | str]) -> list[Run]:

@@ -1,0 +1,85 @@
+"""Which of several runs were tested on the same rows, as far as their fingerprints tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+from crosshatch.data.identity.fingerprint import same_test_rows
+from crosshatch.report.runs import Run
+
+_MOST_NAMES = 6
+
+
+@dataclass(frozen=True)
+class RowsApart:
+    """What to know before runs are ranked: `notes` in whole sentences, none where all have the same test rows.
+
+    `marks` has a word for each run where some are known to have others, and is empty words where none is.
+    """
+
+    marks: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def differ(self) -> bool:
+        """Whether some runs are known to have other test rows than others."""
+        return any(self.marks)
+
+
+def rows_apart(runs: Sequence[Run]) -> RowsApart:
+    """Divide runs by the rows they were tested on."""
+    groups: list[list[int]] = []  # in each: runs with the same rows
+    for number, run in enumerate(runs):
+        own = next((group for group in groups if any(_same(run, runs[other]) for other in group)), None)
+        if own is None:
+            groups.append([number])
+        else:
+            own.append(number)
+    if len(groups) < 2:
+        return RowsApart(("",) * len(runs), ())
+    apart = [group for group in groups if any(_same(runs[group[0]], runs[other[0]]) is False for other in groups)]
+    unsure = [group for group in groups if any(_same(runs[group[0]], runs[o[0]]) is None for o in groups if o != group)]
+    marks = ["test rows unknown" if apart else ""] * len(runs)
+    for place, group in enumerate(apart):
+        for number in group:
+            marks[number] = f"test rows {_letter(place)}"
+    notes = []
+    if apart:
+        parts = (f"{_names(runs, group)} ({_letter(place)})" for place, group in enumerate(apart))
+        notes.append(
+            "These runs were not tested on the same rows with the same labels, and are not ranked against each other: "
+            f"{'; '.join(parts)}."
+        )
+    if unsure:
+        notes.append(f"It cannot be told whether these were tested on the same rows: {_unsure(runs, unsure)}.")
+    return RowsApart(tuple(marks), tuple(notes))
+
+
+def _same(one: Run, other: Run) -> bool | None:
+    if one.fingerprint is None or other.fingerprint is None:
+        return None
+    return same_test_rows(one.fingerprint, other.fingerprint)
+
+
+def _unsure(runs: Sequence[Run], groups: Sequence[Sequence[int]]) -> str:
+    """The runs by what keeps one from telling."""
+    without = [number for group in groups for number in group if runs[number].fingerprint is None]
+    parts = [
+        f"{_names(runs, group)} (fingerprint with key {found.key})"
+        for group in groups
+        if (found := runs[group[0]].fingerprint) is not None
+    ]
+    return "; ".join([*parts, *([f"{_names(runs, without)} (no fingerprint)"] if without else [])])
+
+
+def _names(runs: Sequence[Run], group: Iterable[int]) -> str:
+    names = [runs[number].name for number in group]
+    return ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )
+
+
+def _letter(place: int) -> str:
+    return ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)
