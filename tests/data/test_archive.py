@@ -13,8 +13,7 @@ import pytest
 
 from crosshatch.data.build import load_dataset
 from crosshatch.data.data_settings import DataSettings
-from crosshatch.data.dataset import Array
-from crosshatch.data.make_dataset import Raw
+from crosshatch.data.dataset import Array, Raw
 from crosshatch.data.reading.archive import read_archive
 from crosshatch.data.reading.catalogue import rows
 from crosshatch.errors import DataError

@@ -60,7 +60,7 @@ def test_every_silo_holds_the_columns_of_its_file(tmp_path: Path) -> None:
     some = SiloSettings("shop", path="shop.csv", columns=("age",))
     data = build(DATA, FederationSettings(silos=(BANK, some)), base=tmp_path, seed=1)
     assert data.silos[1].features == ("shop.age",)
-    assert [str(note) for note in data.notes] == ["1 columns are in no silo: spent"]
+    assert "1 columns are in no silo: spent" in [str(note) for note in data.notes]
 
 
 def test_ids_as_numbers_here_and_text_there(tmp_path: Path) -> None:

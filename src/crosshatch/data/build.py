@@ -9,14 +9,14 @@ import torch
 
 from crosshatch.data.common_samples import divide_common, require_common, with_own_rows
 from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation
-from crosshatch.data.dataset import Array, Dataset
+from crosshatch.data.dataset import Array, Dataset, Raw
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
 from crosshatch.data.divide_test import divide_test_samples
 from crosshatch.data.encoding.encode_part import encode_part
 from crosshatch.data.federated import FederatedData, OwnSamples, SiloData, with_sample_weights
 from crosshatch.data.join import read_file_per_silo
-from crosshatch.data.make_dataset import Raw, column_values, make_dataset
+from crosshatch.data.make_dataset import column_values, make_dataset
 from crosshatch.data.reading.archive import read_archive
 from crosshatch.data.reading.builtin import load_builtin
 from crosshatch.data.reading.catalogue import KNOWN, read_known
@@ -63,7 +63,8 @@ def load_dataset(
             raise ConfigError(
                 f"data.{key} is for your own files and data.name = '{settings.name}' has its own: leave it out"
             )
-    raw = read_one_file(settings, base) if settings.path is not None else _named(settings, folder)
+    asked_for = [name for silo in silos for name in silo.columns]
+    raw = read_one_file(settings, base, asked_for) if settings.path is not None else _named(settings, folder)
     return make_dataset(raw, settings)
 
 

@@ -72,7 +72,8 @@ class DataSettings:
     against the rest; `limit` keeps so many training samples; `leave_out` names columns nobody gets. Where silos have
     files of their own, `path` may name a further file that holds only ids and labels. A list of columns as
     `label` are yes-or-no labels, any number of which may be true of a sample. `sample_weights` names a column with each
-    training sample's weight in the loss; validation and test samples all count the same.
+    training sample's weight in the loss; validation and test samples all count the same. With `fold_classes` labels
+    that differ in capitals or spaces only are one class.
 
     >>> DataSettings(path="customers.csv", id="id", label="default", impute="mean").preparation.impute
     'mean'
@@ -99,6 +100,7 @@ class DataSettings:
     indicators: bool = True
     clip: float | None = None
     csv: CsvSettings = field(default_factory=CsvSettings)
+    fold_classes: bool = True
 
     @property
     def labels(self) -> tuple[str, ...]:

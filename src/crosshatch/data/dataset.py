@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings, Preparation
+from crosshatch.data.looking.seen import FileSeen
 from crosshatch.data.notes import Note
 from crosshatch.data.text.column_reading import ColumnReading
 
@@ -71,6 +72,35 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Raw:
+    """What a source delivers: labels as they were written, `test` None where no test part is known.
+
+    `alone`, `alone_at`, `readings` and `files` are as in `Dataset`; nobody shall train on columns in `left_out`.
+
+    `train_rows` is the official training part (the first so many rows) and `split_by` the column that must not
+    straddle training and test rows, where the source knows of them.
+    """
+
+    name: str
+    kind: Kind
+    train: Samples
+    test: Samples | None
+    columns: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    licence: str = ""
+    source: str = ""
+    notes: tuple[Note, ...] = ()
+    train_rows: int | None = None
+    split_by: str | None = None
+    validation: Samples | None = None
+    alone: Samples | None = None
+    alone_at: str = ""
+    readings: Mapping[str, ColumnReading] = field(default_factory=dict)
+    files: tuple[FileSeen, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Training and test samples with the same columns; class labels are 0..classes-1, `classes` is 0 for regression.
 
@@ -83,7 +113,8 @@ class Dataset:
     see, for example how many rows a join dropped. `preparation` is what the settings of the data ask silos to do.
     `delivered` are all rows of the source before any was put aside or left out: their ids, in parts, if they have any,
     and their labels as they were written.
-    `readings` say how the columns of people's own files are written, `csv` what the settings say of it.
+    `readings` say how the columns of people's own files are written, `csv` what the settings say of it,
+    `files` what was understood.
     """
 
     name: str
@@ -106,3 +137,4 @@ class Dataset:
     delivered: tuple[tuple[Array, ...] | None, Array] | None = None
     readings: Mapping[str, ColumnReading] = field(default_factory=dict)
     csv: CsvSettings = field(default_factory=CsvSettings)
+    files: tuple[FileSeen, ...] = ()

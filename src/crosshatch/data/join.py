@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
@@ -12,12 +12,14 @@ import numpy as np
 import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings, DataSettings, SiloSettings
-from crosshatch.data.dataset import Array, Indices, Samples
-from crosshatch.data.make_dataset import Raw, plain_array
+from crosshatch.data.dataset import Array, Indices, Raw, Samples
+from crosshatch.data.looking.id_hints import found_if_alike
+from crosshatch.data.looking.seen import FileSeen
+from crosshatch.data.make_dataset import plain_array
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, Note
 from crosshatch.data.reading.one_file import (
+    Wanted,
     label_array,
-    mixed_columns,
     no_common_id,
     read_own_table,
     same_columns,
@@ -51,7 +53,7 @@ def read_file_per_silo(
         label_silo,
         keep_alone=keep_alone,
     )
-    notes = train.notes
+    notes, files = train.notes, train.files
     others: dict[str, _Joined] = {}
     validation_labels = settings.validation if isinstance(settings.validation, str) else None
     for kind, label_path in (("test", settings.test_path), ("validation", validation_labels)):
@@ -73,11 +75,13 @@ def read_file_per_silo(
             label_path,
             label_silo,
             known=train.readings,
+            purpose=kind,
         )
         place, other_place = Path(str(silos[0].path)), Path(str(paths[silos[0].name]))
         same_columns(train.samples, other.samples, place, other_place)
         no_common_id(train.samples.ids, other.samples.ids, place, other_place, kind)
         notes += other.notes
+        files += other.files
     assert isinstance(train.samples.x, pl.DataFrame)
     name = " + ".join(Path(str(silo.path)).name for silo in silos)
     return Raw(
@@ -93,6 +97,8 @@ def read_file_per_silo(
         alone=train.alone,
         alone_at=train.alone_at,
         readings=train.named_readings,
+        files=files,
+        left_out=train.left_out,
     )
 
 
@@ -101,6 +107,7 @@ class _Source:
     path: Path
     id: str | None
     csv: CsvSettings
+    forced: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,8 @@ class _Joined:
     holders: tuple[str, ...]  # the silo of each column
     notes: tuple[Note, ...]
     readings: Mapping[str, Mapping[str, ColumnReading]]  # by silo
+    files: tuple[FileSeen, ...]
+    left_out: tuple[str, ...]
     alone: Samples | None = None
     alone_at: str = ""
 
@@ -123,8 +132,8 @@ class _Joined:
         }
 
 
-def _understanding(silo: SiloSettings, settings: DataSettings) -> tuple[str | None, CsvSettings]:
-    return silo.id or settings.id, silo.csv.over(settings.csv)
+def _understanding(silo: SiloSettings, settings: DataSettings) -> tuple[str | None, CsvSettings, frozenset[str]]:
+    return silo.id or settings.id, silo.csv.over(settings.csv), frozenset(silo.columns)
 
 
 def _join(
@@ -136,6 +145,7 @@ def _join(
     *,
     keep_alone: bool = False,
     known: Mapping[str, Mapping[str, ColumnReading]] | None = None,
+    purpose: str = "training",
 ) -> _Joined:
     """Read the files of all silos (and the label file) and put their common ids into one order.
 
@@ -148,14 +158,23 @@ def _join(
     ids: dict[str, Array] = {}
     notes: tuple[Note, ...] = ()
     readings: dict[str, Mapping[str, ColumnReading]] = {}
+    seen: dict[str, FileSeen] = {}
+    left_out: dict[str, tuple[str, ...]] = {}
     for silo, source in sources.items():
         path, column = source.path, source.id
         # `silo.column` where names repeat
         own, codes = (
             [name.removeprefix(f"{silo}.") for name in names] for names in (settings.leave_out, settings.categorical)
         )
-        table = read_own_table(path, source.csv, column, own, codes, (known or {}).get(silo))
+        table = read_own_table(
+            path,
+            Wanted(
+                source.csv, column, settings.labels, frozenset(own), frozenset(codes), source.forced, silo, purpose,
+                None if known is None else known.get(silo, {}),
+            ),
+        )  # fmt: skip
         frame, readings[silo], notes = table.frame, table.readings, notes + table.notes
+        seen[silo], left_out[silo] = table.seen, table.left_out
         if column is None:
             raise DataError(
                 f"{path}: no id column is named, and silos with files of their own are joined on it: set data.id"
@@ -180,11 +199,16 @@ def _join(
     if len({one.dtype.kind for one in ids.values()}) > 1:
         ids = {silo: one.astype(str) for silo, one in ids.items()}  # 17 in one file, "17" in another
     common: Array = reduce(np.intersect1d, ids.values())
+    most = min(len(one) for one in ids.values())
+    alike, way = found_if_alike(ids) if len(common) < most else (0, "")
+    hint = f"; written alike, {way}, {alike} of {most} would be" if alike > len(common) else ""
     if not len(common):
         raise DataError(
             f"{', '.join(str(path) for path in paths.values())}: the ids do not overlap, no id is in all files "
-            f"(for example {', '.join(str(one[0]) for one in ids.values())}): check the id columns"
+            f"(for example {', '.join(str(one[0]) for one in ids.values())}){hint}: check the id columns"
         )
+    if hint:
+        notes += (Note("ids", DOUBTFUL, "", f"{len(common)} of {most} ids are in all files{hint}: check the ids"),)
     rows = {silo: _places(one, common) for silo, one in ids.items()}
     times = Counter(name for silo in files for name in frames[silo].columns)
     parts, holders = [], []
@@ -207,10 +231,16 @@ def _join(
         for kept in (len(common) + (len(alone) if alone is not None and silo in (alone_at, holder) else 0),)
         if len(one) > kept
     )  # fmt: skip
-    notes += tuple(note for silo in files for note in mixed_columns(frames[silo], paths[silo]))
     extra = {} if weights is None else {str(settings.sample_weights): weights[rows[holder]]}
     samples = Samples(pl.concat(parts, how="horizontal"), labels[rows[holder]], common, extra)
-    return _Joined(samples, tuple(holders), notes, readings, alone, alone_at if keep_alone else "")
+    shown = tuple(replace(seen[silo], lost=len(one) - len(common)) for silo, one in ids.items())
+    out = tuple(
+        f"{silo}.{name}" if times[name] > 1 else name
+        for silo in files
+        for name in left_out[silo]
+        if name not in settings.labels and name != settings.sample_weights
+    )
+    return _Joined(samples, tuple(holders), notes, readings, shown, out, alone, alone_at if keep_alone else "")
 
 
 def _places(ids: Array, wanted: Array) -> Indices:

@@ -2,59 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from crosshatch.data.data_settings import DataSettings
-from crosshatch.data.dataset import Array, Dataset, Kind, Samples
+from crosshatch.data.dataset import Array, Dataset, Raw, Samples
 from crosshatch.data.labels import encode_labels, require_two_classes
+from crosshatch.data.looking.label_checks import fold_classes, said_of_labels
 from crosshatch.data.notes import Note
 from crosshatch.data.split import limit_rows, split_rows
-from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import ConfigError, DataError
 from crosshatch.partition.features import unknown
 
 
-@dataclass(frozen=True)
-class Raw:
-    """What a source delivers: labels as they were written, `test` None where no test part is known.
-
-    `alone`, `alone_at` and `readings` are as in `Dataset`.
-
-    `train_rows` is the official training part (the first so many rows) and `split_by` the column that must not
-    straddle training and test rows, where the source knows of them.
-    """
-
-    name: str
-    kind: Kind
-    train: Samples
-    test: Samples | None
-    columns: tuple[str, ...]
-    groups: tuple[str, ...] = ()
-    licence: str = ""
-    source: str = ""
-    notes: tuple[Note, ...] = ()
-    train_rows: int | None = None
-    split_by: str | None = None
-    validation: Samples | None = None
-    alone: Samples | None = None
-    alone_at: str = ""
-    readings: Mapping[str, ColumnReading] = field(default_factory=dict)
-
-
 def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     """The data set that `settings` ask for."""
-    place, raw = f"data '{raw.name}'", _numbered(raw)
+    place, written, positive = f"data '{raw.name}'", raw, settings.positive
+    more: tuple[Note, ...] = ()
+    if settings.fold_classes:
+        raw, positive, more = fold_classes(raw, positive)
+    raw = _numbered(raw)
     files = [samples for samples in (raw.validation, raw.test) if samples is not None]
     labels = encode_labels(
         raw.train.y if raw.alone is None else np.concatenate([raw.train.y, raw.alone.y]),
         np.concatenate([samples.y for samples in files]) if files else None,
         place=place,
         target=settings.target,
-        positive=settings.positive,
+        positive=positive,
         names=settings.labels,
     )
     everything = replace(raw.train, y=labels.train[: len(raw.train)])
@@ -102,8 +78,10 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     weights = settings.sample_weights
     if weights is not None:
         column_values(train, weights, "data.sample_weights")
-    leave_out = settings.leave_out + ((weights,) if weights is not None and weights in raw.columns else ())
-    return _leave_out(
+    leave_out = (
+        settings.leave_out + raw.left_out + ((weights,) if weights is not None and weights in raw.columns else ())
+    )
+    dataset = _leave_out(
         Dataset(
             name=raw.name,
             kind=raw.kind,
@@ -117,17 +95,19 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
             groups=raw.groups,
             licence=raw.licence,
             source=raw.source,
-            notes=raw.notes,
+            notes=raw.notes + more,
             preparation=settings.preparation,
             sample_weights=weights,
             alone=alone,
             alone_at=raw.alone_at,
-            delivered=_delivered(raw),
+            delivered=_delivered(written),
             readings=raw.readings,
+            files=raw.files,
             csv=settings.csv,
         ),
         tuple(dict.fromkeys(leave_out)),
     )
+    return replace(dataset, notes=(*dataset.notes, *said_of_labels(dataset))) if raw.files else dataset
 
 
 def _numbered(raw: Raw) -> Raw:

@@ -10,6 +10,9 @@ from crosshatch.data.dataset import Array, Indices
 from crosshatch.errors import ConfigError, DataError
 from crosshatch.seeds import generator
 
+MOST = 0.9
+"""The largest share of the rows that may be put aside."""
+
 
 def split_rows(
     y: Array,
@@ -29,6 +32,11 @@ def split_rows(
     key = "data.test_fraction" if purpose == "test" else "data.validation"
     if not 0 < fraction < 1:
         raise ConfigError(f"{key} = {fraction}: it must be between 0 and 1, for example 0.2")
+    if fraction > MOST:
+        raise ConfigError(
+            f"{key} = {fraction} leaves {1 - fraction:.2g} of the rows to train on: give at most {MOST}, and "
+            "data.limit to train on fewer rows"
+        )
     random = generator(seed, f"data/{purpose}")
     if together is None:
         chosen = _choose(y if stratify else None, len(y), fraction, random)

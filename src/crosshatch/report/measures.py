@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crosshatch.errors import ConfigError
-from crosshatch.task.directions import HIGHER_IS_BETTER, VALIDATION
+from crosshatch.task.directions import HIGHER_IS_BETTER, RANGES, VALIDATION
 
 #: Keys of a metrics line that say when and at what cost, not how good.
 COST_KEYS = (
@@ -106,6 +106,12 @@ def parse_target(text: str, known: Mapping[str, bool] = HIGHER_IS_BETTER) -> Tar
     if match is None or value is None:
         raise ConfigError(f"target '{text}' is not METRIC=NUMBER: write for example auc=0.75, auc>=0.75 or loss<=0.4")
     metric, sign = match[1], match[2]
+    least, most = RANGES.get(metric.removeprefix(VALIDATION), (-math.inf, math.inf))
+    if not least <= value <= most:
+        reach = f"is at most {most:g}" if value > most else f"is at least {least:g}"
+        raise ConfigError(
+            f"target '{text}': {metric} {reach}: choose a value that can be reached, for example auc=0.75"
+        )
     if sign != "=":
         return Target(metric, value, higher=sign == ">=")
     if metric not in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -19,6 +20,15 @@ _ON_ROWS = {
     "loss": False,
     "rmse": False,
 }
+
+RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        **dict.fromkeys(("auc", "accuracy", "top5", "f1", "precision", "recall"), (0.0, 1.0)),
+        "r2": (-math.inf, 1.0),
+        "rmse": (0.0, math.inf),
+    }
+)
+"""The least and the largest value that a metric can have."""
 
 HIGHER_IS_BETTER = MappingProxyType(
     {

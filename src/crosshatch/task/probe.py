@@ -49,7 +49,10 @@ def first_outputs(promise: Promise, module: nn.Module, x: Tensor, refusal: str) 
 
 
 def try_out(promise: Promise, module: nn.Module, x: Tensor) -> None:
-    """Refuse a module that keeps something, writes into its samples x (n, ...), or lets them look at each other."""
+    """Refuse a module that keeps something, writes into its samples x (n, ...), or lets them look at each other.
+
+    And one that draws random numbers in evaluation mode: two predictions of a sample would differ.
+    """
     if _is_plain(module) or not len(x):
         return
     large = sum(parameter.numel() for parameter in module.parameters()) > _MANY
@@ -65,10 +68,19 @@ def try_out(promise: Promise, module: nn.Module, x: Tensor) -> None:
     _refuse_memory(promise, copy.deepcopy(module), x)
     with suppress(_UnfitError):
         _refuse_memory(promise, _shaken(promise, module, x), x)
+    _refuse_random_evaluation(promise, module, x)
     for trial in _modes(promise, module, x):
         for count in counts[-1:] if large else counts:
             _refuse_mixing(promise, trial, x, count)
         _refuse_counting(promise, trial, x)
+
+
+def _refuse_random_evaluation(promise: Promise, module: nn.Module, x: Tensor) -> None:
+    if _draws(copy.deepcopy(module).eval(), x):
+        raise ModelError(
+            f"{promise.place} draws random numbers in evaluation mode, so that two predictions of a sample would "
+            "differ: draw them only while self.training is true, as Dropout does"
+        )
 
 
 def refuse_random(promise: Promise, module: nn.Module, x: Tensor) -> None:

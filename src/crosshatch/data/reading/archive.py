@@ -17,8 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.lib.npyio import NpzFile
 
-from crosshatch.data.dataset import Array, Kind, Rows, Samples
-from crosshatch.data.make_dataset import Raw
+from crosshatch.data.dataset import Array, Kind, Raw, Rows, Samples
 from crosshatch.data.notes import PLAIN, Note
 from crosshatch.data.reading.challenge import FIRST, read_challenge
 from crosshatch.data.reading.nus_wide import NUS_WIDE, nus_wide_in

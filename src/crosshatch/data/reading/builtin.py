@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosshatch.data.dataset import Samples
-from crosshatch.data.make_dataset import Raw
+from crosshatch.data.dataset import Raw, Samples
 
 BUILTIN = {
     "breast_cancer": ("CC BY 4.0", "569 x 30, 2 classes", "UCI 17 (Wolberg et al., 1995), within scikit-learn"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosshatch.data.make_dataset import Raw
+from crosshatch.data.dataset import Raw
 from crosshatch.data.reading.archive import locate, names_in, open_set, read_archive
 from crosshatch.data.reading.archive_checks import (
     Check,

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crosshatch.data.dataset import Array, Samples
-from crosshatch.data.make_dataset import Raw
+from crosshatch.data.dataset import Array, Raw, Samples
 from crosshatch.errors import DataError, one_line
 from crosshatch.partition.features import unknown
 

@@ -3,43 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings, DataSettings
-from crosshatch.data.dataset import LARGEST, Array, Samples
-from crosshatch.data.make_dataset import Raw, plain_array
+from crosshatch.data.dataset import LARGEST, Array, Raw, Samples
+from crosshatch.data.looking.column_kinds import look_at
+from crosshatch.data.looking.seen import FileSeen
+from crosshatch.data.make_dataset import plain_array
 from crosshatch.data.notes import DOUBTFUL, Note
 from crosshatch.data.reading.sources import require_table
-from crosshatch.data.reading.tables import Asked, Table, read_table
+from crosshatch.data.reading.tables import Asked, read_table
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
 
 
-def read_own_table(
-    path: Path,
-    csv: CsvSettings,
-    id_column: str | None,
-    leave_out: Collection[str] = (),
-    categorical: Collection[str] = (),
-    readings: Mapping[str, ColumnReading] | None = None,
-) -> Table:
-    """A file to train or test on; numbers too large to train on are refused, but in `leave_out`.
+@dataclass(frozen=True)
+class Wanted:
+    """What is known of a file to train or test on: whose it is, its id column, what its columns are for.
 
-    `readings` are those of the training file, for one with further rows.
+    Text in `forced` columns is used whatever it is. `readings` are those of the training file, for one with further
+    rows.
     """
+
+    csv: CsvSettings
+    id: str | None
+    labels: tuple[str, ...]
+    leave_out: frozenset[str]
+    categorical: frozenset[str]
+    forced: frozenset[str] = frozenset()
+    silo: str = ""
+    purpose: str = "training"
+    readings: Mapping[str, ColumnReading] | None = None
+
+
+@dataclass(frozen=True)
+class OwnTable:
+    """A file's rows with what was understood of them; nobody shall train on the columns in `left_out`."""
+
+    frame: pl.DataFrame
+    readings: Mapping[str, ColumnReading]
+    notes: tuple[Note, ...]
+    seen: FileSeen
+    left_out: tuple[str, ...]
+
+
+def read_own_table(path: Path, wanted: Wanted) -> OwnTable:
+    """A file to train or test on; numbers too large to train on are refused, but where they are left out."""
     require_table(path)
-    ids = frozenset() if id_column is None else frozenset([id_column])
-    table = read_table(
-        path, Asked(csv, ids, codes=frozenset(categorical), unused=frozenset(leave_out), readings=readings or {})
-    )
+    ids = frozenset() if wanted.id is None else frozenset([wanted.id])
+    known = wanted.readings or {}
+    table = read_table(path, Asked(wanted.csv, ids, codes=wanted.categorical, unused=wanted.leave_out, readings=known))
     for column in table.frame:
-        if column.dtype.is_float() and column.name not in leave_out:
+        if column.dtype.is_float() and column.name not in wanted.leave_out:
             _require_moderate(column, path)
-    return table
+    look = look_at(
+        table.frame, table.readings, str(path), ids=ids, labels=wanted.labels, unused=wanted.leave_out,
+        forced=wanted.forced | wanted.categorical,
+    )  # fmt: skip
+    layout = table.layout
+    seen = FileSeen(
+        str(path), wanted.silo, wanted.purpose, table.frame.height, layout.encoding if layout else "",
+        layout.separator if layout else "", table.decimal, table.nulls, look.columns,
+    )  # fmt: skip
+    notes = table.notes + (() if wanted.readings is not None else look.notes + mixed_columns(table.frame, wanted, path))
+    return OwnTable(table.frame, table.readings, notes, seen, look.left_out)
 
 
 def _require_moderate(column: pl.Series, path: Path) -> None:
@@ -53,19 +85,23 @@ def _require_moderate(column: pl.Series, path: Path) -> None:
         )
 
 
-def read_one_file(settings: DataSettings, base: Path) -> Raw:
-    """All columns from data.path; its id column is optional and not a feature."""
+def read_one_file(settings: DataSettings, base: Path, forced: Collection[str] = ()) -> Raw:
+    """All columns from data.path; its id column is optional and not a feature. `forced` ones are asked for by name."""
     assert settings.path is not None
     path = base / settings.path
-    table = read_own_table(path, settings.csv, settings.id, settings.leave_out, settings.categorical)
+    wanted = Wanted(
+        settings.csv, settings.id, settings.labels, frozenset(settings.leave_out), frozenset(settings.categorical),
+        frozenset(forced),
+    )  # fmt: skip
+    table = read_own_table(path, wanted)
+    files = [table.seen]
     train, notes = _labelled(table.frame, settings, path), table.notes
     others: dict[str, Samples] = {}
     for kind, name in (("test", settings.test_path), ("validation", settings.validation)):
         if isinstance(name, str):
             other = base / name
-            further = read_own_table(
-                other, settings.csv, settings.id, settings.leave_out, settings.categorical, table.readings
-            )
+            further = read_own_table(other, replace(wanted, purpose=kind, readings=table.readings))
+            files.append(further.seen)
             others[kind] = _labelled(further.frame, settings, other)
             notes += further.notes
             same_columns(train, others[kind], path, other)
@@ -73,7 +109,8 @@ def read_one_file(settings: DataSettings, base: Path) -> Raw:
     assert isinstance(train.x, pl.DataFrame)
     return Raw(
         path.name, "table", train, others.get("test"), tuple(train.x.columns), source=str(path),
-        notes=notes + mixed_columns(train.x, path), validation=others.get("validation"), readings=table.readings,
+        notes=notes, validation=others.get("validation"), readings=table.readings, files=tuple(files),
+        left_out=table.left_out,
     )  # fmt: skip
 
 
@@ -103,11 +140,11 @@ def label_array(frame: pl.DataFrame, labels: tuple[str, ...], path: Path) -> Arr
     return np.column_stack(columns)
 
 
-def mixed_columns(frame: pl.DataFrame, path: Path) -> tuple[Note, ...]:
+def mixed_columns(frame: pl.DataFrame, wanted: Wanted, path: Path) -> tuple[Note, ...]:
     """Notes on columns of text in which most values are numbers: a slip in one cell makes categories of them all."""
     notes = []
     for column in frame:
-        if column.dtype == pl.String:
+        if column.dtype == pl.String and column.name not in (wanted.id, *wanted.leave_out, *wanted.categorical):
             known = column.drop_nulls()
             other = known.filter(known.cast(pl.Float64, strict=False).is_null())
             if 0 < len(other) < len(known) / 2:

@@ -20,7 +20,7 @@ from crosshatch.data.text.layout_notes import (
 )
 from crosshatch.data.text.text_format import TextFormat, find_format
 from crosshatch.data.text.text_records import Counted, read_header, text_pieces
-from crosshatch.data.text.understand import Columns, require_csv, understand
+from crosshatch.data.text.understand import Columns, null_counts, require_csv, understand
 from crosshatch.errors import DataError, one_line
 
 _WHOLE = r"^(0|-?[1-9]\d{0,17})(\.0)?$"  # as pandas writes them where one is missing, too
@@ -46,13 +46,25 @@ class Asked:
 
 @dataclass(frozen=True)
 class Table:
-    """A file's rows, how its columns were read, and what is to be said of it; `layout` is None for Parquet."""
+    """A file's rows, how its columns were read, and what is to be said of it; `layout` is None for Parquet.
+
+    `nulls` are the words in it that count as missing.
+    """
 
     path: Path
     frame: pl.DataFrame
     readings: Mapping[str, ColumnReading]
     notes: tuple[Note, ...] = ()
     layout: TextFormat | None = None
+    nulls: tuple[str, ...] = ()
+
+    @property
+    def decimal(self) -> str:
+        """The decimal marks of its numbers; empty for Parquet."""
+        if self.layout is None:
+            return ""
+        numbers = [reading.numbers for reading in self.readings.values() if reading.kind == "number"]
+        return " and ".join(sorted({"." if one is None else one.decimal for one in numbers}))
 
 
 def read_table(path: Path, asked: Asked) -> Table:
@@ -135,9 +147,10 @@ def _read_text(path: Path, asked: Asked) -> Table:
         )
     )  # fmt: skip
     readings |= guessed
+    nulls = {word for name, one in cells.items() for word, _ in null_counts(one, readings[name].null_words)}
     read = pl.DataFrame([readings[name].apply(cells.pop(name), str(path)) for name in list(cells)])
     whole = frozenset(name for name in asked.ids & set(read.columns) if read[name].str.contains(_WHOLE).all())
-    return Table(path, _with_whole(read, whole), readings, (*notes, *more), layout)
+    return Table(path, _with_whole(read, whole), readings, (*notes, *more), layout, tuple(sorted(nulls)))
 
 
 def _reading(name: str, asked: Asked) -> ColumnReading | None:

@@ -50,6 +50,9 @@ class ColumnReading(msgspec.Struct, frozen=True, omit_defaults=True):
                 f"{place}: column '{cells.name}' has '{known[row]}' in row {before + row + 1}, and it holds "
                 f"{self.describe()}: correct it, or write all files in one way"
             )
+        placeholders = [float(word) for word in self.nulls or () if self.kind == "number" and _is_number(word)]
+        if placeholders:  # -999.00 is -999
+            values = pl.select(pl.when(~values.cast(pl.Float64).is_in(placeholders)).then(values)).to_series()
         return values.alias(cells.name)
 
     def describe(self) -> str:
@@ -67,6 +70,14 @@ class ColumnReading(msgspec.Struct, frozen=True, omit_defaults=True):
             truths = known.str.to_lowercase()
             return pl.select(pl.when(truths.is_in(["true", "false"])).then(truths == "true")).to_series()
         return known
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def without(cells: pl.Series, words: tuple[str, ...]) -> pl.Series:

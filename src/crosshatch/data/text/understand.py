@@ -243,7 +243,7 @@ def _said_of_nulls(columns: Columns, readings: Mapping[str, ColumnReading]) -> I
         if name in columns.as_text:
             continue
         cells = columns.cells[name]
-        for word, count in _counts(cells, reading.null_words):
+        for word, count in null_counts(cells, reading.null_words):
             if reading.kind != "text":
                 among.setdefault(word, []).append(f"'{name}' ({count})")
             elif columns.settings.nulls is None:
@@ -254,7 +254,7 @@ def _said_of_nulls(columns: Columns, readings: Mapping[str, ColumnReading]) -> I
                 )  # fmt: skip
         if reading.kind == "text":
             words = tuple(word for word in PERHAPS if word not in reading.null_words)
-            for word, count in _counts(cells, words):
+            for word, count in null_counts(cells, words):
                 yield Note(
                     "perhaps null", PLAIN, columns.place,
                     f"column '{name}': '{word}' ({times(count)}) is a category of its own: name it in data.csv.nulls "
@@ -264,7 +264,8 @@ def _said_of_nulls(columns: Columns, readings: Mapping[str, ColumnReading]) -> I
         yield Note("null word", PLAIN, columns.place, f"'{word}' counts as missing among numbers: {listed(places, '')}")
 
 
-def _counts(cells: pl.Series, words: tuple[str, ...]) -> list[tuple[str, int]]:
+def null_counts(cells: pl.Series, words: tuple[str, ...]) -> list[tuple[str, int]]:
+    """Which of these words are in a column, and how often."""
     found = cells.filter(cells.is_in(words)) if words else cells.clear()
     return [(str(word), int(count)) for word, count in found.value_counts(sort=True).iter_rows()] if len(found) else []
 

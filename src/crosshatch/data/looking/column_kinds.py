@@ -1,0 +1,145 @@
+"""What the columns of a table are for: to learn from, or better not; with a line where a user should know."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from crosshatch.data.looking.number_checks import said_of_dates, said_of_numbers
+from crosshatch.data.looking.seen import ColumnKind, ColumnSeen
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note
+from crosshatch.data.text.column_reading import ColumnReading
+
+MANY = 50
+"""Categories from which on a line says how many there are."""
+_MOST_COMPARED = 2000
+_SENTENCE = 3  # words
+
+
+@dataclass(frozen=True)
+class Look:
+    """The columns of a table in order, what is to be said of them, and those that nobody shall train on."""
+
+    columns: tuple[ColumnSeen, ...]
+    notes: tuple[Note, ...]
+    left_out: tuple[str, ...]
+
+
+def look_at(
+    frame: pl.DataFrame,
+    readings: Mapping[str, ColumnReading],
+    place: str,
+    *,
+    ids: Collection[str],
+    labels: Collection[str],
+    unused: Collection[str],
+    forced: Collection[str],
+) -> Look:
+    """Text that is another in nearly every row is left out, unless it is `forced`, and so is what is always empty."""
+    columns, left_out = [], []
+    notes: list[Note] = []
+    for series in frame:
+        name = series.name
+        if series.dtype in (pl.Categorical, pl.Enum):
+            series = series.cast(pl.String)  # noqa: PLW2901 - the same values
+        elif series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object, pl.Duration, pl.Time):
+            columns.append(ColumnSeen(name, "category", series.null_count(), 0))  # refused where it is used
+            continue
+        reading = readings.get(name, ColumnReading("text"))
+        known = series.drop_nulls()
+        different = known.n_unique()
+        kind: ColumnKind = "id" if name in ids else "label" if name in labels else _kind(known, different, reading)
+        missing = series.null_count()
+        if kind not in ("id", "label") and name not in unused:
+            if kind in ("identifier", "free text", "empty"):
+                if name in forced:
+                    kind = "category"
+                else:
+                    left_out.append(name)
+            notes += _said(series, known, different, kind, reading, place, forced=name in forced)
+        example = str(known[0]) if len(known) else ""
+        out = name in left_out or name in unused
+        columns.append(ColumnSeen(name, kind, missing, different, example, out))
+    return Look(tuple(columns), tuple(notes), tuple(left_out))
+
+
+def _kind(known: pl.Series, different: int, reading: ColumnReading) -> ColumnKind:
+    if not len(known):
+        return "empty"
+    if known.dtype.is_temporal() or reading.kind == "date":
+        return "date"
+    if different == 1:
+        return "constant"
+    if known.dtype == pl.Boolean:
+        return "yes or no"
+    if known.dtype != pl.String:
+        return "number"
+    rows = len(known)
+    if not ((different > 0.9 * rows and rows >= 10) or (different > 20 and different > 0.5 * rows)):
+        return "category"
+    words = known.head(1000).str.count_matches(r"\S+").mean()
+    return "free text" if float(words) > _SENTENCE else "identifier"  # type: ignore[arg-type]
+
+
+def _said(
+    series: pl.Series, known: pl.Series, different: int, kind: ColumnKind, reading: ColumnReading, place: str, *,
+    forced: bool,
+) -> Iterator[Note]:  # fmt: skip
+    name, rows, missing = series.name, len(series), series.null_count()
+    column = f"column '{name}'"
+    if kind == "empty":
+        yield Note("empty", CHOSEN, place, f"{column} has no values: it is left out")
+        return
+    if kind in ("identifier", "free text"):
+        what = "text that is another in nearly every row" if kind == "identifier" else "free text"
+        yield Note(
+            kind, CHOSEN, place,
+            f"{column} is left out: {what} ({different:,} different in {len(known):,} rows, like "
+            f"'{_short(known[0])}'); name it in data.categorical to use it nevertheless",
+        )  # fmt: skip
+        return
+    if 2 * missing > rows:
+        yield Note("mostly missing", CHOSEN, place, f"{column} is mostly missing, in {missing:,} of {rows:,} rows")
+    if kind == "constant" and not missing:
+        yield Note(
+            "constant", PLAIN, place, f"{column} is '{_short(known[0])}' in all rows: nothing can be learned of it"
+        )
+    if kind == "number":
+        yield from said_of_numbers(known, different, rows, place)
+    if kind == "date":
+        yield from said_of_dates(known, place)
+    if kind == "category" and known.dtype == pl.String:
+        yield from _said_of_categories(known, different, reading, place, forced=forced)
+
+
+def _said_of_categories(
+    known: pl.Series, different: int, reading: ColumnReading, place: str, *, forced: bool
+) -> Iterator[Note]:
+    column = f"column '{known.name}'"
+    categories = known.unique(maintain_order=True)
+    if reading.kind == "text" and categories.str.contains(r"^0\d+$").any() and categories.str.contains(r"^\d+$").all():
+        yield Note(
+            "codes", CHOSEN, place,
+            f"{column} has digits with leading zeros, like '{categories.filter(categories.str.starts_with('0'))[0]}': "
+            "they are categories; name it in data.csv.numbers if they are numbers",
+        )  # fmt: skip
+    if different > MANY:
+        yield Note(
+            "many categories", CHOSEN, place, f"{column} has {different:,} categories: as many columns of 0 and 1"
+        )
+    if different > _MOST_COMPARED or forced:
+        return
+    folded = categories.str.to_lowercase().str.replace_all(r"[\s_\-.]+", " ")
+    for same in folded.filter(folded.is_duplicated()).unique(maintain_order=True)[:3]:
+        alike = ", ".join(f"'{value}'" for value in categories.filter(folded == same).to_list()[:4])
+        yield Note(
+            "alike", DOUBTFUL, place, f"{column} has categories that look alike, {alike}: each counts by itself, write "
+            "them alike if they are the same",
+        )  # fmt: skip
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= 40 else text[:37] + "..."

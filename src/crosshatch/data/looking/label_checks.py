@@ -1,0 +1,150 @@
+"""What should be said of labels: few of a class, one column that gives them away, spellings of one class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from crosshatch.data.dataset import Array, Dataset, Raw
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note
+
+FEW_TESTED = 10
+RARE = 0.05
+_GIVEN_AWAY = 0.998
+_ROWS = 20_000
+
+
+def said_of_labels(dataset: Dataset) -> Iterator[Note]:
+    """Of the labels of a data set, and of columns that nearly equal them."""
+    if dataset.target in ("binary", "multiclass"):
+        yield from _said_of_classes(dataset)
+    if dataset.target != "multilabel" and isinstance(dataset.train.x, pl.DataFrame):
+        frame, y = dataset.train.x.head(_ROWS), dataset.train.y[:_ROWS]
+        for series in frame:
+            if len(y) >= 20 and _gives_away(series, y, classes=dataset.target != "regression"):
+                yield Note(
+                    "leak", DOUBTFUL, dataset.name,
+                    f"column '{series.name}' nearly tells the label by itself: if it is only known after the label, "
+                    "name it in data.leave_out",
+                )  # fmt: skip
+
+
+def _said_of_classes(dataset: Dataset) -> Iterator[Note]:
+    trained = np.bincount(dataset.train.y.astype(int), minlength=dataset.classes)
+    tested = np.bincount(dataset.test.y.astype(int), minlength=dataset.classes)
+    few = [f"'{name}' {count}" for name, count in zip(dataset.class_names, tested, strict=True) if count < FEW_TESTED]
+    if few:
+        some = ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
+        yield Note(
+            "few test rows", CHOSEN, dataset.name,
+            f"few test rows ({some}): metrics on them say little, use more rows or a larger data.test_fraction",
+        )  # fmt: skip
+    share = trained / max(1, trained.sum())
+    if share.min() < RARE / max(1, dataset.classes - 1):
+        name = dataset.class_names[int(share.argmin())]
+        yield Note(
+            "rare class", PLAIN, dataset.name,
+            f"class '{name}' is {100 * share.min():.2g}% of the training rows: accuracy says little of it, auc and f1 "
+            "more",
+        )  # fmt: skip
+
+
+def fold_classes(raw: Raw, positive: int | str | None) -> tuple[Raw, int | str | None, tuple[Note, ...]]:
+    """The same rows with one spelling of every class, the positive one too, and what is to be said of it."""
+    parts = [part for part in (raw.train, raw.test, raw.validation, raw.alone) if part is not None]
+    if any(part.y.dtype.kind != "U" or part.y.ndim != 1 for part in parts):
+        return raw, positive, ()
+    labels, words = fold_labels(np.concatenate([part.y for part in parts]))
+    if not words:
+        return raw, positive, ()
+    ends = np.cumsum([len(part) for part in parts])
+    folded = {
+        id(part): replace(part, y=y) for part, y in zip(parts, np.split(labels, ends[:-1]), strict=True)
+    }  # fmt: skip
+    if isinstance(positive, str):
+        positive = next((str(name) for name in np.unique(labels) if _folded(name) == _folded(positive)), positive)
+    train, test, validation, alone = (
+        None if part is None else folded[id(part)] for part in (raw.train, raw.test, raw.validation, raw.alone)
+    )
+    assert train is not None
+    text = f"labels that differ in capitals or spaces only are one class: {words} (data.fold_classes)"
+    note = Note("classes alike", DOUBTFUL, raw.name, text)
+    return replace(raw, train=train, test=test, validation=validation, alone=alone), positive, (note,)
+
+
+def fold_labels(labels: Array) -> tuple[Array, str]:
+    """Labels (n,) of text, spellings of one class that differ in capitals or spaces as the most frequent of them.
+
+    Beside them what was done, in words; empty where nothing was.
+
+    >>> fold_labels(np.array(["yes", "Yes", "no", "yes"]))[1]
+    "'Yes' (1) counts as 'yes' (2)"
+    """
+    names, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    spelling: dict[str, int] = {}
+    for i in np.argsort(-counts, kind="stable"):
+        spelling.setdefault(_folded(names[i]), int(i))
+    kept = np.array([spelling[_folded(name)] for name in names])
+    changed = [
+        f"'{names[i]}' ({counts[i]}) counts as '{names[kept[i]]}' ({counts[kept[i]]})"
+        for i in range(len(names))
+        if kept[i] != i
+    ]
+    return (names[kept][inverse.reshape(-1)], ", ".join(changed)) if changed else (labels, "")
+
+
+def _folded(name: str) -> str:
+    return " ".join(str(name).casefold().split())
+
+
+def _gives_away(series: pl.Series, y: Array, *, classes: bool) -> bool:
+    missing = series.is_null().to_numpy()
+    if classes and 0 < missing.sum() < len(y) and _purity(missing, y) >= _GIVEN_AWAY:
+        return True
+    known = ~missing
+    if known.sum() < max(20, 0.5 * len(y)):
+        return False
+    y = y[known]
+    series = series.drop_nulls()
+    if series.dtype.is_temporal():
+        series = series.to_physical()
+    if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
+        coded = series.cast(pl.Categorical).to_physical().to_numpy()
+        return classes and len(np.unique(coded)) <= len(y) / 5 and _purity(coded, y) >= _GIVEN_AWAY
+    values = series.cast(pl.Float64).to_numpy()
+    if not np.isfinite(values).all() or len(np.unique(values)) < 2 or len(np.unique(y)) < 2:
+        return False
+    if classes:
+        return _ordered_purity(values, y) >= _GIVEN_AWAY
+    return bool(abs(np.corrcoef(values, y)[0, 1]) > 0.9999)
+
+
+def _purity(values: Array, y: Array) -> float:
+    """The share of rows whose label is the most frequent one of their value; 0 where the classes are too unequal."""
+    table = np.zeros((int(values.max()) + 1, int(y.max()) + 1))
+    np.add.at(table, (values.astype(int), y.astype(int)), 1)
+    found = float(table.max(axis=1).sum() / len(y))
+    base = float(table.sum(axis=0).max() / len(y))
+    return found if found > base + 0.5 * (1 - base) else 0.0
+
+
+def _ordered_purity(values: Array, y: Array) -> float:
+    """How well as many intervals of the values as there are classes tell the labels."""
+    order = np.argsort(values, kind="stable")
+    ordered, labels = values[order], y[order].astype(int)
+    classes = int(labels.max()) + 1
+    if len(np.unique(values)) <= classes:
+        return _purity(np.unique(values, return_inverse=True)[1].reshape(-1), y)
+    if classes != 2:
+        changes = np.flatnonzero(np.diff(labels))
+        split = len(changes) == classes - 1 and bool((ordered[changes] < ordered[changes + 1]).all())
+        return 1.0 if split else 0.0
+    positive = np.concatenate(([0], np.cumsum(labels)))
+    total, n = positive[-1], len(labels)
+    right = (np.arange(n + 1) - positive) + (total - positive)  # zeros before the cut, ones behind it
+    best = max(right.max(), n - right.min()) / n
+    base = max(total, n - total) / n
+    return float(best) if best > base + 0.5 * (1 - base) else 0.0
