@@ -140,6 +140,28 @@ def train(
 
 
 @app.command(cls=PlainCommand)
+def check(
+    config: ConfigFile,
+    changes: Changes = None,
+    data: DataFolder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 where there are warnings.")] = False,
+) -> None:
+    """Say what was understood of a config and its files, without training.
+
+    CONFIG is a TOML file. How each file is written, what its columns are and become, ids found and lost, classes, rows,
+    the model, what a round sends, and what to look at, in order of weight. Nothing is written.
+
+    \b
+    Example:
+      crosshatch check examples/breast_cancer.toml
+    """
+    from crosshatch.cli.show_check import show_check
+
+    raise typer.Exit(show_check(config, changes or [], data=data, as_json=as_json, strict=strict))
+
+
+@app.command(cls=PlainCommand)
 def plan(
     config: ConfigFile,
     changes: Changes = None,

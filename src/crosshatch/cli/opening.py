@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosshatch.data.notes import by_weight
+from crosshatch.data.notes import most_important
 from crosshatch.exchanges import declared
 from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
 from crosshatch.report.units import human_seconds, three_digits
@@ -22,7 +22,7 @@ def opening(prepared: Prepared, path: Path) -> list[str]:
     data, algorithm = prepared.simulator.data, prepared.simulator.algorithm
     tiers = " training, all in one place" if declared(algorithm).central else f" {algorithm.topology}"
     first = f"{prepared.config.name}: {type(algorithm).__name__}{tiers} on {parties(data)}, into {path}"
-    notes = [f"{'warning' if note.is_warning else 'note'}: {note}" for note in by_weight(data.notes)]
+    notes = most_important(data.notes)
     return [
         first,
         describe_network(prepared.config.network),

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from crosshatch.cli.opening import opening
 from crosshatch.cli.pipes import say
+from crosshatch.data.notes import most_important
 from crosshatch.report.measures import COST_KEYS, main_metric, metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.watcher import Watcher
@@ -120,13 +121,18 @@ class Bar(Watcher):
 
 
 class Silence(Watcher):
-    """Nothing at all, but warnings."""
+    """Nothing at all, but warnings: those on the data too, the three heaviest."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         return None
+
+    def begin(self, prepared: Prepared, path: Path) -> None:
+        """Say what is probably not as it was meant."""
+        for line in most_important(note for note in prepared.simulator.data.notes if note.is_warning):
+            say(line, sys.stderr)
 
     def warned(self, text: str) -> None:
         """Divergence is never silent."""

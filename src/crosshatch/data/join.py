@@ -16,7 +16,7 @@ from crosshatch.data.dataset import Array, Indices, Raw, Samples
 from crosshatch.data.looking.id_hints import found_if_alike
 from crosshatch.data.looking.seen import FileSeen
 from crosshatch.data.make_dataset import plain_array
-from crosshatch.data.notes import CHOSEN, DOUBTFUL, Note
+from crosshatch.data.notes import CHOSEN, GRAVE, Note
 from crosshatch.data.reading.one_file import (
     Wanted,
     label_array,
@@ -208,7 +208,7 @@ def _join(
             f"(for example {', '.join(str(one[0]) for one in ids.values())}){hint}: check the id columns"
         )
     if hint:
-        notes += (Note("ids", DOUBTFUL, "", f"{len(common)} of {most} ids are in all files{hint}: check the ids"),)
+        notes += (Note("ids", GRAVE, "", f"{len(common)} of {most} ids are in all files{hint}: check the ids"),)
     rows = {silo: _places(one, common) for silo, one in ids.items()}
     times = Counter(name for silo in files for name in frames[silo].columns)
     parts, holders = [], []
@@ -224,7 +224,7 @@ def _join(
         alone = Samples(frames[alone_at][_places(ids[alone_at], others)], labels[_places(ids[holder], others)], others)
     notes += tuple(
         Note(
-            "dropped", DOUBTFUL if 2 * kept < len(one) else CHOSEN, "",
+            "dropped", GRAVE if 2 * kept < len(one) else CHOSEN, "",
             f"{len(one) - kept} of {len(one)} rows of {paths[silo].name} dropped: their ids are not in all files",
         )
         for silo, one in ids.items()

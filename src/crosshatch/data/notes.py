@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-DOUBTFUL, CHOSEN, PLAIN = 3, 2, 1
-"""Weights: probably not as it was meant; one of several ways to read it was chosen; worth knowing."""
+GRAVE, DOUBTFUL, CHOSEN, PLAIN = 4, 3, 2, 1
+"""Weights: results would mislead; perhaps not as it was meant; one of several ways was chosen; worth knowing."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,14 @@ class Note:
     def is_warning(self) -> bool:
         """Whether something is probably not as it was meant."""
         return self.weight >= DOUBTFUL
+
+
+def most_important(notes: Iterable[Note], count: int = 3) -> list[str]:
+    """The heaviest notes in lines that say what they are, and how many more there are."""
+    ordered = by_weight(notes)
+    lines = [f"{'warning' if note.is_warning else 'note'}: {note}" for note in ordered[:count]]
+    more = len(ordered) - count
+    return [*lines, f"{more} more such lines: see them by `crosshatch check`"] if more > 0 else lines
 
 
 def by_weight(notes: Iterable[Note]) -> list[Note]:

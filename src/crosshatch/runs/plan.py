@@ -131,7 +131,7 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
     found = theorems(config, algorithm, simulator.data, simulator.task, constants)
     judgements = tuple(_judge(theorem, step_size) for theorem in found)
     over, under = intervals(algorithm)
-    cost, diverged = _cost_of_rounds(simulator, over // under)
+    cost, diverged = cost_of_rounds(simulator, over // under)
     return Plan(
         config=config,
         algorithm=algorithm,
@@ -182,7 +182,7 @@ def _warn(judgements: tuple[Judgement, ...], config: Config, step_size: float) -
     return warnings
 
 
-def _cost_of_rounds(simulator: Simulator, rounds: int) -> tuple[RoundCost, list[str]]:
+def cost_of_rounds(simulator: Simulator, rounds: int) -> tuple[RoundCost, list[str]]:
     """Bytes and seconds of a round, averaged over the rounds of one outermost interval, really simulated."""
     warnings: list[str] = []
     for _ in range(rounds):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 
 from crosshatch.data.build import federate
+from crosshatch.data.dataset import Dataset
 from crosshatch.data.federated import FederatedData
 from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import ConfigError
@@ -80,10 +80,32 @@ def prepare(
     `warn` gets a line where that cannot be told.
     """
     require_device(config.run.device, "run.device")
+    dataset, fingerprint = read_data(config, folder, of=of, warn=warn)
+    ready = assemble(config, dataset, step_seconds=step_seconds, tell=tell)
+    del dataset  # large, and no longer needed
+    chosen = _choose(ready.config, ready.data, ready.task, tell)
+    if chosen is ready.config:
+        return Prepared(chosen, ready.simulator, fingerprint)
+    return Prepared(chosen, make_simulator(chosen, chosen.algorithm, ready.data, ready.task), fingerprint)
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """The parties of a config, with what they were given; what is "auto" or "measure" is still to be chosen."""
+
+    config: Config
+    data: FederatedData
+    task: Task
+    simulator: Simulator
+
+
+def assemble(
+    config: Config, dataset: Dataset, *, step_seconds: float | None = None, tell: Tell = lambda _: None
+) -> Assembled:
+    """Divide the data, build the task and put the parties together; what can be refused without trials is refused."""
     algorithm = with_division(declared_instance(config.algorithm), encrypts=config.privacy.encrypts)
     config = replace(config, algorithm=algorithm)
     per_client = config.evaluate.per_client
-    dataset, fingerprint = read_data(config, folder, of=of, warn=warn)
     data = federate(dataset, config.federation, seed=config.run.seed, per_client=per_client)
     _check_names(data)
     config = _resolve(config, data)
@@ -97,19 +119,16 @@ def prepare(
         assert isinstance(config.network, BandwidthNetwork)
         measured = _measure_step(config, data, task) if step_seconds is None else step_seconds
         config = replace(config, network=replace(config.network, step_seconds=measured), measure_step=False)
-    simulate = partial(make_simulator, config, data=data, task=task)
-    simulator = simulate(config.algorithm)
+    simulator = make_simulator(config, config.algorithm, data, task)
     if config.privacy.encrypts:
         config = _with_operations(config, tell)
-        simulate = partial(make_simulator, config, data=data, task=task)
-        simulator = simulate(config.algorithm)
+        simulator = make_simulator(config, config.algorithm, data, task)
     try_own_metrics(config, simulator, find_metrics(config.evaluate.metrics or ()))
     _check_codecs(config, simulator)
     batch_size = config.algorithm.batch_size
     if batch_size is not None and isinstance(simulator.state, VerticalState):
         simulator.state.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
-    chosen = _choose(config, data, task, tell)
-    return Prepared(chosen, simulator if chosen is config else simulate(chosen.algorithm), fingerprint)
+    return Assembled(config, data, task, simulator)
 
 
 def _choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Config:

@@ -36,6 +36,7 @@ def look_at(
     labels: Collection[str],
     unused: Collection[str],
     forced: Collection[str],
+    examples: Mapping[str, str],
 ) -> Look:
     """Text that is another in nearly every row is left out, unless it is `forced`, and so is what is always empty."""
     columns, left_out = [], []
@@ -43,7 +44,7 @@ def look_at(
     for series in frame:
         name = series.name
         if series.dtype in (pl.Categorical, pl.Enum):
-            series = series.cast(pl.String)  # noqa: PLW2901 - the same values
+            series = series.cast(pl.String)
         elif series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object, pl.Duration, pl.Time):
             columns.append(ColumnSeen(name, "category", series.null_count(), 0))  # refused where it is used
             continue
@@ -59,7 +60,7 @@ def look_at(
                 else:
                     left_out.append(name)
             notes += _said(series, known, different, kind, reading, place, forced=name in forced)
-        example = str(known[0]) if len(known) else ""
+        example = examples.get(name, str(known[0]) if len(known) else "")
         out = name in left_out or name in unused
         columns.append(ColumnSeen(name, kind, missing, different, example, out))
     return Look(tuple(columns), tuple(notes), tuple(left_out))

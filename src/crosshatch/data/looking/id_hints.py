@@ -10,7 +10,7 @@ import polars as pl
 from crosshatch.data.dataset import Array
 
 _WAYS = {
-    "without leading zeros": (r"^0+(\d)", "${1}"),
+    "without leading zeros (name the id column in data.csv.numbers)": (r"^0+(\d)", "${1}"),
     "without '.0' behind": (r"\.0+$", ""),
     "without spaces and hyphens": (r"[\s\-_/.]+", ""),
 }

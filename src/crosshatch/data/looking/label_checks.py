@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crosshatch.data.dataset import Array, Dataset, Raw
-from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note
+from crosshatch.data.notes import CHOSEN, GRAVE, PLAIN, Note
 
 FEW_TESTED = 10
 RARE = 0.05
@@ -26,7 +26,7 @@ def said_of_labels(dataset: Dataset) -> Iterator[Note]:
         for series in frame:
             if len(y) >= 20 and _gives_away(series, y, classes=dataset.target != "regression"):
                 yield Note(
-                    "leak", DOUBTFUL, dataset.name,
+                    "leak", GRAVE, dataset.name,
                     f"column '{series.name}' nearly tells the label by itself: if it is only known after the label, "
                     "name it in data.leave_out",
                 )  # fmt: skip
@@ -71,7 +71,7 @@ def fold_classes(raw: Raw, positive: int | str | None) -> tuple[Raw, int | str |
     )
     assert train is not None
     text = f"labels that differ in capitals or spaces only are one class: {words} (data.fold_classes)"
-    note = Note("classes alike", DOUBTFUL, raw.name, text)
+    note = Note("classes alike", GRAVE, raw.name, text)
     return replace(raw, train=train, test=test, validation=validation, alone=alone), positive, (note,)
 
 

@@ -63,7 +63,7 @@ def read_own_table(path: Path, wanted: Wanted) -> OwnTable:
             _require_moderate(column, path)
     look = look_at(
         table.frame, table.readings, str(path), ids=ids, labels=wanted.labels, unused=wanted.leave_out,
-        forced=wanted.forced | wanted.categorical,
+        forced=wanted.forced | wanted.categorical, examples=table.examples,
     )  # fmt: skip
     layout = table.layout
     seen = FileSeen(

@@ -24,6 +24,7 @@ from crosshatch.data.text.understand import Columns, null_counts, require_csv, u
 from crosshatch.errors import DataError, one_line
 
 _WHOLE = r"^(0|-?[1-9]\d{0,17})(\.0)?$"  # as pandas writes them where one is missing, too
+_PADDED = r"^0*\d{1,18}(\.0)?$"
 BATCH = 50_000
 
 
@@ -48,7 +49,7 @@ class Asked:
 class Table:
     """A file's rows, how its columns were read, and what is to be said of it; `layout` is None for Parquet.
 
-    `nulls` are the words in it that count as missing.
+    `nulls` are the words in it that count as missing, `examples` the first value of every column as it is written.
     """
 
     path: Path
@@ -57,6 +58,7 @@ class Table:
     notes: tuple[Note, ...] = ()
     layout: TextFormat | None = None
     nulls: tuple[str, ...] = ()
+    examples: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def decimal(self) -> str:
@@ -93,8 +95,8 @@ def table_batches(path: Path, asked: Asked, rows: int = BATCH) -> Iterator[pl.Da
     whole = frozenset(asked.ids & set(names))
     if whole:
         for piece in text_pieces(path, layout, names, Counted(), rows):
-            cells = {name: piece[:, i].str.strip_chars() for i, name in enumerate(names) if name in whole}
-            whole = frozenset(name for name in whole if cells[name].str.contains(_WHOLE).all())
+            cells = {name: piece[:, i].str.strip_chars().alias(name) for i, name in enumerate(names) if name in whole}
+            whole = frozenset(name for name in whole if _is_whole(cells[name], asked))
     done = 0
     for piece in text_pieces(path, layout, names, Counted(), rows):
         cells = {name: _clean(piece[:, i], name)[0] for i, name in enumerate(names) if name}
@@ -148,9 +150,10 @@ def _read_text(path: Path, asked: Asked) -> Table:
     )  # fmt: skip
     readings |= guessed
     nulls = {word for name, one in cells.items() for word, _ in null_counts(one, readings[name].null_words)}
+    examples = {name: str(known[0]) for name, one in cells.items() if len(known := one.drop_nulls())}
     read = pl.DataFrame([readings[name].apply(cells.pop(name), str(path)) for name in list(cells)])
-    whole = frozenset(name for name in asked.ids & set(read.columns) if read[name].str.contains(_WHOLE).all())
-    return Table(path, _with_whole(read, whole), readings, (*notes, *more), layout, tuple(sorted(nulls)))
+    whole = frozenset(name for name in asked.ids & set(read.columns) if _is_whole(read[name], asked))
+    return Table(path, _with_whole(read, whole), readings, (*notes, *more), layout, tuple(sorted(nulls)), examples)
 
 
 def _reading(name: str, asked: Asked) -> ColumnReading | None:
@@ -170,6 +173,11 @@ def _clean(cells: pl.Series, name: str) -> tuple[pl.Series, int]:
     if empty.any():
         stripped = pl.select(pl.when(~empty).then(stripped)).to_series()
     return stripped.alias(name), changed
+
+
+def _is_whole(ids: pl.Series, asked: Asked) -> bool:
+    """Whether ids are whole numbers; those in data.csv.numbers with zeros before them, too."""
+    return bool(ids.str.contains(_PADDED if ids.name in asked.csv.numbers else _WHOLE).all())
 
 
 def _with_whole(frame: pl.DataFrame, whole: frozenset[str]) -> pl.DataFrame:

@@ -32,7 +32,9 @@ def possible_dates(cells: pl.Series, wanted: str | None) -> list[str]:
     if not len(known) or wanted == "text":
         return []
     if wanted is not None and wanted not in ORDERS:
-        return [wanted] if not to_days(known, wanted).null_count() else []
+        if not to_days(known, wanted).null_count():
+            return [wanted]
+        wanted = None
     return [form for form in _candidates(known, wanted) if not to_days(known, form).null_count()]
 
 

@@ -9,9 +9,9 @@ from typing import get_args
 import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings
-from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, GRAVE, PLAIN, Note
 from crosshatch.data.text.column_reading import ColumnReading, without
-from crosshatch.data.text.date_format import date_share, possible_dates
+from crosshatch.data.text.date_format import ORDERS, date_share, possible_dates
 from crosshatch.data.text.null_words import AMONG_NUMBERS, PERHAPS
 from crosshatch.data.text.number_format import (
     GROUPED_BY_POINTS,
@@ -177,7 +177,7 @@ def _settle_numbers(
         example = known.filter(known.str.contains(r"[^\d]"))[0] if known.str.contains(r"[^\d]").any() else known[0]
         value = reading.apply(pl.Series(names[0], [example]), columns.place)[0]
         yield Note(
-            "number format", DOUBTFUL if why else CHOSEN, columns.place,
+            "number format", GRAVE if why else CHOSEN, columns.place,
             f"{listed(names)}: numbers with {form}{why}: '{example}' is read as {value:.12g} (data.csv.decimal, "
             "data.csv.thousands)",
         )  # fmt: skip
@@ -289,5 +289,8 @@ def require_csv(settings: CsvSettings, place: str) -> None:
     """Refuse settings that contradict each other."""
     if settings.decimal is not None and settings.decimal == settings.thousands:
         raise ConfigError(f"{place}: decimal and thousands are both '{settings.decimal}': they must differ")
-    if settings.separator is not None and settings.separator == settings.decimal == ".":
-        raise ConfigError(f"{place}: separator and decimal are both '.': they must differ")
+    dates = settings.dates
+    if dates is not None and dates not in (*ORDERS, "text") and "%" not in dates:
+        raise ConfigError(
+            f'{place}.dates = "{dates}": it is "day first", "month first", "text", or a format such as "%d.%m.%Y"'
+        )

@@ -1,0 +1,1 @@
+"""What was understood of a config and its files, before anything is trained."""
