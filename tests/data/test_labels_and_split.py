@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crosshatch.data.labels import encode_labels, require_two_classes
+from crosshatch.data.looking.label_checks import fold_labels
 from crosshatch.data.split import limit_rows, split_rows
 from crosshatch.errors import ConfigError, DataError
 
@@ -121,3 +124,18 @@ def test_limit() -> None:
     assert limit_rows(5, 10, seed=3).tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(ConfigError, match=r"data.limit = 0"):
         limit_rows(5, 0, seed=3)
+
+
+@pytest.mark.parametrize("purpose", ["test", "validation"])
+def test_hardly_anything_to_train_on_is_refused(purpose: Literal["test", "validation"]) -> None:
+    key = "data.test_fraction" if purpose == "test" else "data.validation"
+    with pytest.raises(ConfigError, match=rf"{key} = 0.999 leaves 0.001 of the rows to train on: .*data.limit"):
+        split_rows(np.arange(1000) % 2, 0.999, seed=0, stratify=True, purpose=purpose)
+    assert len(split_rows(np.arange(1000) % 2, 0.9, seed=0, stratify=True)[0]) == 100
+
+
+def test_spellings_of_a_class_are_one() -> None:
+    labels, words = fold_labels(np.array(["yes", "Yes", "no", "yes", " YES"]))
+    assert labels.tolist() == ["yes", "yes", "no", "yes", "yes"]
+    assert words == "' YES' (1) counts as 'yes' (2), 'Yes' (1) counts as 'yes' (2)"
+    assert fold_labels(np.array(["a", "b"]))[1] == ""

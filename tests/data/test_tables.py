@@ -229,7 +229,9 @@ def test_codes_with_commas_may_be_categories(tmp_path: Path) -> None:
     (tmp_path / "codes.csv").write_text("code,label\n" + "\n".join(lines))
     settings = DataSettings(path="codes.csv", label="label", categorical=("code",))
     assert load_dataset(settings, base=tmp_path).columns == ("code",)
-    (tmp_path / "words.csv").write_text("code,label\n" + "\n".join([*(f"w{i % 3},{i % 2}" for i in range(9)), '"1,5",0']))
+    (tmp_path / "words.csv").write_text(
+        "code,label\n" + "\n".join([*(f"w{i % 3},{i % 2}" for i in range(9)), '"1,5",0'])
+    )
     assert load_dataset(DataSettings(path="words.csv", label="label"), base=tmp_path).columns == ("code",)
 
 

@@ -40,6 +40,13 @@ def test_unknown_direction_is_refused_with_a_way_out() -> None:
         parse_target("lift=2")
 
 
+@pytest.mark.parametrize("text", ["auc=1.5", "accuracy>=-0.1", "validation_f1=2", "r2=1.01", "rmse=-1", "recall<=1.1"])
+def test_a_value_that_no_run_can_have_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"is at (most|least) -?[01]: choose a value that can be reached"):
+        parse_target(text)
+    assert parse_target("r2=-3").value == -3
+
+
 def test_directions_are_written_once_and_need_no_torch() -> None:
     homes = [
         module.name

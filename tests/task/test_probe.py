@@ -193,6 +193,14 @@ def test_honest_blocks_are_taken(name: str, rows: int) -> None:
         assert fit(HONEST[name](), samples(rows)) == (3,)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_random_numbers_in_evaluation_mode_are_refused(training: bool) -> None:
+    """Two predictions of a sample would differ."""
+    noisy = Around(lambda _, x: x + 0.1 * torch.randn_like(x)).train(training)
+    with pytest.raises(ModelError, match=r"silo 'bank' draws random numbers in evaluation mode.*self.training"):
+        fit(noisy, samples())
+
+
 def test_samples_are_not_made_up_for_blocks_that_take_only_some() -> None:
     assert fit(Indices(), torch.arange(32).remainder(3).float()[:, None].expand(-1, 4)) == (3,)
 

@@ -129,7 +129,7 @@ class Silence(Watcher):
     def __exit__(self, *_: object) -> None:
         return None
 
-    def begin(self, prepared: Prepared, path: Path) -> None:
+    def begin(self, prepared: Prepared, path: Path) -> None:  # noqa: ARG002 - one signature for all watchers
         """Say what is probably not as it was meant."""
         for line in most_important(note for note in prepared.simulator.data.notes if note.is_warning):
             say(line, sys.stderr)
