@@ -10,7 +10,7 @@ import polars as pl
 from crosshatch.data.data_settings import DataSettings
 from crosshatch.data.dataset import Array, Dataset, Raw, Samples
 from crosshatch.data.labels import encode_labels, require_two_classes
-from crosshatch.data.looking.label_checks import fold_classes, said_of_labels
+from crosshatch.data.looking.look_at_labels import fold_classes, said_of_labels
 from crosshatch.data.notes import Note
 from crosshatch.data.split import limit_rows, split_rows
 from crosshatch.errors import ConfigError, DataError

@@ -114,7 +114,7 @@ def placeholders() -> Messy:
         ),
     )
     says = (
-        "column 'age' has -999 (4 times), and otherwise 18 to", "column 'closed' has 60 dates up to 1900 or",
+        "column 'age' has -999 (4 times), and otherwise", "column 'closed' has 60 dates up to 1900 or",
     )  # fmt: skip
     return Messy("placeholders", text(found).encode(), says, {"age": "number", "closed": "date"})
 
