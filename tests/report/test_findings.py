@@ -100,8 +100,8 @@ def test_only_runs_on_the_same_data_are_compared() -> None:
     # the same set, of which one run took other rows: only their names tell them apart
     half = [replace(run, name=f"{run.name}-half", config={"data": {"name": "wine", "rows": 9}}) for run in wine]
     assert target_finding([*wine, *half], AUC75, ROUND) == (
-        "With the data of w1 w5 reaches AUC 0.75 in 2 rounds, 4x fewer than w1; "
-        "with the data of w1-half w5-half reaches it in 2 rounds, 4x fewer than w1-half"
+        "With the data of w1, w5 reaches AUC 0.75 in 2 rounds, 4x fewer than w1; "
+        "with the data of w1-half, w5-half reaches it in 2 rounds, 4x fewer than w1-half"
     )
 
 

@@ -79,7 +79,7 @@ def test_other_rows_are_said_everywhere_and_nobody_wins(write_run: WriteRun, tmp
     assert "two<small>test rows B</small>" in page
     target = parse_target(TARGET)
     assert headline(runs[:2], [target]) == "2 runs reach AUC 0.7, no two of them with the same data, clients and labels"
-    assert headline(runs, [target]).startswith("With the data of one three reaches AUC 0.7 with")
+    assert headline(runs, [target]).startswith("With the data of one, three reaches AUC 0.7 with")
     assert "two" not in headline(runs, [target])
     for axis in AXES:
         assert "comes closest" not in target_finding(runs, parse_target("auc=0.99"), axis)
@@ -88,8 +88,8 @@ def test_other_rows_are_said_everywhere_and_nobody_wins(write_run: WriteRun, tmp
 
 @pytest.mark.parametrize(
     ("other", "why"),
-    [(None, "one (fingerprint with key {key}); two (no fingerprint)"),
-     (fingerprint(key=1), "one (fingerprint with key {key}); two (fingerprint with key {other})")],
+    [(None, "one (key {key}); two (no fingerprint)"),
+     (fingerprint(key=1), "one (key {key}); two (key {other})")],
 )  # fmt: skip
 def test_what_cannot_be_told_is_said(write_run: WriteRun, other: Fingerprint | None, why: str) -> None:
     first = fingerprint()

@@ -55,7 +55,7 @@ def tell_apart(settings: Mapping[Setting, str]) -> dict[Setting, str]:
     words = {one: _words(one, list(settings)) for one in settings}
     times = Counter(words.values())
     return {
-        one: text if times[text] == 1 else f"{text}{' and' if text else 'with'} the data of {settings[one]}"
+        one: text if times[text] == 1 else f"{text}{' and' if text else 'with'} the data of {settings[one]},"
         for one, text in words.items()
     }
 

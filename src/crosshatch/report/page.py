@@ -31,7 +31,7 @@ from crosshatch.report.pictures.client_boxes import client_boxes
 from crosshatch.report.pictures.federation_picture import draw_federation, federation_title
 from crosshatch.report.pictures.graph_picture import draw_graph, graph_title
 from crosshatch.report.pooled import singles
-from crosshatch.report.runs import Run, directions_of
+from crosshatch.report.runs import Run, add_remark, directions_of
 from crosshatch.report.summary_file import FederationShape
 from crosshatch.report.units import human_bytes, human_count, human_seconds, with_deviation
 from crosshatch.runs.files import write_whole
@@ -67,7 +67,7 @@ def write_report(
     differences = difference_table(runs)
     sections = [
         _header(runs, result, notes),
-        _curve_section(runs, metrics, swatches),
+        _curve_section(runs, result, metrics, swatches),
         _section("What the runs reached" if len(runs) > 1 else "What the run reached",
                  outcome_table(result, metrics, swatches) + seed_details(result, metrics)),
         _section("How clients differ", client_boxes(runs, metrics)),
@@ -87,7 +87,7 @@ def write_plot(runs: Sequence[Run], path: Path | str, targets: Iterable[str | Ta
     swatches = [_swatch(style) for style in run_styles(runs)]
     sections = [
         _header(runs, result),
-        _curve_section(runs, metric_order(runs), swatches),
+        _curve_section(runs, result, metric_order(runs), swatches),
         _section("Cost to reach a target", target_table(result, swatches)),
     ]
     _write(path, _page(runs, result, "".join(sections)))
@@ -152,7 +152,7 @@ def _notes(texts: Sequence[str], what: str) -> str:
     return f'<details class="note"><summary>{len(texts)} {what}</summary>{found}</details>'
 
 
-def _curve_section(runs: Sequence[Run], metrics: Sequence[str], swatches: Sequence[str]) -> str:
+def _curve_section(runs: Sequence[Run], result: Comparison, metrics: Sequence[str], swatches: Sequence[str]) -> str:
     options = "".join(f'<option value="{escape(name)}">{escape(metric_title(name))}</option>' for name in metrics)
     tabs = "".join(
         f'<label><input type="radio" name="axis" value="{axis.key}"{" checked" if axis.key == "round" else ""}>'
@@ -160,9 +160,10 @@ def _curve_section(runs: Sequence[Run], metrics: Sequence[str], swatches: Sequen
         for axis in axes_of(runs)
     )
     hint = "click to hide, double-click to see it alone"
+    labels = [add_remark(run.label, one.tested) for run, one in zip(runs, result.outcomes, strict=True)]
     legend = "".join(
-        f'<button type="button" aria-pressed="true" title="{hint}">{swatch}{escape(run.label)}</button>'
-        for run, swatch in zip(runs, swatches, strict=True)
+        f'<button type="button" aria-pressed="true" title="{hint}">{swatch}{escape(label)}</button>'
+        for label, swatch in zip(labels, swatches, strict=True)
     )
     seeds = any(run.seeds for run in runs)
     bands = '<p class="note">Lines are means over seeds; bands go from the lowest to the highest.</p>' if seeds else ""

@@ -64,14 +64,12 @@ def _same(one: Run, other: Run) -> bool | None:
 
 
 def _unsure(runs: Sequence[Run], groups: Sequence[Sequence[int]]) -> str:
-    """The runs by what keeps one from telling."""
-    without = [number for group in groups for number in group if runs[number].fingerprint is None]
-    parts = [
-        f"{_names(runs, group)} (fingerprint with key {found.key})"
-        for group in groups
-        if (found := runs[group[0]].fingerprint) is not None
-    ]
-    return "; ".join([*parts, *([f"{_names(runs, without)} (no fingerprint)"] if without else [])])
+    """The runs by what keeps one from telling: other keys, no fingerprint, or no column in common."""
+    by_key: dict[str, list[int]] = {}
+    for number in sorted(number for group in groups for number in group):
+        found = runs[number].fingerprint
+        by_key.setdefault("no fingerprint" if found is None else f"key {found.key}", []).append(number)
+    return "; ".join(f"{_names(runs, numbers)} ({why})" for why, numbers in by_key.items())
 
 
 def _names(runs: Sequence[Run], group: Iterable[int]) -> str:

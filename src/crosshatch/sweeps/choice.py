@@ -46,6 +46,11 @@ class Choice:
         cost = next(word for word, key in _COSTS.items() if key == self.metric)
         return f"{cost} to {metric_title(self.target.metric)} of {sign} {self.target.value:g}"
 
+    @property
+    def on_validation(self) -> bool:
+        """Whether it goes by the validation rows; else by the training rows."""
+        return (self.metric if self.target is None else self.target.metric) not in _TRAINING
+
     def check(self, config: Config) -> None:
         """Refuse a config whose runs could not be told apart by this."""
         measured = self.metric if self.target is None else self.target.metric

@@ -75,3 +75,19 @@ def ranked(results: Sequence[PointResult], choice: Choice) -> list[PointResult]:
         return (result.dropped, len(result.runs) - len(values), fmean(values) * (-1 if choice.higher else 1))
 
     return sorted((result for result in results if result.runs), key=order)
+
+
+def rows_apart_by(results: Sequence[PointResult], choice: Choice) -> list[list[str]]:
+    """The points by the rows that the choice goes by: validation rows, or training rows; empty where all have the same.
+
+    A point is in two lists where its seeds have different ones. Runs of which this cannot be told are left out.
+    """
+    points: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        for run in result.runs:
+            found = None if run.run is None else run.run.fingerprint
+            if found is not None:
+                rows = found.validation if choice.on_validation else found.split
+                points.setdefault((found.key, rows), []).append(result.point.name)
+    keys = {key for key, _ in points}
+    return [list(dict.fromkeys(names)) for names in points.values()] if len(points) > len(keys) else []

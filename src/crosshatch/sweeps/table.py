@@ -13,6 +13,7 @@ from rich.text import Text
 
 from crosshatch.report.measures import COST_KEYS, metric_title, sort_metrics
 from crosshatch.report.pooled import deviation
+from crosshatch.report.rows_apart import rows_apart
 from crosshatch.report.units import human_bytes, human_count, human_seconds, with_deviation
 from crosshatch.report.word_widths import keep_words
 from crosshatch.sweeps.course import Outcome
@@ -67,6 +68,9 @@ def print_table(sweep: Sweep, outcome: Outcome, console: Console) -> None:
             break
     narrow = console.measure(_table(sweep, outcome, metrics, costs), options=unbounded).maximum > console.width
     console.print(keep_words(_table(sweep, outcome, metrics, costs, narrow=narrow), console))
+    firsts = [next((one.run for one in result.runs if one.run is not None), None) for result in outcome.results]
+    for note in rows_apart([run for run in firsts if run is not None]).notes:
+        console.print(f"note: {note}", markup=False, highlight=False)
 
 
 def _table(
