@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -21,9 +21,21 @@ from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.task.task import Task
 
 Ids = npt.NDArray[np.int64]
+BATCH_ROWS = 8192  # scored at a time
+_ALIGNED = 64  # bytes: where torch's own tensors begin
 _KEPT_BYTES = 2**30  # activations kept for a backward pass, per silo; beyond, the forward pass is repeated
 _SMALL_BYTES = 2**24  # outputs kept even if nobody asked for them, per silo
 _GRAPHS: WeakKeyDictionary[nn.Module, dict[torch.Size, int]] = WeakKeyDictionary()  # bytes of a pass, by its samples
+
+
+def fixed_batches(xs: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Rows (n, ...) of all silos, always `BATCH_ROWS` at a time: so a score has the same bits however rows were read.
+
+    Products of other shapes may round differently, and so may those of tensors that begin elsewhere in memory.
+    """
+    for low in range(0, max(1, len(xs[0])), BATCH_ROWS):
+        pieces = [x[low : low + BATCH_ROWS] for x in xs]
+        yield [piece if piece.data_ptr() % _ALIGNED == 0 else piece.clone() for piece in pieces]
 
 
 def forward(

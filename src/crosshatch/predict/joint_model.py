@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from crosshatch.errors import CrosshatchError, ModelError, one_line
+from crosshatch.local.forward import fixed_batches
 from crosshatch.predict.model_shape import CommonShape
 from crosshatch.predict.silo_part import SiloPart
 from crosshatch.task.fusion import Fusion
@@ -52,8 +53,10 @@ class JointModel:
 
     def fuse(self, embeddings: Sequence[Tensor]) -> Tensor:
         """Scores (n, c) of all silos' embeddings: all that has to come together."""
+        fusion = self.fusion
         with torch.no_grad():
-            return self.fusion.scores(self.fusion.join_all(embeddings), self.fusion.module)
+            joined = (fusion.join_all(batch) for batch in fixed_batches(embeddings))
+            return torch.cat([fusion.scores(one, fusion.module) for one in joined])
 
     def module(self) -> JointModule:
         """The model as one module, in evaluation mode; a copy, to do with as one likes."""

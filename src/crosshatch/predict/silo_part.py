@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from crosshatch.data.dataset import Indices, Rows
 from crosshatch.data.encoding.encode_part import Encoder, encode
 from crosshatch.data.new_rows import part_of
-from crosshatch.local.forward import forward
+from crosshatch.local.forward import fixed_batches, forward
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
@@ -42,4 +42,6 @@ class SiloPart:
         """Embeddings (n, e) of prepared rows, computed as they are for the metrics of a run: to the last bit."""
         task = Task((self.block,), Sum(), Squared(), silos=(self.name,))  # fusion and loss have no say here
         weights = flatten(self.block)
-        return forward(task, 0, weights, x, keep=False, threads=torch.get_num_threads())[0]
+        threads = torch.get_num_threads()
+        batches = fixed_batches([x])
+        return torch.cat([forward(task, 0, weights, batch, keep=False, threads=threads)[0] for (batch,) in batches])

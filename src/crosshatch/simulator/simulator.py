@@ -26,7 +26,7 @@ from crosshatch.exchanges import (
     on_tokens,
     with_division,
 )
-from crosshatch.local.forward import forward
+from crosshatch.local.forward import fixed_batches, forward
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import ConstantNetwork, Network
@@ -203,7 +203,7 @@ class Simulator:
     def scores(self, xs: Sequence[Tensor], weights: tuple[Tensor, ...] | None = None) -> Tensor:
         """Scores (n, c) of samples given as one tensor per silo, under the hubs' blocks or other `weights`."""
         model = self.weights if weights is None else weights
-        return self._combine(model, self._embed(model, xs))
+        return torch.cat([self._combine(model, self._embed(model, batch)) for batch in fixed_batches(xs)])
 
     def _embed(self, model: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
         return [
