@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from sklearn.datasets import load_breast_cancer
 
 from crosshatch import load_run, read_config, train
 from crosshatch.errors import RunError
+from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.trained.read_model import read_common, read_part
 from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
 from tests.predict.cases import Case, image_case, scores_of_test_rows, sequence_case, table_case, trained
@@ -159,12 +161,20 @@ def test_whole_or_not_at_all(made: Path, monkeypatch: pytest.MonkeyPatch) -> Non
                 load_run(made / "run").export_folder(made / "another")
         assert files(made) == before
         assert not (made / "another").exists()
-    (made / "another.partial").mkdir()  # as a process leaves it that was killed
-    (made / "another.partial" / "half").write_text("")
+    (made / "another.partial" / "another").mkdir(parents=True)  # as a process leaves it that was killed
+    (made / "another.partial" / "another" / "half").write_text("")
     (made / "another").mkdir()
     load_run(made / "run").export_folder(made / "another")
     assert files(made / "another") == FILES
     assert not (made / "another.partial").exists()
+
+
+def test_two_at_once(made: Path) -> None:
+    with one_writer(made / "another.partial", "exporting"), ThreadPoolExecutor(1) as pool:
+        second = pool.submit(load_run(made / "run").export_folder, made / "another")
+        with pytest.raises(RunError, match=r"is writing .*another\.partial: process \d+ on .*exporting"):
+            second.result()
+    assert not (made / "another").exists()
 
 
 def test_refusals(made: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811

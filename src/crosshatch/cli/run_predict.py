@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from crosshatch.errors import DataError, RunError
-from crosshatch.runs.files import write_whole, writing
 
 if TYPE_CHECKING:
-    from crosshatch.predict.predictions import Predictions
     from crosshatch.runs.trained.trained_run import TrainedRun
 
 PRINTED = Path("-")
@@ -36,18 +37,19 @@ def run_predict(
         _require_place(out, [Path(text.partition("=")[2] or text) for text in data])
     run = _load(path, round)
     sources = _sources(data, run.silos)
-    prepared = run.prepare(sources, id_column=id_column, common=common, folder=folder)
-    predictions = run.interpret(prepared)
-    if prepared.note:
-        print(f"note: {prepared.note}", file=sys.stderr)
-    if prepared.left_out:
-        print(f"note: {prepared.left_out} ids are not in all files and were left out", file=sys.stderr)
-    if out is None:
-        print(predictions.csv.decode(), end="")
-        return
-    with writing(out.parent):
-        write_whole(out, predictions.csv)
-    print(f"{_counted(len(predictions.ids))} scored into {out}{_meaning(predictions)}")
+    with tempfile.TemporaryDirectory() if out is None else nullcontext() as beside:
+        # Printed are the scores of all rows or of none, too.
+        place = out or Path(str(beside), "scores.csv")
+        written = run.predict_into(place, sources, id_column=id_column, common=common, folder=folder)
+        for note in written.notes:
+            print(f"note: {note}", file=sys.stderr)
+        if written.left_out:
+            print(f"note: {written.left_out} ids are not in all files and were left out", file=sys.stderr)
+        if out is None:
+            with open(place, encoding="utf-8", newline="") as file:
+                shutil.copyfileobj(file, sys.stdout)
+            return
+    print(f"{_counted(written.rows)} scored into {out}{_meaning(run)}")
 
 
 def run_export(path: Path, out: Path | None, folder: Path | None, silo: str | None, round: Round | None) -> None:
@@ -136,7 +138,6 @@ def _counted(rows: int) -> str:
     return "1 row" if rows == 1 else f"{rows:,} rows"
 
 
-def _meaning(predictions: Predictions) -> str:
-    if predictions.positive is None:
-        return ""
-    return f"; score and probability are those of class '{predictions.positive}'"
+def _meaning(run: TrainedRun) -> str:
+    positive = run.model.common.positive
+    return "" if positive is None else f"; score and probability are those of class '{positive}'"

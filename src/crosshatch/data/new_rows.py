@@ -17,8 +17,9 @@ from crosshatch.data.encoding.encode_sequence import SequenceEncoder
 from crosshatch.data.encoding.encode_table import CategoricalColumn, TableEncoder
 from crosshatch.data.reading.archive import read_unlabelled
 from crosshatch.data.reading.one_file import once_each, unique_ids
+from crosshatch.data.reading.row_files import FileOfRows
 from crosshatch.data.reading.sources import TABLES
-from crosshatch.data.reading.tables import Asked, read_table
+from crosshatch.data.reading.tables import Asked, read_table, table_batches
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
@@ -26,8 +27,11 @@ from crosshatch.partition.features import unknown
 ARCHIVE = ".npz"
 
 
-def read_rows(path: Path, asked: Asked | None = None) -> Rows:
-    """All columns of a table, read as in training; or the arrays of an npz archive."""
+def read_rows(path: Path, asked: Asked | None = None, *, known: bool = False) -> Rows:
+    """All columns of a table, read as in training; or the arrays of an npz archive.
+
+    `known`: the readings of all columns that are needed are asked for. Others are not looked into then.
+    """
     if path.suffix.lower() not in (*TABLES, ARCHIVE):
         raise DataError(f"{path}: unsupported kind of file '{path.suffix}': use .csv, .tsv, .parquet or .npz")
     if not path.is_file():
@@ -35,6 +39,10 @@ def read_rows(path: Path, asked: Asked | None = None) -> Rows:
     if path.suffix.lower() == ARCHIVE:
         rows = read_unlabelled(path)
         return rows if rows.ids is None else replace(rows, ids=once_each(rows.ids, path, "array 'id'"))
+    if known and asked is not None and FileOfRows(path, asked).is_plain:
+        frames = list(table_batches(path, asked))  # as values at once: text of all cells would take much more memory
+        if frames:
+            return Rows(str(path), pl.concat(frames))
     return Rows(str(path), read_table(path, asked or Asked()).frame)
 
 
@@ -64,14 +72,33 @@ def as_in_training(encoders: Iterable[tuple[str, Encoder]], ids: Collection[str]
     return Asked(csv, frozenset(ids), text=frozenset(text - others), readings=kept)
 
 
-def ids_of(rows: Rows, names: Sequence[str]) -> Array | None:
-    """The ids (n,), each once: from the first of these columns that is there, or from the archive; None without any."""
-    if rows.ids is not None or not isinstance(rows.x, pl.DataFrame) or not names:
-        return rows.ids
+def is_known(asked: Asked, encoders: Iterable[tuple[str, Encoder]]) -> bool:
+    """Whether it is known of every column that these silos need how the training read it."""
+    return all(
+        isinstance(encoder, TableEncoder)
+        and all(
+            name in asked.readings for column in encoder.columns for name in {column.name, own_name(column.name, silo)}
+        )
+        for silo, encoder in encoders
+    )
+
+
+def id_name(rows: Rows, names: Sequence[str]) -> str | None:
+    """The first of these columns that is there; None where none is asked for, or the rows are no table."""
+    if not isinstance(rows.x, pl.DataFrame) or not names:
+        return None
     found = [name for name in names if name in rows.x.columns]
     if not found:
         raise DataError(str(unknown("id column", names[0], rows.x.columns, rows.place)))
-    return unique_ids(rows.x, found[0], rows.place)
+    return found[0]
+
+
+def ids_of(rows: Rows, names: Sequence[str]) -> Array | None:
+    """The ids (n,), each once: from the first of these columns that is there, or from the archive; None without any."""
+    if rows.ids is not None or (column := id_name(rows, names)) is None:
+        return rows.ids
+    assert isinstance(rows.x, pl.DataFrame)
+    return unique_ids(rows.x, column, rows.place)
 
 
 def part_of(rows: Rows, encoder: Encoder, silo: str, *, own: bool) -> pl.DataFrame | Array:

@@ -72,7 +72,7 @@ def align(parts: Sequence[SiloPart], given: Sequence[Given], *, id_column: str |
 
     Where all silos' columns are in one place nothing is joined, and rows without ids are numbered from 1.
     """
-    names = list(dict.fromkeys(part.id for part in parts if part.id is not None)) if id_column is None else [id_column]
+    names = id_names(parts, id_column)
     first = given[0].rows
     if all(one.rows is first for one in given):
         ids = ids_of(first, names)
@@ -98,6 +98,11 @@ def align(parts: Sequence[SiloPart], given: Sequence[Given], *, id_column: str |
         raise DataError(f"{', '.join(_places(given))}: no id is in all files: check the id columns")
     positions = (np.argsort(one, kind="stable")[np.searchsorted(np.sort(one), ids)] for one in found)
     return Aligned(ids, tuple(positions), left_out)
+
+
+def id_names(parts: Sequence[SiloPart], id_column: str | None) -> list[str]:
+    """The columns that may hold ids: the one asked for, or those of the training."""
+    return list(dict.fromkeys(part.id for part in parts if part.id is not None)) if id_column is None else [id_column]
 
 
 def _absent(given: Sequence[Given], found: Sequence[Array]) -> DataError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
-from typing import final
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 import polars as pl
@@ -56,6 +57,16 @@ class Predictions:
         out = io.BytesIO()
         self.frame.write_csv(out)
         return out.getvalue()
+
+    @staticmethod
+    def joined(batches: Iterable[Predictions]) -> Predictions:
+        """Those of several batches, at least one, as one."""
+        several = list(batches)
+        arrays: dict[str, Any] = {}
+        for name in ("ids", "scores", "probabilities", "classes", "values"):
+            found = [getattr(one, name) for one in several]
+            arrays[name] = None if found[0] is None else np.concatenate(found)
+        return replace(several[0], **arrays)
 
 
 def interpret(common: CommonShape, loss: Loss, ids: Array, scores: Tensor) -> Predictions:

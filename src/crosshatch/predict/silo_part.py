@@ -33,10 +33,11 @@ class SiloPart:
     input_shape: tuple[int, ...]
     outputs: int  # per sample
 
-    def prepare(self, rows: Rows, positions: Indices, *, own: bool) -> Tensor:
-        """What the block takes of the rows at these positions; `own`: they hold this silo's columns alone."""
+    def prepare(self, rows: Rows, positions: Indices | None = None, *, own: bool) -> Tensor:
+        """What the block takes of the rows, or of those at `positions`; `own`: they hold this silo's columns alone."""
         part = part_of(rows, self.encoder, self.name, own=own)
-        return encode(self.encoder, part[positions], rows.place).to(next(self.block.parameters()))
+        part = part if positions is None else part[positions]
+        return encode(self.encoder, part, rows.place).to(next(self.block.parameters()))
 
     def embed(self, x: Tensor) -> Tensor:
         """Embeddings (n, e) of prepared rows, computed as they are for the metrics of a run: to the last bit."""

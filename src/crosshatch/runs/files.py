@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from crosshatch.errors import RunError
 
@@ -22,6 +23,25 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         with open(beside, "xb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def growing(path: Path) -> Iterator[BinaryIO]:
+    """A file to be written bit by bit, under another name until it is whole; nothing is left of one that failed.
+
+    The other name is this process's own: of two that write the same file, the last to end has it.
+    """
+    beside = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
+    try:
+        with open(beside, "wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ from crosshatch.errors import RunError
 from crosshatch.predict.joint_model import JointModel
 from crosshatch.predict.model_shape import COMMON, HEAD, CommonShape
 from crosshatch.runs.files import PARTIAL, sync_folder, write_whole, writing
+from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.trained.folder_readme import folder_readme
 from crosshatch.runs.trained.manifest import MANIFEST, Manifest
 from crosshatch.runs.trained.read_model import own_files, read_model
@@ -43,10 +45,12 @@ def export_folder(
         raise RunError(f"--silo {silo} is not a silo that scores need: choose one of {', '.join(common.silos)}")
     code = own_files(source, silos, common)
     files = [f"{MODEL}/{file}" for file in _model_files(common, silos)]
-    beside = target.absolute().with_name(target.absolute().name + PARTIAL)
+    place = target.absolute()
+    beside = place.with_name(place.name + PARTIAL)
+    made = beside / place.name
     known = {"name": name, "silos": silos, "finished": finished, "diverged": diverged, "trained": common.trained}
-    with writing(beside):
-        shutil.rmtree(beside, ignore_errors=True)  # what a process left that was killed
+    with writing(beside), one_writer(beside, "exporting"):
+        shutil.rmtree(made, ignore_errors=True)  # what a process left that was killed
         try:
             contents = {file: (source / Path(file).name).read_bytes() for file in files}
             contents |= {file: (source.parent / file).read_bytes() for file in code}
@@ -56,17 +60,19 @@ def export_folder(
             manifest = Manifest.hashing(contents, **known)
             contents[MANIFEST] = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
             for file, content in contents.items():
-                (beside / file).parent.mkdir(parents=True, exist_ok=True)
-                write_whole(beside / file, content)
+                (made / file).parent.mkdir(parents=True, exist_ok=True)
+                write_whole(made / file, content)
             if silo is None:
-                read_model(beside / MODEL)  # of one round, even if the run was written meanwhile
+                read_model(made / MODEL)  # of one round, even if the run was written meanwhile
+            require_room(target)
             if target.is_dir():
                 target.rmdir()  # empty
-            os.rename(beside, target)
-            sync_folder(target.absolute().parent)
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
+            os.rename(made, target)
+            sync_folder(place.parent)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        beside.rmdir()  # left by a process that was killed, or gone already
 
 
 def _model_files(common: CommonShape, silos: tuple[str, ...]) -> list[str]:

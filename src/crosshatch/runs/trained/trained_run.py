@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, cast, final
+from typing import final
 
 import numpy as np
 import polars as pl
@@ -14,24 +14,22 @@ import torch
 from torch import Tensor
 
 from crosshatch.data.dataset import Array, Rows
-from crosshatch.data.new_rows import as_in_training, read_rows
-from crosshatch.data.reading.tables import Asked
-from crosshatch.errors import ConfigError, DataError, RunError
-from crosshatch.predict.align_rows import align, hand_out
+from crosshatch.errors import ConfigError, RunError
+from crosshatch.local.forward import BATCH_ROWS
+from crosshatch.predict.align_rows import Aligned, Given, align, hand_out
 from crosshatch.predict.joint_model import JointModel, JointModule, export, program_bytes
 from crosshatch.predict.predictions import Predictions, interpret
+from crosshatch.predict.row_batches import Batch, OutOfStepError, gathered, streamed
+from crosshatch.predict.row_sources import Sources, files_to_stream, read_sources
 from crosshatch.predict.silo_part import SiloPart
 from crosshatch.runs.config import decode_config
-from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.files import growing, write_whole, writing
 from crosshatch.runs.identity.run_data import read_data
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.trained.export_folder import export_folder
 from crosshatch.runs.trained.manifest import MANIFEST
-
-Source: TypeAlias = Path | str | pl.DataFrame | Array
-"""A file, a table or an array."""
 
 
 @final
@@ -47,6 +45,19 @@ class PreparedRows:
     xs: tuple[Tensor, ...]
     left_out: int
     note: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class Written:
+    """What was written into a file: so many `rows`; `left_out` is the number of ids that not all silos have.
+
+    `notes` are what a user should know of the rows.
+    """
+
+    rows: int
+    left_out: int
+    notes: tuple[str, ...]
 
 
 @final
@@ -73,18 +84,45 @@ class TrainedRun:
 
     def predict(
         self,
-        data: Source | Sequence[Source] | Mapping[str, Source] | None = None,
+        data: Sources | None = None,
         *,
         id_column: str | None = None,
         common: bool = False,
         folder: Path | None = None,
     ) -> Predictions:
         """Scores and what they mean, for rows as `prepare` takes them."""
-        return self.interpret(self.prepare(data, id_column=id_column, common=common, folder=folder))
+        given, aligned = self._find(data, id_column, common, folder, [])
+        return Predictions.joined(self._score(gathered(given, aligned)))
+
+    def predict_into(
+        self,
+        out: Path | str,
+        data: Sources | None = None,
+        *,
+        id_column: str | None = None,
+        common: bool = False,
+        folder: Path | None = None,
+    ) -> Written:
+        """Write the same as a CSV file, which is there whole in the end or not at all.
+
+        Files of tables that have their ids in one order are scored as they are read: however many rows they have, a
+        few thousand are in memory at a time. Otherwise all rows are at hand first.
+        """
+        files = None if data is None else files_to_stream(data, self._parts, id_column)
+        out = Path(out)
+        with writing(out.parent):
+            if files is not None:
+                try:
+                    return self._write(out, streamed(self._parts, *files, id_column=id_column))
+                except OutOfStepError:
+                    pass  # what was written is gone
+            notes: list[str] = []
+            given, aligned = self._find(data, id_column, common, folder, notes)
+            return self._write(out, gathered(given, aligned), aligned.left_out, notes)
 
     def prepare(
         self,
-        data: Source | Sequence[Source] | Mapping[str, Source] | None = None,
+        data: Sources | None = None,
         *,
         id_column: str | None = None,
         common: bool = False,
@@ -98,21 +136,50 @@ class TrainedRun:
         the run's own test rows, for which named sets are read from the data `folder`; a RunError where they have
         changed since.
         """
-        parts = tuple(part for part in self.model.parts if part.input_shape != (0,))  # one may have labels alone
         notes: list[str] = []
-        named, loose = ({}, [self._test_rows(folder, notes)]) if data is None else _read(data, parts, id_column)
-        given = hand_out(parts, named, loose)
-        aligned = align(parts, given, id_column=id_column, common=common)
-        silos = zip(parts, given, aligned.positions, strict=True)
-        found = {part.name: part.prepare(one.rows, positions, own=one.own) for part, one, positions in silos}
-        nothing = torch.zeros(len(aligned.ids), 0, dtype=self.model.common.dtype)
-        xs = tuple(found.get(part.name, nothing) for part in self.model.parts)
+        given, aligned = self._find(data, id_column, common, folder, notes)
+        batches = [self._tensors(batch) for batch in gathered(given, aligned)]
+        xs = tuple(map(torch.cat, zip(*batches, strict=True)))
         return PreparedRows(aligned.ids, xs, aligned.left_out, "; ".join(notes))
 
     def interpret(self, rows: PreparedRows) -> Predictions:
         """Scores of prepared rows, and what they mean."""
+        cut = ((slice(low, low + BATCH_ROWS)) for low in range(0, len(rows.ids), BATCH_ROWS))
+        return Predictions.joined(self._interpret(rows.ids[one], [x[one] for x in rows.xs]) for one in cut)
+
+    @property
+    def _parts(self) -> tuple[SiloPart, ...]:
+        return tuple(part for part in self.model.parts if part.input_shape != (0,))  # one may have labels alone
+
+    def _find(
+        self, data: Sources | None, id_column: str | None, common: bool, folder: Path | None, notes: list[str]
+    ) -> tuple[list[Given], Aligned]:
+        """All rows, and how they belong together; lines for the user go to the notes."""
+        parts = self._parts
+        named, loose = ({}, [self._test_rows(folder, notes)]) if data is None else read_sources(data, parts, id_column)
+        given = hand_out(parts, named, loose)
+        return given, align(parts, given, id_column=id_column, common=common)
+
+    def _write(self, out: Path, batches: Iterator[Batch], left_out: int = 0, notes: Sequence[str] = ()) -> Written:
+        rows = 0
+        with growing(out) as file:
+            for found in self._score(batches):
+                found.frame.write_csv(file, include_header=not rows)
+                rows += len(found.ids)
+        return Written(rows, left_out, tuple(notes))
+
+    def _score(self, batches: Iterable[Batch]) -> Iterator[Predictions]:
+        return (self._interpret(batch.ids, self._tensors(batch)) for batch in batches)
+
+    def _tensors(self, batch: Batch) -> list[Tensor]:
+        silos = zip(self._parts, batch.given, strict=True)
+        found = {part.name: part.prepare(one.rows, own=one.own) for part, one in silos}
+        nothing = torch.zeros(len(batch.ids), 0, dtype=self.model.common.dtype)
+        return [found.get(part.name, nothing) for part in self.model.parts]
+
+    def _interpret(self, ids: Array, xs: Sequence[Tensor]) -> Predictions:
         with blaming({self.path.resolve() / PARTS / name for name in self.own_parts}):
-            return interpret(self.model.common, self.model.loss, rows.ids, self.model.scores(rows.xs))
+            return interpret(self.model.common, self.model.loss, ids, self.model.scores(xs))
 
     def module(self) -> JointModule:
         """The joint model as one `torch.nn.Module`: `module(*prepared.xs)` gives scores (n, c)."""
@@ -153,35 +220,3 @@ class TrainedRun:
         table = static if isinstance(static, pl.DataFrame) else None
         ids = np.arange(1, len(test) + 1) if test.ids is None else test.ids
         return Rows(f"test rows of {dataset.name}", test.x, dataset.columns, table, ids)
-
-
-def _read(
-    data: Source | Sequence[Source] | Mapping[str, Source], parts: tuple[SiloPart, ...], id_column: str | None
-) -> tuple[dict[str, Rows], list[Rows]]:
-    """Rows by the name of their silo, and those without one."""
-    ids = frozenset(name for name in (id_column, *(part.id for part in parts)) if name is not None)
-    if isinstance(data, Mapping):
-        own = {part.name: as_in_training([(part.name, part.encoder)], ids) for part in parts}
-        return {
-            silo: _rows(source, own.get(silo, Asked(ids=ids)), f"rows of '{silo}'") for silo, source in data.items()
-        }, []
-    asked = as_in_training(((part.name, part.encoder) for part in parts), ids)
-    several = data if isinstance(data, list | tuple) else [cast(Source, data)]
-    if not several:
-        raise DataError("no rows are given: name a file, or leave data out for the run's own test rows")
-    return {}, [_rows(source, asked, f"rows given as number {i + 1}") for i, source in enumerate(several)]
-
-
-def _rows(source: Source, asked: Asked, place: str) -> Rows:
-    if isinstance(source, Path | str):
-        return read_rows(Path(source), asked)
-    if not isinstance(source, pl.DataFrame | np.ndarray):
-        raise DataError(
-            f"{place} are of type {type(source).__name__}: give a file, a polars table (pl.from_pandas makes one) or a "
-            "numpy array"
-        )
-    if isinstance(source, np.ndarray) and source.dtype.kind not in "biuf":
-        raise DataError(f"{place} are an array of type {source.dtype}: give numbers, or a table for text")
-    if not len(source):
-        raise DataError(f"{place}: there are none, give at least one")
-    return Rows(place, source)

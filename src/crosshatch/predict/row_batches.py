@@ -1,0 +1,135 @@
+"""Rows to be scored, a batch at a time: of rows at hand, by their positions; of files, as they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import final
+
+import numpy as np
+import polars as pl
+
+from crosshatch.data.dataset import Array, Indices, Rows
+from crosshatch.data.new_rows import id_name
+from crosshatch.data.reading.row_files import FileOfRows
+from crosshatch.local.forward import BATCH_ROWS
+from crosshatch.predict.align_rows import Aligned, Given, hand_out, id_names
+from crosshatch.predict.silo_part import SiloPart
+
+
+@final
+class OutOfStepError(Exception):
+    """The files cannot be scored as they are read: all of them have to be at hand."""
+
+
+@final
+@dataclass(frozen=True)
+class Batch:
+    """Some rows: their `ids` (n,), and for each silo with columns the same rows, in the same order."""
+
+    ids: Array
+    given: tuple[Given, ...]
+
+
+def gathered(given: Sequence[Given], aligned: Aligned) -> Iterator[Batch]:
+    """Batches of rows that are at hand."""
+    count = len(aligned.ids)
+    for low in range(0, count, BATCH_ROWS):
+        high = min(low + BATCH_ROWS, count)
+        span = f", rows {low + 1:,} to {high:,} to be scored" if count > BATCH_ROWS else ""
+        taken: dict[int, Rows] = {}
+        for one, positions in zip(given, aligned.positions, strict=True):
+            if id(one.rows) not in taken:
+                taken[id(one.rows)] = _take(one.rows, positions[low:high], one.rows.place + span)
+        yield Batch(aligned.ids[low:high], tuple(Given(taken[id(one.rows)], one.own) for one in given))
+
+
+def _take(rows: Rows, positions: Indices, place: str) -> Rows:
+    where: Indices | slice = positions
+    if len(positions) and bool((np.diff(positions) == 1).all()):
+        where = slice(int(positions[0]), int(positions[-1]) + 1)  # nothing is copied
+    static = None if rows.static is None else rows.static[where]
+    return replace(rows, place=place, x=rows.x[where], static=static, ids=None)
+
+
+def streamed(
+    parts: Sequence[SiloPart],
+    named: Mapping[str, FileOfRows],
+    loose: Sequence[FileOfRows],
+    *,
+    id_column: str | None,
+    rows: int = 2 * BATCH_ROWS,
+) -> Iterator[Batch]:
+    """Batches of files that are read side by side, about so many `rows` at a time, if all have the ids in one order.
+
+    An OutOfStepError as soon as they have not, or where an id is missing, occurs twice or is not as it is written; what
+    the batches before have been used for does not count then.
+    """
+    files = [*named.values(), *loose]
+    courses = [_cut(file, rows) for file in files]
+    started = 0
+    of: list[int] = []
+    names: list[str | None] = []
+    hashes = []
+    for pieces in zip_longest(*courses):
+        if any(piece is None for piece in pieces):
+            raise OutOfStepError  # one file is longer, or has no rows
+        if not of:
+            given = hand_out(parts, dict(zip(named, pieces, strict=False)), pieces[len(named) :])
+            of = [next(i for i, piece in enumerate(pieces) if piece is one.rows) for one in given]
+            known = id_names(parts, id_column)
+            several = len(set(of)) > 1
+            wanted = ([part.id, *known] if several and id_column is None and part.id else known for part in parts)
+            names = [id_name(one.rows, columns) for one, columns in zip(given, wanted, strict=True)]
+            if several and None in names:
+                raise OutOfStepError
+        placed = [replace(piece, place=f"{piece.place}{_span(started, piece)}") for piece in pieces]
+        batch = tuple(Given(placed[i], own=part.name in named) for i, part in zip(of, parts, strict=True))
+        if len({len(one.rows) for one in batch}) > 1:
+            raise OutOfStepError
+        texts = [_ids(one.rows, name) for one, name in zip(batch, names, strict=True) if name is not None]
+        if not texts:
+            yield Batch(np.arange(started + 1, started + 1 + len(batch[0].rows)), batch)
+        else:
+            if not all(texts[0].equals(text) for text in texts[1:]):
+                raise OutOfStepError
+            hashes.append(texts[0].hash().to_numpy())
+            yield Batch(texts[0].to_numpy().astype(np.str_), batch)
+        started += len(batch[0].rows)
+    if not of or (hashes and len(np.unique(np.concatenate(hashes))) < started):
+        raise OutOfStepError
+
+
+def _cut(file: FileOfRows, rows: int) -> Iterator[Rows]:
+    """The rows of a file in frames of `BATCH_ROWS`, the last one shorter, however they are read."""
+    held: list[pl.DataFrame] = []
+    count = 0
+    for frame in file.batches(rows):
+        held.append(frame)
+        count += frame.height
+        if count < BATCH_ROWS:
+            continue
+        whole = pl.concat(held)
+        for low in range(0, count - BATCH_ROWS + 1, BATCH_ROWS):
+            yield Rows(str(file.path), whole[low : low + BATCH_ROWS])
+        held = [whole[count - count % BATCH_ROWS :]]
+        count %= BATCH_ROWS
+    if count:
+        yield Rows(str(file.path), pl.concat(held))
+
+
+def _span(before: int, rows: Rows) -> str:
+    return f", rows {before + 1:,} to {before + len(rows):,}" if before or len(rows) == BATCH_ROWS else ""
+
+
+def _ids(rows: Rows, column: str) -> pl.Series:
+    """Ids as they are written; where it is in doubt how they are meant, all of them have to be seen first."""
+    assert isinstance(rows.x, pl.DataFrame)
+    ids = rows.x[column]
+    if not (ids.dtype.is_integer() or ids.dtype == pl.String) or ids.null_count():
+        raise OutOfStepError
+    texts = ids.cast(pl.String)
+    if texts.str.ends_with(".0").any():
+        raise OutOfStepError
+    return texts.alias("id")
