@@ -182,7 +182,7 @@ BAD: dict[str, tuple[list[str], Callable[[Path], None], str]] = {
     "an id too many": (SILOS, cut("a.csv", lambda f: f.tail(28)), r"id '1000' of b.csv is not in a.csv (2 such ids)"),
     "no common id": ([*SILOS, "--common"], cut("a.csv", lambda f: f.with_columns(pl.col("id") + 99)), "no id is in"),
     "an id without a value": (JOINT, cut("new.csv", lambda f: f.with_columns(id=None)), "id 'id' has no value in row"),
-    "text for numbers": (JOINT, cut("new.csv", lambda f: f.with_columns(age=pl.lit("old"))), "'age' has 'old' in row 1"),
+    "text for numbers": (JOINT, cut("new.csv", lambda f: f.with_columns(age=pl.lit("old"))), "'age' has 'old' in row"),
     "infinity": (JOINT, cut("new.csv", lambda f: f.with_columns(age=np.inf)), "column 'age' has 30 infinite values"),
     "no rows": (JOINT, cut("new.csv", lambda f: f.head(0)), "new.csv has no rows"),
     "options without files": (["--common"], nothing, "--id and --common are about files with new rows"),
