@@ -16,7 +16,6 @@ EXPECTED = {
     "demo": "a command: typer calls it",
     "row_digests": "rows that two sets have in common: for what will count over several of them",
     "take_fingerprint": "the same without names: for what will keep things by their data",
-    "table_batches": "a table that is too large for memory, read as `read_table` would",
     "of_party": "a task as one party has it: for engines in which parties are processes",
 }
 
