@@ -101,17 +101,17 @@ def _advise(
             f"labels are held by '{data.label_silo}' and its derivatives stay frozen for {steps} local steps: "
             f"{abcd}take fewer local steps, or {lower}"
         )
+    anticipated = known.anticipated(silos)
+    # beyond half the silos anticipation asks for shorter steps, and diverges sooner (docs/algorithms/abcd.md)
+    if anticipated is not None and 2 * anticipated >= silos:
+        return f"{both}, or have trials find what lasts: algorithm.step_size = 'measure'"
     if silos < CROWD or known.takes_turns:
         return both
-    anticipated = known.anticipated(silos)
     alone = anticipated is None or anticipated == 1
     others = "the others stood still" if alone else f"all of them moved {anticipated:g} times as far as it alone"
     together = f"{silos} silos descend at the same time, each as if {others}"
-    if anticipated is None:
-        return f"{together}: {abcd}{both}"
-    if anticipated < silos:
-        return f"{together}: set algorithm.anticipation = 'silos', or {both}"
-    return both
+    remedy = abcd if anticipated is None else "set algorithm.anticipation = '0.5 silos', or "
+    return f"{together}: {remedy}{both}"
 
 
 def _overshoots(data: FederatedData, task: Task, step_size: float) -> bool:
