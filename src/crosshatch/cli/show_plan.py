@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +105,7 @@ def plan_table(plan: Plan) -> dict[str, Any]:
         "target_gradient": plan.level,
         "forecasts": [_forecast_table(outlook) for outlook in plan.outlooks],
         "warnings": list(plan.warnings),
+        **({} if plan.leakage is None else {"leakage": dict(plan.leakage)}),
     }
 
 
@@ -141,8 +142,20 @@ def _print(plan: Plan, console: Console) -> None:
     _say(console, UPPER)
     if any(outlook.forecast is None for outlook in plan.outlooks):
         _say(console, NEVER)
+    if plan.leakage is not None:
+        _say(console, "")
+        _say(console, leakage_words(plan.leakage))
     for warning in plan.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+
+
+def leakage_words(found: Mapping[str, Any]) -> str:
+    """What a run tells of labels that one silo holds, in a line."""
+    words = (
+        f"Labels: this run gives {human_count(found['equations'])} equations about {human_count(found['labels'])} "
+        f"labels, {human_count(found['with_all_runs'])} with all runs before, at most {human_count(found['most'])}"
+    )
+    return words + (" (accepted)" if found["too_many"] and found["accepted"] else "")
 
 
 def _say(console: Console, line: str) -> None:

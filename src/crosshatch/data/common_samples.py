@@ -50,6 +50,16 @@ def with_own_rows(part: Part, dataset: Dataset, silo: str) -> Part:
     return replace(part, train=pl.concat([part.train, dataset.alone.x.select(part.columns)], how="vertical_relaxed"))
 
 
+def common_rows(samples: int, common: int | float | str, *, seed: int) -> Indices:
+    """Which of so many training samples are common."""
+    count = (
+        samples if common == "all" else common if isinstance(common, int) else max(1, round(float(common) * samples))
+    )
+    if count == samples:
+        return np.arange(samples)
+    return np.sort(generator(seed, "common samples").permutation(samples)[:count])
+
+
 def divide_common(
     data: FederatedData, federation: FederationSettings, own: OwnSamples | None, *, seed: int
 ) -> FederatedData:
@@ -60,10 +70,8 @@ def divide_common(
     common, samples = federation.common, len(data.y_train)
     if common is None:
         return data
-    count = samples if common == "all" else common if isinstance(common, int) else max(1, round(common * samples))
-    rows: Indices = np.arange(samples)
-    chosen = rows if count == samples else np.sort(generator(seed, "common samples").permutation(samples)[:count])
-    rest = torch.as_tensor(np.setdiff1d(rows, chosen))
+    chosen = common_rows(samples, common, seed=seed)
+    count, rest = len(chosen), torch.as_tensor(np.setdiff1d(np.arange(samples), chosen))
     names = [silo.name for silo in data.silos]
     holder = own.silo if own is not None else data.label_silo or names[0]
     x, y = data.silos[names.index(holder)].train[rest], data.y_train[rest]

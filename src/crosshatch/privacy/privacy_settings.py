@@ -17,8 +17,9 @@ class PrivacySettings:
 
     `ciphertexts`: "real" ones, or their "costs" alone: the same numbers through the same fixed point, with the bytes of
     ciphertexts and the seconds of operations charged. `seconds` of operations are measured at the start where they are
-    left out; with real ciphertexts each round is measured instead. `accept_leakage`: run also where how batches
-    are drawn, or how small they are, gives labels away.
+    left out; with real ciphertexts each round is measured instead. `ledger`: a file at the label's holder that
+    counts what all runs tell about the same labels. `accept_leakage`: run also where that is too much, or where how
+    batches are drawn, or how small they are, gives labels away.
 
     >>> PrivacySettings(encryption="paillier").point.limit
     65536.0
@@ -30,6 +31,7 @@ class PrivacySettings:
     whole_bits: int = 16
     ciphertexts: Literal["real", "costs"] = "costs"
     seconds: OperationSeconds | None = None
+    ledger: str | None = None
     accept_leakage: bool = False
 
     def __post_init__(self) -> None:
@@ -37,7 +39,9 @@ class PrivacySettings:
         check_key_bits(self.key_bits)
         _ = self.point
         if self.encryption == "none":
-            given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+            counted = () if self.ledger is None else ("ledger", "accept_leakage")
+            changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+            given = [name for name in changed if name not in counted]
             if given:
                 raise ConfigError(
                     f"privacy.{given[0]} has no effect without encryption: set privacy.encryption = 'paillier', or "

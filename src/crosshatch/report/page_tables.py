@@ -103,6 +103,27 @@ def cost_table(runs: Sequence[Run]) -> str:
     return _table(headings, rows) if rows else ""
 
 
+def leakage_table(runs: Sequence[Run]) -> str:
+    """Equations about labels that one silo holds, by run; empty where no run counted them."""
+    rows = []
+    for run in runs:
+        found = run.facts.leakage
+        if found is None:
+            continue
+        notes = [
+            "all labels given in clear"
+            if found.in_clear
+            else f"batches of {human_count(found.rows_per_batch)} and more",
+            "leakage accepted" if found.accepted else "",
+            f"{human_count(found.rows_left_out)} rows left out" if found.rows_left_out else "",
+            "" if found.ledger else "no ledger: other runs are not counted",
+        ]
+        counts = (found.labels, found.equations, found.before, found.with_all_runs, found.most)
+        rows.append([escape(run.name), *map(human_count, counts), escape("; ".join(filter(None, notes)))])
+    headings = ["Run", "Labels", "Equations of the run", "Before it", "Together", "At most", "Remarks"]
+    return _table(headings, rows) if rows else ""
+
+
 def environment_table(runs: Sequence[Run]) -> str:
     """Seed, threads, precision, strategy of local steps and versions."""
     rows = []

@@ -101,6 +101,22 @@ class PerClient(msgspec.Struct, frozen=True):
     silos: dict[str, SiloClients] = {}
 
 
+class Leaked(msgspec.Struct, frozen=True):
+    """Equations about labels that one silo holds: of the run, before it and together, and how many are allowed."""
+
+    labels: int = 0
+    equations: int = 0
+    before: int = 0
+    with_all_runs: int = 0
+    most: int = 0
+    rows_per_batch: int = 0
+    in_clear: bool = False
+    accepted: bool = False
+    too_many: bool = False
+    rows_left_out: int = 0
+    ledger: str = ""
+
+
 class Summary(msgspec.Struct, frozen=True):
     """Every field has a default, so that a run of an older or newer version can still be shown."""
 
@@ -121,6 +137,7 @@ class Summary(msgspec.Struct, frozen=True):
     federation: FederationShape = FederationShape()
     cost: dict[str, SiloCost] = {}
     per_client: PerClient = PerClient()
+    leakage: Leaked | None = None
     seed: int | None = None
     threads: int | None = None
     precision: str | None = None

@@ -232,6 +232,7 @@ def with_absolute_paths(config: Config, folder: Path) -> Config:
             validation=absolute(validation) if isinstance(validation, str) else validation,
         ),
         federation=replace(config.federation, silos=silos),
+        privacy=replace(config.privacy, ledger=absolute(config.privacy.ledger)),
     )
 
 

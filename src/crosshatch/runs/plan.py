@@ -6,10 +6,10 @@ Bounds are upper bounds, usually by orders of magnitude: a forecast from them sa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from crosshatch.errors import ConfigError, TrainingError
 from crosshatch.exchanges import on_federation
@@ -100,6 +100,7 @@ class Plan:
     level: float
     outlooks: tuple[Outlook, ...]
     warnings: tuple[str, ...]
+    leakage: Mapping[str, Any] | None = None  # of labels that one silo holds, as in summary.json
 
     @property
     def iterations(self) -> int:
@@ -147,6 +148,7 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
         level=level,
         outlooks=tuple(_look_ahead(judgement, cost, step_size, level) for judgement in judgements),
         warnings=(*_warn(judgements, config, step_size), *diverged, *prepared.client_notes),
+        leakage=None if prepared.leakage is None else prepared.leakage.table(),
     )
 
 

@@ -18,6 +18,7 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import declared, declared_instance, with_division
 from crosshatch.network import BandwidthNetwork
 from crosshatch.predict.model_shape import COMMON, HEAD
+from crosshatch.protocol.encryption import or_accept
 from crosshatch.protocol.idle_clients import Drawn, idle_note
 from crosshatch.report.units import human_seconds
 from crosshatch.runs.best_round import on_rows
@@ -28,6 +29,8 @@ from crosshatch.runs.choosing.trials import Tell
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.runs.identity.run_data import Warn, read_data
+from crosshatch.runs.leaking.count_leakage import Leakage, count_leakage
+from crosshatch.runs.leaking.exposed_rows import left_out_note, settle_rows
 from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.summary import try_own_metrics
 from crosshatch.simulator.assemble import require_device
@@ -51,6 +54,7 @@ class Prepared:
     config: Config
     simulator: Simulator
     fingerprint: Fingerprint | None = None
+    leakage: Leakage | None = None  # of labels that one silo holds, where it is counted
 
     @property
     def client_notes(self) -> tuple[str, ...]:
@@ -72,21 +76,22 @@ def prepare(
     tell: Tell = lambda _: None,
     of: Path | None = None,
     warn: Warn = lambda _: None,
+    keep: bool = False,
 ) -> Prepared:
     """Read the data from the data `folder`, build the task, put the parties together.
 
     `step_seconds` stands in for a measurement, where a run that is resumed has one already. `tell` gets a line for
     everything that is tried out or chosen here. `of` is the directory of an earlier run whose data these must be;
-    `warn` gets a line where that cannot be told.
+    `warn` gets a line where that cannot be told. `keep`: a ledger is told how labels are divided.
     """
     require_device(config.run.device, "run.device")
     dataset, fingerprint = read_data(config, folder, of=of, warn=warn)
-    ready = assemble(config, dataset, step_seconds=step_seconds, tell=tell)
+    ready = assemble(config, dataset, fingerprint, step_seconds=step_seconds, tell=tell, keep=keep)
     del dataset  # large, and no longer needed
     chosen = _choose(ready.config, ready.data, ready.task, tell)
-    if chosen is ready.config:
-        return Prepared(chosen, ready.simulator, fingerprint)
-    return Prepared(chosen, make_simulator(chosen, chosen.algorithm, ready.data, ready.task), fingerprint)
+    same = chosen is ready.config
+    simulator = ready.simulator if same else make_simulator(chosen, chosen.algorithm, ready.data, ready.task)
+    return Prepared(chosen, simulator, fingerprint, ready.leakage)
 
 
 @dataclass(frozen=True)
@@ -97,17 +102,27 @@ class Assembled:
     data: FederatedData
     task: Task
     simulator: Simulator
+    leakage: Leakage | None = None
 
 
 def assemble(
-    config: Config, dataset: Dataset, *, step_seconds: float | None = None, tell: Tell = lambda _: None
+    config: Config,
+    dataset: Dataset,
+    fingerprint: Fingerprint | None = None,
+    *,
+    step_seconds: float | None = None,
+    tell: Tell = lambda _: None,
+    keep: bool = False,
 ) -> Assembled:
     """Divide the data, build the task and put the parties together; what can be refused without trials is refused."""
     algorithm = with_division(declared_instance(config.algorithm), encrypts=config.privacy.encrypts)
-    config = replace(config, algorithm=algorithm)
+    seed_given, config = config.algorithm.division_seed is not None, replace(config, algorithm=algorithm)
     per_client = config.evaluate.per_client
     data = federate(dataset, config.federation, seed=config.run.seed, per_client=per_client)
     _check_names(data)
+    config, data, exposed = settle_rows(config, dataset, data, fingerprint, seed_given=seed_given, keep=keep)
+    if exposed is not None and exposed.names:
+        tell(left_out_note(exposed))
     config = _resolve(config, data)
     assert config.evaluate.metrics is not None
     if per_client:
@@ -128,7 +143,10 @@ def assemble(
     batch_size = config.algorithm.batch_size
     if batch_size is not None and isinstance(simulator.state, VerticalState):
         simulator.state.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
-    return Assembled(config, data, task, simulator)
+    leakage = None if exposed is None else count_leakage(config, simulator, exposed)
+    if leakage is not None:
+        leakage.require_within()
+    return Assembled(config, data, task, simulator, leakage)
 
 
 def _choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Config:
@@ -136,6 +154,11 @@ def _choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Conf
     chosen = choose(config, data, task, tell)
     if not chosen.measured:
         return chosen
+    if config.privacy.encrypts and not config.privacy.accept_leakage:
+        raise ConfigError(
+            f"privacy.encryption with algorithm.{chosen.measured[-1]} to be measured: trials on other rows tell more "
+            f"about the same labels: give a number, {or_accept()}"
+        )
     aside = put_aside(data, seed=config.run.seed, key=chosen.measured[-1])
     least = len(aside.y_train) if aside.groups is None else int(np.unique(aside.groups, return_counts=True)[1].min())
 

@@ -72,7 +72,9 @@ def _train(directory: RunDirectory, config: Config, *, folder: Path | None, resu
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
     config = config if stored is None else adopt(config, stored)
     before = None if stored is None else out
-    prepared = prepare(config, folder=folder, step_seconds=known, tell=watcher.tell, of=before, warn=watcher.warned)
+    prepared = prepare(
+        config, folder=folder, step_seconds=known, tell=watcher.tell, of=before, warn=watcher.warned, keep=True
+    )
     if stored is not None:
         require_same(stored, prepared.config, directory)
     loop = _Loop(prepared, directory, part_files(prepared.config).read())
@@ -81,6 +83,8 @@ def _train(directory: RunDirectory, config: Config, *, folder: Path | None, resu
         if loop.is_done and directory.summary.is_file():
             loop.complain()
             return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
+    if prepared.leakage is not None:
+        prepared.leakage.record()
     watcher.begin(prepared, out)
     try:
         outcome = _run(loop, watcher)
@@ -113,6 +117,7 @@ class _Loop:
         self.config = prepared.config
         self.simulator: Simulator = prepared.simulator
         self.fingerprint = prepared.fingerprint
+        self.leakage = {} if prepared.leakage is None else {"leakage": prepared.leakage.table()}
         self.directory = directory
         self.files = files
         self.metrics = find_metrics(self.config.evaluate.metrics or ())  # once: a file may change meanwhile
@@ -283,7 +288,7 @@ class _Loop:
         self._write_models()
         chosen = None if self.best is None else self.best.describe()
         self.summary = summarise(self.config, self.simulator, self.rows, self.strategy, self.diverged, chosen)
-        self.summary |= by_client | ({"parts": self.files.hashes} if self.files.hashes else {})
+        self.summary |= self.leakage | by_client | ({"parts": self.files.hashes} if self.files.hashes else {})
         self.directory.write_json(self.directory.summary, self.summary)
 
     def _write_models(self) -> None:

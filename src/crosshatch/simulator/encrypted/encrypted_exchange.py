@@ -35,6 +35,14 @@ NextCall = Callable[[str, int], Call]
 """The next use of an exchange in a round."""
 
 
+@dataclass(frozen=True)
+class Sums:
+    """Over the labels of a batch; `fresh`: others in every round."""
+
+    count: int
+    fresh: bool = False
+
+
 @dataclass
 class EncryptedExchange:
     """The exchanges of a federation whose silos, but the label's holder, have linear blocks."""
@@ -50,6 +58,10 @@ class EncryptedExchange:
     def __post_init__(self) -> None:
         """All clocks begin at zero."""
         self.clocks = ComputingClocks(self.links)
+
+    def told(self, local_steps: int) -> dict[int, Sums]:  # noqa: ARG002 - of a linear block all steps tell the same
+        """What silos without labels learn of a batch."""
+        return {j: Sums(layer.size) for j, layer in self.layers.items()}
 
     def solve(
         self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy, threads: int

@@ -30,11 +30,11 @@ from crosshatch.privacy.transfer_gradients import (
     sum_of_signs,
     transfer_slots,
 )
-from crosshatch.protocol.encrypted_transfers import TransferContents
+from crosshatch.protocol.encrypted_transfers import TransferContents, label_sums
 from crosshatch.protocol.message_contents import Call, Specs
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
-from crosshatch.simulator.encrypted.encrypted_exchange import NextCall, require_one_batch
+from crosshatch.simulator.encrypted.encrypted_exchange import NextCall, Sums, require_one_batch
 from crosshatch.simulator.encrypted.own_numbers import Side, clear_gradient, pull
 from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, Told, TransferCiphertexts
 from crosshatch.simulator.vertical.batch import Batch
@@ -68,6 +68,12 @@ class EncryptedTransfer:
     def _sides(self) -> dict[int, Side]:
         point = self.settings.point
         return {j: Side(self.data.silos[j].name, chain, point) for j, chain in self.chains.items()}
+
+    def told(self, local_steps: int) -> dict[int, Sums]:
+        """What the silo without labels learns of a batch."""
+        (other,) = (j for j in self.chains if not self.task.holds_head(j))
+        chain = self.chains[other]
+        return {other: Sums(label_sums(chain, local_steps=local_steps), fresh=len(chain) > 1)}
 
     @property
     def _transfer(self) -> Transfer:

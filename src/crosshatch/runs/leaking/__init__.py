@@ -1,0 +1,1 @@
+"""What a run tells of labels that one silo holds: settled before it, counted, refused where it is too much."""

@@ -1,0 +1,147 @@
+"""The equations that a run gives about labels nobody else knows, with what was given before; too many are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from crosshatch.data.identity.keyed_digest import Digester
+from crosshatch.errors import ConfigError
+from crosshatch.privacy.leakage.equations import MOST, Count, Given, Telling, closest, count
+from crosshatch.privacy.leakage.ledger_file import open_ledger
+from crosshatch.protocol.encryption import LEAST_ROWS, TIMES_AS_MANY, or_accept
+from crosshatch.runs.config import Config, encode_config
+from crosshatch.runs.leaking.exposed_rows import MOST_NAMES, Exposed, batches_of
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.vertical.federation import SimulatedFederation
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """What a run gives of the labels that one silo holds, and all runs before it did."""
+
+    config: Config
+    exposed: Exposed
+    given: Given
+
+    @property
+    def before(self) -> Count:
+        """What earlier runs gave."""
+        return count(self.given.rows, self.exposed.earlier)
+
+    @property
+    def after(self) -> Count:
+        """The same with this run."""
+        return count(self.given.rows, (*self.exposed.earlier, self.given))
+
+    def require_within(self) -> None:
+        """Refuse what tells too much, unless that is accepted."""
+        if self.config.privacy.accept_leakage or not self.given.equations:
+            return
+        labels, ledger = len(self.given.rows), self.config.privacy.ledger
+        place = "privacy.encryption" if ledger is None else f"privacy.ledger = '{ledger}'"
+        if self.after.too_many:
+            raise ConfigError(
+                f"{place}: with this run {self.after.equations} equations about {labels} labels would be given away, "
+                f"{self.before.equations} of them before it, at most {int(labels * MOST)} (one per {TIMES_AS_MANY} "
+                f"labels) may be over the life of these labels: {self._remedy}, {or_accept()}"
+            )
+        apart = closest(self.given.rows, self.exposed.earlier)
+        least = max(LEAST_ROWS, TIMES_AS_MANY * max((one.sums for one in self.given.told), default=0))
+        if apart is not None and apart < least and not self.given.clear:
+            raise ConfigError(
+                f"{place}: {apart} rows are in this run and not in an earlier one, or the other way round, so that "
+                f"sums over them alone would be known, at least {least} must differ: use the rows of the earlier run, "
+                f"{or_accept()}"
+            )
+
+    @property
+    def _remedy(self) -> str:
+        if self.given.clear:
+            return "set privacy.encryption = 'paillier'"
+        if any(one.clear for one in self.exposed.earlier):
+            return "an earlier run had them in clear, use other labels"
+        return "use the algorithm.batch_size of earlier runs or a larger one, give silos fewer features"
+
+    def record(self) -> None:
+        """Write it into the ledger, before anything is told; looked at again, since others may have written."""
+        path, key = self.config.privacy.ledger, self.exposed.key
+        if path is None or key is None:
+            return
+        with open_ledger(Path(path), key.name, write=True) as ledger:
+            now = replace(self, exposed=replace(self.exposed, earlier=tuple(ledger.given)))
+            now.require_within()
+            if now.after.equations > now.before.equations:
+                ledger.append(self.given, self.config.name)
+
+    def table(self) -> dict[str, Any]:
+        """For summary.json and plans."""
+        given, privacy = self.given, self.config.privacy
+        silos = {
+            one.silo: {
+                "sums_per_batch": one.sums * one.times,
+                "batches": given.batches,
+                "equations": one.sums * one.times * given.batches,
+            }
+            for one in given.told
+        }
+        found: dict[str, Any] = {
+            "labels": len(given.rows),
+            "in_clear": given.clear,
+            "rows_per_batch": int(given.sizes.min()),
+            "silos": silos,
+            "equations": given.equations,
+            "before": self.before.equations,
+            "with_all_runs": self.after.equations,
+            "most": int(len(given.rows) * MOST),
+            "accepted": privacy.accept_leakage,
+            "too_many": self.after.too_many,
+            "left_out": list(self.exposed.names[:MOST_NAMES]),
+            "rows_left_out": len(self.exposed.names),
+        }
+        return found if privacy.ledger is None else found | {"ledger": privacy.ledger}
+
+
+def count_leakage(config: Config, simulator: Simulator, exposed: Exposed) -> Leakage:
+    """What the run of a config tells silos without labels, whatever becomes of it."""
+    rows, algorithm = exposed.rows, config.algorithm
+    whole = np.zeros(len(rows), np.uint32)
+    federation = simulator.federation
+    encrypted = federation.encrypted if isinstance(federation, SimulatedFederation) else None
+    if encrypted is None:
+        clear = not algorithm.central
+        return Leakage(config, exposed, Given(rows, whole, (), exposed.left_out, clear=clear))
+    batches = batches_of(algorithm, len(rows))
+    batch_of = whole.copy()
+    for number, batch in enumerate(batches):
+        batch_of[batch] = number
+    anew = algorithm.draw != "partition" and algorithm.batch_size is not None
+    told = []
+    for silo, sums in encrypted.told(algorithm.local_steps).items():
+        fresh = anew or sums.fresh
+        name = simulator.data.silos[silo].name
+        columns = _columns(simulator, silo, exposed, (_course(config),) if fresh else ())
+        told.append(Telling(name, columns, sums.count, -(-config.run.rounds // len(batches)) if fresh else 1))
+    return Leakage(config, exposed, Given(rows, batch_of, tuple(told), exposed.left_out))
+
+
+def _columns(simulator: Simulator, silo: int, exposed: Exposed, more: Iterable[str]) -> str:
+    """A digest of what a silo multiplies the derivatives with; without a ledger nobody compares it."""
+    if exposed.key is None:
+        return ""
+    x = simulator.data.silos[silo].train.float().cpu().contiguous().numpy()
+    return Digester(exposed.key.secret).of("columns", str(x.shape), x.tobytes(), *more)
+
+
+def _course(config: Config) -> str:
+    """What decides the numbers of every round: a run of the same settings tells the same again."""
+    tables = encode_config(config)
+    kept = {name: tables.get(name) for name in ("data", "federation", "model", "algorithm", "optimiser")}
+    kept["run"] = {name: tables["run"].get(name) for name in ("seed", "precision")}
+    return blake2b(msgspec.json.encode(kept, order="deterministic"), digest_size=16).hexdigest()
