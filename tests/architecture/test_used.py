@@ -14,7 +14,6 @@ EXPECTED = {
     "_should_skip_dynamo": "torch asks for it when the class is made",
     "check_federation": "for the tests of any engine",
     "demo": "a command: typer calls it",
-    "take_fingerprint": "the same without names: for what will keep things by their data",
     "of_party": "a task as one party has it: for engines in which parties are processes",
 }
 

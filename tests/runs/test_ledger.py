@@ -255,3 +255,12 @@ def test_without_a_ledger_the_run_counts_itself(tmp_path: Path) -> None:
             text=TRANSFER.replace('ledger = "labels.ledger"\n', ""),
         )
     assert not (tmp_path / "labels.ledger").exists()
+
+
+def test_a_check_counts_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table(tmp_path)
+    (tmp_path / "one.toml").write_text(CONFIG)
+    with pytest.raises(SystemExit, match="0"):
+        main(["check", str(tmp_path / "one.toml")])
+    assert not (tmp_path / "labels.ledger").exists()
+    assert "error" not in capsys.readouterr().err

@@ -13,6 +13,7 @@ from crosshatch.data.federated import FederatedData, keep_samples
 from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.data.identity.owner_key import OwnerKey, owner_key
 from crosshatch.data.identity.row_digests import row_digests
+from crosshatch.data.identity.take_fingerprint import take_fingerprint
 from crosshatch.errors import ConfigError
 from crosshatch.privacy.leakage.equations import Given
 from crosshatch.privacy.leakage.ledger_file import open_ledger, same_training_rows
@@ -63,12 +64,11 @@ def settle_rows(
         numbers = np.arange(len(data.y_train), dtype=np.uint64)
         config, data, exposed = _leave_out(config, data, Exposed(*(RowKeys("", {"values": numbers}),) * 2), dataset)
         return config, data, exposed
-    if fingerprint is None:
-        raise ConfigError(f"privacy.ledger = '{ledger}' needs a key of fingerprints: see CROSSHATCH_KEY_FILE")
     key = owner_key()
-    rows = _row_keys(config, dataset, fingerprint.labels, key)
+    labels = (fingerprint or take_fingerprint(dataset, config.federation, key)).labels
+    rows = _row_keys(config, dataset, labels, key)
     with open_ledger(Path(ledger), key.name, write=keep) as book:
-        algorithm, labels = config.algorithm, fingerprint.labels
+        algorithm = config.algorithm
         if algorithm.division_seed is not None and not seed_given:
             known = book.seed_of(labels)
             if known is not None:
