@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -37,7 +39,7 @@ def test_other_validation_rows_are_not_ranked(bench: Bench, grid: str) -> None:
     assert not (bench.out / "chosen.toml").exists()
     result = json.loads((bench.out / "result.json").read_text())
     assert result["chosen"] is None
-    assert [len(names) for names in result["not_the_same_rows"]] == [2, 2]
+    assert [len(names) for names in result["not_ranked"]] == [2, 2]
     assert ",yes," not in table_csv(sweep, outcome)
 
 
@@ -60,3 +62,21 @@ def test_nothing_is_dropped_early_where_rows_differ(bench: Bench) -> None:
     outcome = bench.run(sweep)
     assert not any(result.dropped for result in outcome.results)
     assert outcome.best is None
+
+
+def test_a_file_that_changes_between_runs(bench: Bench, tmp_path: Path) -> None:
+    """Finished runs are not repeated, so the data of the others must be theirs."""
+    rows = [f"{i},{(i * 37) % 11},{(i * 53) % 7},{i % 2}" for i in range(60)]
+    table = tmp_path / "rows.csv"
+    table.write_text("\n".join(["id,a,b,y", *rows]) + "\n")
+    changes = [f"data.path={table}", "data.name=", "data.label=y", "data.id=id", "data.validation=0.2"]
+    sweep = bench.read(STEPS, changes=changes)
+    first = bench.run(sweep)
+    assert first.best is not None
+    shutil.rmtree(next((bench.out / "runs").glob("*0.2*")))
+    moved = [line.replace(",3,", ",4,", 1) for line in rows]
+    table.write_text("\n".join(["id,a,b,y", *moved]) + "\n")
+    outcome = bench.run(sweep)
+    assert outcome.best is None
+    with pytest.raises(RunError, match="not all have the same data, which have changed from run to run"):
+        require_choice(outcome, bench.out)

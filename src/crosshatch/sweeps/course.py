@@ -12,7 +12,7 @@ from crosshatch.report.runs import Run, read_run
 from crosshatch.runs.stopping import Stop
 from crosshatch.sweeps.choice import Choice
 from crosshatch.sweeps.jobs import Ended, Executor, Job
-from crosshatch.sweeps.results import PointResult, RunResult, ranked, rows_apart_by
+from crosshatch.sweeps.results import Apart, PointResult, RunResult, points_apart, ranked
 from crosshatch.sweeps.sweep import Point, Sweep
 
 ETA = 3  # a rung has so many times the rounds of the one before, and one point for so many of it
@@ -48,15 +48,15 @@ class Outcome:
     @property
     def best(self) -> PointResult | None:
         """The chosen point; None where no run came to a value, or where points go by other rows than others."""
-        if self.apart:
+        if self.apart.what:
             return None
         first = next(iter(self.ranked), None)
         return first if first is not None and first.rows else None
 
     @property
-    def apart(self) -> list[list[str]]:
-        """The points by the rows that the choice goes by, where these are not the same for all."""
-        return rows_apart_by(self.results, self.choice)
+    def apart(self) -> Apart:
+        """What keeps points from being ranked against each other."""
+        return points_apart(self.results, self.choice)
 
     @property
     def failed(self) -> list[PointResult]:
@@ -96,7 +96,7 @@ def carry_out(
         for point in alive:
             runs = (_result(job, ended.get(job.name), read.get(job.name), choice) for job in own[point.name].values())
             results[point.name] = PointResult(point, tuple(runs))
-        apart = rows_apart_by(tuple(results.values()), choice)
+        apart = points_apart(tuple(results.values()), choice).what
         if rung + 1 < rungs and choice.metric is not None and not apart:
             order = ranked([results[point.name] for point in alive], choice)
             kept = {result.point.name for result in order[: math.ceil(len(alive) / ETA)]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -77,17 +78,32 @@ def ranked(results: Sequence[PointResult], choice: Choice) -> list[PointResult]:
     return sorted((result for result in results if result.runs), key=order)
 
 
-def rows_apart_by(results: Sequence[PointResult], choice: Choice) -> list[list[str]]:
-    """The points by the rows that the choice goes by: validation rows, or training rows; empty where all have the same.
+@dataclass(frozen=True)
+class Apart:
+    """What points do not all have in common, and the points by it; one whose seeds differ is in two lists."""
 
-    A point is in two lists where its seeds have different ones. Runs of which this cannot be told are left out.
+    what: str = ""
+    points: tuple[tuple[str, ...], ...] = ()
+
+
+def points_apart(results: Sequence[PointResult], choice: Choice) -> Apart:
+    """Why points cannot be ranked: the rows that the choice goes by differ, or a file has changed from run to run.
+
+    Nothing is said of runs of which it cannot be told.
     """
-    points: dict[tuple[str, str], list[str]] = {}
+    by_rows: dict[str, dict[str, list[str]]] = {}
+    by_data: dict[str, dict[str, list[str]]] = {}
     for result in results:
-        for run in result.runs:
-            found = None if run.run is None else run.run.fingerprint
-            if found is not None:
+        for run in (one.run for one in result.runs):
+            if run is not None and (found := run.fingerprint) is not None:
+                name, config = result.point.name, {key: run.config.get(key) for key in ("data", "federation")}
                 rows = found.validation if choice.on_validation else found.split
-                points.setdefault((found.key, rows), []).append(result.point.name)
-    keys = {key for key, _ in points}
-    return [list(dict.fromkeys(names)) for names in points.values()] if len(points) > len(keys) else []
+                by_rows.setdefault(found.key, {}).setdefault(rows, []).append(name)
+                same = json.dumps([found.key, config], sort_keys=True, default=str)
+                by_data.setdefault(same, {}).setdefault(found.digest, []).append(name)
+    rows = "validation rows" if choice.on_validation else "training rows"
+    for what, worlds in (("data, which have changed from run to run", by_data), (rows, by_rows)):
+        for groups in worlds.values():
+            if len(groups) > 1:
+                return Apart(what, tuple(tuple(dict.fromkeys(names)) for names in groups.values()))
+    return Apart()

@@ -126,12 +126,11 @@ def require_choice(outcome: Outcome, out: Path) -> None:
     """Refuse where nothing can be chosen, in the words of the first run that went wrong."""
     if outcome.best is not None:
         return
-    if outcome.apart:
-        which = "validation" if outcome.choice.on_validation else "training"
-        parts = "; ".join(", ".join(names) for names in outcome.apart)
+    if what := outcome.apart.what:
+        parts = "; ".join(", ".join(names) for names in outcome.apart.points)
         raise RunError(
-            f"no point of the sweep in {out} is chosen: not all have the same {which} rows, and what was measured on "
-            f"others cannot be ranked ({parts}): take settings that change them out of the grid, or compare by hand"
+            f"no point of the sweep in {out} is chosen: not all have the same {what}, and what was measured on others "
+            f"cannot be ranked ({parts}): sweep over settings that leave them alone, into another --out"
         )
     runs = [run for result in outcome.results for run in result.runs]
     states = {run.ended.state for run in runs}
@@ -182,7 +181,7 @@ def _result(sweep: Sweep, outcome: Outcome) -> dict[str, Any]:
     return {
         "chosen": None if outcome.best is None else outcome.best.point.name,
         "chosen_by": outcome.choice.text if outcome.choice.metric is None else outcome.choice.title,
-        "not_the_same_rows": outcome.apart,
+        "not_ranked": outcome.apart.points,
         "failed": {result.point.name: f"{result.remark}: {result.why}" for result in outcome.failed},
         "points": {result.point.name: dict(zip(keys, result.point.values, strict=True)) for result in outcome.results},
     }
