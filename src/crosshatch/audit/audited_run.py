@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -106,7 +107,7 @@ class AuditedRun:
 def open_run(path: Path | str, folder: Path | None = None) -> Iterator[AuditedRun]:
     """The run in a directory, which nobody else writes into meanwhile; a named data set is read from `folder`.
 
-    A RunError where its data are no longer what they were.
+    A RunError where its data are no longer what they were, a warning where that cannot be told.
     """
     path = Path(path)
     if not RunDirectory(path).config.is_file():
@@ -115,5 +116,5 @@ def open_run(path: Path | str, folder: Path | None = None) -> Iterator[AuditedRu
         config = stored_config(RunDirectory(path))
         assert config is not None
         with blaming(part_files(config).names):
-            prepared = prepare(config, folder=folder, of=path)
+            prepared = prepare(config, folder=folder, of=path, warn=warnings.warn)
         yield AuditedRun(path, prepared.config, prepared.simulator.data, prepared.simulator.task)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from crosshatch.cli.pipes import say
 from crosshatch.report.units import human_number
 from crosshatch.report.word_widths import keep_words
 
@@ -24,7 +29,8 @@ def show_theorem1(run: Path, *, silo: str | None, private_start: bool, data: Pat
     """Print what was found, as tables or as JSON."""
     from crosshatch.audit.theorem1 import audit_theorem1  # late: torch takes seconds
 
-    found = audit_theorem1(run, silo=silo, private_start=private_start, folder=data)
+    with _notes():
+        found = audit_theorem1(run, silo=silo, private_start=private_start, folder=data)
     if as_json:
         print(json.dumps(asdict(found), indent=2, allow_nan=False))
     else:
@@ -35,11 +41,22 @@ def show_attacks(run: Path, *, data: Path | None, as_json: bool) -> None:
     """Print what was found, as a table or as JSON."""
     from crosshatch.audit.attacks import audit_attacks  # late: torch takes seconds
 
-    found = audit_attacks(run, folder=data)
+    with _notes():
+        found = audit_attacks(run, folder=data)
     if as_json:
         print(json.dumps(asdict(found), indent=2, allow_nan=False))
     else:
         _print_attacks(found, Console())
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """What an audit warns of, as lines on stderr."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for one in caught:
+        say(f"note: {one.message}", sys.stderr)
 
 
 def _say(console: Console, line: str, style: str = "") -> None:
