@@ -93,6 +93,13 @@ def test_equations_by_hand(
     assert found["most"] == found["labels"] // 16
 
 
+def test_numbers_that_the_holder_reads(tmp_path: Path) -> None:
+    """Whatever rows a silo sends: five per round; in a transfer all 19 parameters in each of two steps."""
+    assert leakage(tmp_path, "run")["silos"]["a"]["numbers_read"] == 5 * 4
+    two = leakage(tmp_path, "two", "model.block=mlp", "model.hidden=[2]", ACCEPT, "run.rounds=3", text=TRANSFER)
+    assert two["silos"]["a"]["numbers_read"] == (2 * 5 + 3 * 3) * 2 * 3
+
+
 def test_runs_add_up_and_the_same_division_does_not(tmp_path: Path) -> None:
     """15 equations; the same again with other weights and rounds; 5 of all rows; 10 of two batches."""
     totals = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ class Leakage:
     config: Config
     exposed: Exposed
     given: Given
+    read: Mapping[str, int] = field(default_factory=dict)  # by silo, numbers that the holder decrypts for it per round
 
     @property
     def before(self) -> Count:
@@ -88,6 +89,7 @@ class Leakage:
                 "sums_per_batch": one.sums * one.times,
                 "batches": given.batches,
                 "equations": one.sums * one.times * given.batches,
+                "numbers_read": self.read[one.silo] * self.config.run.rounds,
             }
             for one in given.told
         }
@@ -122,13 +124,14 @@ def count_leakage(config: Config, simulator: Simulator, exposed: Exposed) -> Lea
     for number, batch in enumerate(batches):
         batch_of[batch] = number
     anew = algorithm.draw != "partition" and algorithm.batch_size is not None
-    told = []
+    told, read = [], {}
     for silo, sums in encrypted.told(algorithm.local_steps).items():
         fresh = anew or sums.fresh
         name = simulator.data.silos[silo].name
+        read[name] = sums.read
         columns = _columns(simulator, silo, exposed, (_course(config),) if fresh else ())
         told.append(Telling(name, columns, sums.count, -(-config.run.rounds // len(batches)) if fresh else 1))
-    return Leakage(config, exposed, Given(rows, batch_of, tuple(told), exposed.left_out))
+    return Leakage(config, exposed, Given(rows, batch_of, tuple(told), exposed.left_out), read)
 
 
 def _columns(simulator: Simulator, silo: int, exposed: Exposed, more: Iterable[str]) -> str:

@@ -37,9 +37,10 @@ NextCall = Callable[[str, int], Call]
 
 @dataclass(frozen=True)
 class Sums:
-    """Over the labels of a batch; `fresh`: others in every round."""
+    """Over the labels of a batch; `fresh`: others in every round. `read`: numbers that are decrypted per round."""
 
     count: int
+    read: int
     fresh: bool = False
 
 
@@ -61,7 +62,7 @@ class EncryptedExchange:
 
     def told(self, local_steps: int) -> dict[int, Sums]:  # noqa: ARG002 - of a linear block all steps tell the same
         """What silos without labels learn of a batch."""
-        return {j: Sums(layer.size) for j, layer in self.layers.items()}
+        return {j: Sums(layer.size, layer.size) for j, layer in self.layers.items()}
 
     def solve(
         self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy, threads: int

@@ -73,7 +73,8 @@ class EncryptedTransfer:
         """What the silo without labels learns of a batch."""
         (other,) = (j for j in self.chains if not self.task.holds_head(j))
         chain = self.chains[other]
-        return {other: Sums(label_sums(chain, local_steps=local_steps), fresh=len(chain) > 1)}
+        read = local_steps * sum(layer.size for layer in chain)
+        return {other: Sums(label_sums(chain, local_steps=local_steps), read, fresh=len(chain) > 1)}
 
     @property
     def _transfer(self) -> Transfer:
