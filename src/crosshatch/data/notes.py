@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 GRAVE, DOUBTFUL, CHOSEN, PLAIN = 4, 3, 2, 1
@@ -42,3 +42,18 @@ def most_important(notes: Iterable[Note], count: int = 3) -> list[str]:
 def by_weight(notes: Iterable[Note]) -> list[Note]:
     """Each once, the heaviest first, and otherwise in the order they were noticed."""
     return sorted(dict.fromkeys(notes), key=lambda note: -note.weight)
+
+
+def listed(names: Collection[str], mark: str = "'") -> str:
+    """Some names in a line."""
+    shown = ", ".join(f"{mark}{name}{mark}" for name in list(names)[:6])
+    return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def times(count: int) -> str:
+    """How often, in words.
+
+    >>> times(1), times(3)
+    ('once', '3 times')
+    """
+    return "once" if count == 1 else f"{count:,} times"

@@ -128,7 +128,7 @@ def codes() -> Messy:
         ),
     )
     says = (
-        "column 'customer_id' is another whole number in every row", "column 'zip' has digits with leading zeros",
+        "column 'customer_id' is another whole number in every row", "column 'zip' has leading zeros",
         "column 'branch_code' is read as a number, and its name sounds like a code",
         "column 'since' looks like dates written as numbers",
         "column 'iban' is left out: text that is another in nearly every row",

@@ -120,11 +120,12 @@ def _said_of_categories(
 ) -> Iterator[Note]:
     column = f"column '{known.name}'"
     categories = known.unique(maintain_order=True)
-    if reading.kind == "text" and categories.str.contains(r"^0\d+$").any() and categories.str.contains(r"^\d+$").all():
+    if reading.kind == "text" and categories.str.contains(r"^[+-]?\d+$").all():
+        padded = categories.filter(categories.str.contains(r"^[+-]?0\d"))
+        what = f"leading zeros, like '{padded[0]}'" if len(padded) else f"more than 15 digits, like '{categories[0]}'"
         yield Note(
             "codes", CHOSEN, place,
-            f"{column} has digits with leading zeros, like '{categories.filter(categories.str.starts_with('0'))[0]}': "
-            "they are categories; name it in data.csv.numbers if they are numbers",
+            f"{column} has {what}: they are categories; name it in data.csv.numbers if they are numbers",
         )  # fmt: skip
     if different > MANY:
         yield Note(

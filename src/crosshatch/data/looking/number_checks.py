@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from crosshatch.data.notes import CHOSEN, DOUBTFUL, Note
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, Note, times
 from crosshatch.data.text.date_format import as_days
-from crosshatch.data.text.understand import times
 
 PLACEHOLDERS = tuple(float(sign * (10**digits - 1)) for digits in range(1, 10) for sign in (1, -1))
 _CODE = re.compile(

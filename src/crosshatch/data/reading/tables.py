@@ -18,9 +18,10 @@ from crosshatch.data.text.layout_notes import (
     said_of_spaces,
     said_of_totals,
 )
+from crosshatch.data.text.said_of_nulls import null_counts
 from crosshatch.data.text.text_format import TextFormat, find_format
 from crosshatch.data.text.text_records import Counted, read_header, text_pieces
-from crosshatch.data.text.understand import Columns, null_counts, require_csv, understand
+from crosshatch.data.text.understand import Columns, require_csv, understand
 from crosshatch.errors import DataError, one_line
 
 _WHOLE = r"^(0|-?[1-9]\d{0,17})(\.0)?$"  # as pandas writes them where one is missing, too
@@ -168,6 +169,8 @@ def _reading(name: str, asked: Asked) -> ColumnReading | None:
 def _clean(cells: pl.Series, name: str) -> tuple[pl.Series, int]:
     """Cells without spaces around them, null where nothing is left, and how many had such spaces."""
     stripped = cells.str.strip_chars()
+    if stripped.str.starts_with('="').any():  # as Excel keeps codes from becoming numbers
+        stripped = stripped.str.replace(r'^="(.*)"$', "$1")
     changed = int((stripped != cells).sum())
     empty = stripped == ""
     if empty.any():

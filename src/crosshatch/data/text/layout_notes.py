@@ -9,10 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note, listed
 from crosshatch.data.text.text_format import SEPARATORS, TextFormat
 from crosshatch.data.text.text_records import Counted
-from crosshatch.data.text.understand import listed
 from crosshatch.errors import DataError
 
 _TOTALS = r"(?i)^(grand |sub)?(total|totals|sum|summe|gesamt|gesamtsumme|insgesamt|totale|totaal|somme)s?:?$"
@@ -31,7 +30,7 @@ def said_of_layout(path: Path, layout: TextFormat, *, encoding_given: bool, sepa
         yield Note("encoding", CHOSEN, place, f"read as {layout.encoding} (data.csv.encoding)")
     expected = "\t" if path.suffix.lower() == ".tsv" else ","
     if layout.separator != expected and not separator_given:
-        name = SEPARATORS.get(layout.separator, f"'{layout.separator}'")
+        name = SEPARATORS.get(layout.separator, "spaces" if layout.separator == " " else f"'{layout.separator}'")
         yield Note("separator", CHOSEN, place, f"columns are separated by {name} (data.csv.separator)")
     if texts := [line.strip() for line in layout.above if line.strip()]:
         yield Note(
@@ -96,7 +95,7 @@ def said_of_spaces(path: Path, spaces: Mapping[str, int]) -> Iterator[Note]:
     if found := {name: count for name, count in spaces.items() if count}:
         yield Note(
             "spaces", PLAIN, str(path),
-            f"spaces around {sum(found.values()):,} values are taken off, in {listed(list(found))}",
+            f"spaces around {sum(found.values()):,} values (or Excel's =\"\") are taken off, in {listed(list(found))}",
         )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def find_format(path: Path, settings: CsvSettings) -> TextFormat:
 def fields_of(line: str, separator: str, quote: str) -> list[str]:
     """The values in a line, or in lines that one value spans."""
     given = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-    return next(csv.reader([line.rstrip("\r\n")], delimiter=separator, **given), [])
+    return next(csv.reader([line.rstrip("\r\n")], delimiter=separator, skipinitialspace=separator != " ", **given), [])
 
 
 def cannot_decode(path: Path, encoding: str, error: UnicodeError) -> DataError:
@@ -165,13 +165,17 @@ def _guess_separator(lines: list[str], path: Path, settings: CsvSettings) -> str
         score = (round(times / len(counts), 2), float(first == common), common)
         if score > best_score:
             best, best_score = separator, score
+    counts = _counts(known, " ", settings.quote)
+    if best_score == (0.0, 0.0, 0) and len(known) > 2 and min(counts) > 1 and len(set(counts)) == 1:
+        return " "
     return best
 
 
 def _counts(lines: list[str], separator: str, quote: str) -> list[int]:
     given = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
     try:
-        return [len(row) for row in csv.reader(lines, delimiter=separator, **given) if row]
+        rows = csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ", **given)
+        return [len(row) for row in rows if row]
     except csv.Error:
         return [line.count(separator) + 1 for line in lines]
 

@@ -3,9 +3,10 @@ shorter than the header."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from io import BytesIO
+from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
 
@@ -135,17 +136,20 @@ def _require_width(text: str, number: int, path: Path, layout: TextFormat, names
     if count != len(names):
         what = "1 value" if count == 1 else f"{count} values"
         raise DataError(
-            f"{path}, line {number}: {what}, and the header names {len(names)} columns: correct the line (a value with "
-            "the separator in it needs quotes)"
+            f"{path}, line {number}: {what}, and the header names {len(names)} columns: correct the line or take it "
+            "out (a value with the separator in it needs quotes)"
         )
 
 
 def _parse(text: str, layout: TextFormat, names: list[str], path: Path) -> pl.DataFrame:
     places = {f"{i}": pl.String for i in range(len(names))}  # names may repeat or be empty
+    quote, separator = layout.quote, layout.separator
+    if quote and (f"{quote} {separator}" in text or f"{separator} {quote}" in text):  # spaces around quoted values
+        rows = csv.reader(StringIO(text), delimiter=separator, quotechar=quote, skipinitialspace=True)
+        return pl.DataFrame(list(rows), schema=places, orient="row")
     try:
         return pl.read_csv(
-            BytesIO(text.encode()), has_header=False, separator=layout.separator, quote_char=layout.quote or None,
-            schema=places,
-        )  # fmt: skip
+            BytesIO(text.encode()), has_header=False, separator=separator, quote_char=quote or None, schema=places
+        )
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path} is unreadable: {one_line(error)[:200]}; correct the file or save it again") from None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
 import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings
-from crosshatch.data.notes import CHOSEN, DOUBTFUL, GRAVE, PLAIN, Note
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, GRAVE, Note, listed
 from crosshatch.data.text.column_reading import ColumnReading, without
-from crosshatch.data.text.date_format import ORDERS, date_share, possible_dates
-from crosshatch.data.text.null_words import AMONG_NUMBERS, PERHAPS
+from crosshatch.data.text.date_format import LIKE as DATE_LIKE
+from crosshatch.data.text.date_format import ORDERS, date_share, possible_dates, to_days
+from crosshatch.data.text.null_words import AMONG_NUMBERS
 from crosshatch.data.text.number_format import (
     GROUPED_BY_POINTS,
     Decimal,
@@ -20,12 +21,15 @@ from crosshatch.data.text.number_format import (
     is_plain,
     number_share,
     possible_formats,
+    tidy,
 )
+from crosshatch.data.text.said_of_nulls import said_of_nulls
 from crosshatch.errors import ConfigError, DataError
 
 FEW = 20
 """So many different values may be codes, although most of them are numbers."""
 _SAMPLE = 1000
+_DIGITS = 15
 _ZERO_FIRST = ["-0", "+0", *(f"0{digit}" for digit in range(10))]
 
 
@@ -73,7 +77,7 @@ def understand(columns: Columns) -> tuple[dict[str, ColumnReading], list[Note]]:
             _refuse_mixed(name, known, columns)
     notes = list(_settle_numbers(columns, numeric, readings))
     notes += _settle_dates(columns, dates, readings)
-    notes += _said_of_nulls(columns, readings)
+    notes += said_of_nulls(columns.place, columns.cells, readings, columns.as_text)
     return readings, notes
 
 
@@ -88,7 +92,7 @@ def _numbers(name: str, known: pl.Series, columns: Columns) -> list[NumberFormat
     if settings.thousands in (".", ",") and settings.decimal is None:
         decimals = ("," if settings.thousands == "." else ".",)
     if is_plain(known.head(_SAMPLE)) and is_plain(known):
-        if _is_padded(known) and name not in settings.numbers:
+        if (_is_padded(known) or _is_long(known)) and name not in settings.numbers:
             return None
         if "." in decimals or not known.str.contains(".", literal=True).any():
             return []
@@ -101,10 +105,7 @@ def _numbers(name: str, known: pl.Series, columns: Columns) -> list[NumberFormat
 
 
 def _not_one_way(known: pl.Series, columns: Columns) -> str:
-    from crosshatch.data.text.number_format import tidy
-
-    shapes = tidy(known).str.replace_all(r"\d+", "0")
-    some = [str(known[int((shapes == shape).arg_true()[0])]) for shape in shapes.unique(maintain_order=True)[:3]]
+    some = _shapes(known)
     asked = "" if columns.settings.decimal is None else f" (data.csv.decimal = '{columns.settings.decimal}')"
     return (
         f"has numbers that are not written in one way{asked}, for example {', '.join(map(repr, some))}: write them "
@@ -113,14 +114,33 @@ def _not_one_way(known: pl.Series, columns: Columns) -> str:
     )
 
 
+def _shapes(known: pl.Series) -> list[str]:
+    """Three cells that are written in different ways, if there are any."""
+    shapes = tidy(known).str.replace_all(r"\d+", "0")
+    return [str(known[int((shapes == shape).arg_true()[0])]) for shape in shapes.unique(maintain_order=True)[:3]]
+
+
 def _is_padded(known: pl.Series) -> bool:
     first = known.str.slice(0, 2)
     return bool(known.filter(first.is_in(_ZERO_FIRST)).str.contains(r"^[+-]?0\d").any())
 
 
+def _is_long(known: pl.Series) -> bool:
+    """Whether whole numbers have more digits than can be computed with: then they are codes."""
+    return bool((known.str.len_chars() > _DIGITS).any() and known.str.contains(r"^[+-]?\d{16,}$").any())
+
+
 def _refuse_mixed(name: str, known: pl.Series, columns: Columns) -> None:
     """Refuse many numbers (or dates) with some words among them: each of them would become a category."""
-    if name in columns.codes or known.n_unique() <= FEW:
+    if name in columns.codes or columns.settings.dates == "text":
+        return
+    if known.str.contains(DATE_LIKE).all():
+        raise columns.refuse(
+            name,
+            f"has dates that are not written in one way, or are none: {', '.join(map(repr, _shapes(known)))}; write "
+            'them alike, set data.csv.dates to their format (or to "text"), or name the column in data.leave_out',
+        )
+    if known.n_unique() <= FEW:
         return
     plain = known.cast(pl.Float64, strict=False).is_not_null()
     is_number, what = plain, "numbers"
@@ -128,8 +148,6 @@ def _refuse_mixed(name: str, known: pl.Series, columns: Columns) -> None:
         share, form = date_share(known.filter(known.str.contains(r"^\d")))
         if share < 0.5:
             return
-        from crosshatch.data.text.date_format import to_days
-
         is_number, what = to_days(known, form).is_not_null(), "dates"
     others = known.filter(~is_number)
     if not 0 < len(others) < len(known) / 2:
@@ -235,54 +253,6 @@ def _settle_dates(
             "date format", DOUBTFUL if doubtful else CHOSEN, columns.place,
             f"'{name}' has dates, written {form}{why}{century}: they become days since 1970 (data.csv.dates)",
         )  # fmt: skip
-
-
-def _said_of_nulls(columns: Columns, readings: Mapping[str, ColumnReading]) -> Iterator[Note]:
-    among: dict[str, list[str]] = {}
-    for name, reading in readings.items():
-        if name in columns.as_text:
-            continue
-        cells = columns.cells[name]
-        for word, count in null_counts(cells, reading.null_words):
-            if reading.kind != "text":
-                among.setdefault(word, []).append(f"'{name}' ({count})")
-            elif columns.settings.nulls is None:
-                yield Note(
-                    "null word", CHOSEN, columns.place,
-                    f"column '{name}': the word '{word}' ({times(count)}) counts as missing: set data.csv.nulls = [] "
-                    "if it is a value",
-                )  # fmt: skip
-        if reading.kind == "text":
-            words = tuple(word for word in PERHAPS if word not in reading.null_words)
-            for word, count in null_counts(cells, words):
-                yield Note(
-                    "perhaps null", PLAIN, columns.place,
-                    f"column '{name}': '{word}' ({times(count)}) is a category of its own: name it in data.csv.nulls "
-                    "if it means a missing value",
-                )  # fmt: skip
-    for word, places in among.items():
-        yield Note("null word", PLAIN, columns.place, f"'{word}' counts as missing among numbers: {listed(places, '')}")
-
-
-def null_counts(cells: pl.Series, words: tuple[str, ...]) -> list[tuple[str, int]]:
-    """Which of these words are in a column, and how often."""
-    found = cells.filter(cells.is_in(words)) if words else cells.clear()
-    return [(str(word), int(count)) for word, count in found.value_counts(sort=True).iter_rows()] if len(found) else []
-
-
-def listed(names: Collection[str], mark: str = "'") -> str:
-    """Some names in a line."""
-    shown = ", ".join(f"{mark}{name}{mark}" for name in list(names)[:6])
-    return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-
-
-def times(count: int) -> str:
-    """How often, in words.
-
-    >>> times(1), times(3)
-    ('once', '3 times')
-    """
-    return "once" if count == 1 else f"{count:,} times"
 
 
 def require_csv(settings: CsvSettings, place: str) -> None:
