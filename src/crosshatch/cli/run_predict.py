@@ -35,13 +35,15 @@ def run_predict(
     out = None if out == PRINTED else out
     if out is not None:
         _require_place(out, [Path(text.partition("=")[2] or text) for text in data])
+    from crosshatch.predict.row_sources import said_of_files  # late: torch takes seconds
+
     run = _load(path, round)
     sources = _sources(data, run.silos)
     with tempfile.TemporaryDirectory() if out is None else nullcontext() as beside:
         # Printed are the scores of all rows or of none, too.
         place = out or Path(str(beside), "scores.csv")
         written = run.predict_into(place, sources, id_column=id_column, common=common, folder=folder)
-        for note in written.notes:
+        for note in (*said_of_files(sources, run.model.parts), *written.notes):
             print(f"note: {note}", file=sys.stderr)
         if written.left_out:
             print(f"note: {written.left_out} ids are not in all files and were left out", file=sys.stderr)

@@ -14,6 +14,8 @@ from crosshatch.data.new_rows import as_in_training, is_known, read_rows
 from crosshatch.data.reading.row_files import FileOfRows
 from crosshatch.data.reading.sources import TABLES
 from crosshatch.data.reading.tables import Asked
+from crosshatch.data.text.layout_notes import said_of_layout
+from crosshatch.data.text.text_format import find_format
 from crosshatch.errors import DataError
 from crosshatch.predict.silo_part import SiloPart
 
@@ -56,6 +58,18 @@ def files_to_stream(
     several = data if isinstance(data, list | tuple) else [cast(Source, data)]
     loose = [_file(source, parts, ids) for source in several]
     return None if None in loose or not loose else ({}, cast(list[FileOfRows], loose))
+
+
+def said_of_files(data: Sources | None, parts: Sequence[SiloPart]) -> list[str]:
+    """How files with new rows are written, where it is not plain and was guessed."""
+    if data is None:
+        return []
+    several = data.values() if isinstance(data, Mapping) else data if isinstance(data, list | tuple) else [data]
+    csv = _asked(parts, frozenset()).csv
+    texts = [
+        Path(one) for one in several if isinstance(one, Path | str) and Path(one).suffix.lower() in (".csv", ".tsv")
+    ]
+    return [str(note) for path in texts if path.is_file() for note in said_of_layout(path, find_format(path, csv), csv)]
 
 
 def _file(source: Source, parts: Sequence[SiloPart], ids: frozenset[str]) -> FileOfRows | None:

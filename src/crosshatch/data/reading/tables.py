@@ -92,7 +92,7 @@ def table_batches(path: Path, asked: Asked, rows: int = BATCH) -> Iterator[pl.Da
             yield lazy.slice(start, rows).collect()
         return
     layout = find_format(path, asked.csv)
-    names = read_header(path, layout)
+    names = [name or f"column {i + 1}" for i, name in enumerate(read_header(path, layout))]
     whole = frozenset(asked.ids & set(names))
     if whole:
         for piece in text_pieces(path, layout, names, Counted(), rows):
@@ -133,9 +133,7 @@ def _read_text(path: Path, asked: Asked) -> Table:
         if name:
             cells[name], spaces[name] = _clean(frame[:, i], name)
     del frame, pieces
-    notes += said_of_layout(
-        path, layout, encoding_given=asked.csv.encoding is not None, separator_given=asked.csv.separator is not None
-    )
+    notes += said_of_layout(path, layout, asked.csv)
     rows = len(next(iter(cells.values()))) if cells else 0
     notes += [
         *said_of_lines(path, counted, rows, comment_given=asked.csv.comment is not None),

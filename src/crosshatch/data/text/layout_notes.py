@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from crosshatch.data.data_settings import CsvSettings
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note, listed
 from crosshatch.data.text.text_format import SEPARATORS, TextFormat
 from crosshatch.data.text.text_records import Counted
@@ -17,19 +18,19 @@ from crosshatch.errors import DataError
 _TOTALS = r"(?i)^(grand |sub)?(total|totals|sum|summe|gesamt|gesamtsumme|insgesamt|totale|totaal|somme)s?:?$"
 
 
-def said_of_layout(path: Path, layout: TextFormat, *, encoding_given: bool, separator_given: bool) -> Iterator[Note]:
+def said_of_layout(path: Path, layout: TextFormat, given: CsvSettings) -> Iterator[Note]:
     """Anything but UTF-8 and commas, where it was guessed."""
     place = str(path)
-    if layout.undecodable and not encoding_given:
+    if layout.undecodable:
         yield Note(
             "encoding", DOUBTFUL, place,
             f"not UTF-8 ({layout.undecodable}), read as {layout.encoding}: if letters look wrong save it as UTF-8 (in "
             "Excel: CSV UTF-8), or set data.csv.encoding",
         )  # fmt: skip
-    elif layout.encoding not in ("utf-8", "utf-8-sig") and not encoding_given:
+    elif layout.encoding not in ("utf-8", "utf-8-sig") and given.encoding is None:
         yield Note("encoding", CHOSEN, place, f"read as {layout.encoding} (data.csv.encoding)")
     expected = "\t" if path.suffix.lower() == ".tsv" else ","
-    if layout.separator != expected and not separator_given:
+    if layout.separator != expected and given.separator is None:
         name = SEPARATORS.get(layout.separator, "spaces" if layout.separator == " " else f"'{layout.separator}'")
         yield Note("separator", CHOSEN, place, f"columns are separated by {name} (data.csv.separator)")
     if texts := [line.strip() for line in layout.above if line.strip()]:
