@@ -66,10 +66,9 @@ def said_of_files(data: Sources | None, parts: Sequence[SiloPart]) -> list[str]:
         return []
     several = data.values() if isinstance(data, Mapping) else data if isinstance(data, list | tuple) else [data]
     csv = _asked(parts, frozenset()).csv
-    texts = [
-        Path(one) for one in several if isinstance(one, Path | str) and Path(one).suffix.lower() in (".csv", ".tsv")
-    ]
-    return [str(note) for path in texts if path.is_file() for note in said_of_layout(path, find_format(path, csv), csv)]
+    paths = [Path(one) for one in several if isinstance(one, Path | str)]
+    texts = [path for path in paths if path.suffix.lower() in (".csv", ".tsv") and path.is_file()]
+    return [str(note) for path in texts for note in said_of_layout(path, find_format(path, csv), csv)]
 
 
 def _file(source: Source, parts: Sequence[SiloPart], ids: frozenset[str]) -> FileOfRows | None:
