@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from crosshatch.data.common_samples import divide_common, require_common, with_own_rows
-from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation
+from crosshatch.data.data_settings import CsvSettings, DataSettings, FederationSettings, Preparation
 from crosshatch.data.dataset import Array, Dataset, Raw
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
@@ -58,8 +58,10 @@ def load_dataset(
         require_whole("data.limit", settings.limit)
     if settings.split_seed < 0:
         raise ConfigError(f"data.split_seed = {settings.split_seed}: a seed is at least 0")
-    for key in ("id", "label", "test_path"):
-        if settings.name is not None and getattr(settings, key) is not None:
+    if odd := [silo.name for silo in silos if silo.csv != CsvSettings()]:
+        raise ConfigError(f"federation.silos: '{odd[0]}' has csv and no path: say it in data.csv, or give it a file")
+    for key in ("id", "label", "test_path", "csv"):
+        if settings.name is not None and getattr(settings, key) not in (None, CsvSettings()):
             raise ConfigError(
                 f"data.{key} is for your own files and data.name = '{settings.name}' has its own: leave it out"
             )

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crosshatch.data.data_settings import CsvSettings
+from crosshatch.data.build import load_dataset
+from crosshatch.data.data_settings import CsvSettings, DataSettings, FederationSettings, SiloSettings
 from crosshatch.data.reading.tables import Asked, Table, read_table, table_batches
 from crosshatch.errors import ConfigError, DataError
 
@@ -79,6 +80,9 @@ def said(table: Table) -> str:
         ("a,b\n5,x\n# half time\n7,y\n", {}, [5, 7], "1 lines that begin with # are left out as comments, the first"),
         ("a,b\n5,x\n!z\n7,y\n", {"comment": "!"}, [5, 7], ""),
         ("List of customers\n\na,b,c\n5,x,1\n7,y,2\n", {}, [5, 7], "2 lines above the header are left out, 'List of"),
+        ("Report\na,b\n5,x\n7,y\n", {}, [5, 7], "1 lines above the header are left out, 'Report'"),
+        ("#b,a\nx,5\ny,7\n", {}, [5, 7], ""),
+        ("# b\nb,a\nx,5\ny,7\n", {}, [5, 7], "1 lines above the header are left out, '# b'"),
         ("x\ny\na,b\n5,x\n7,y\n", {"skip": 2}, [5, 7], "2 lines above the header"),
         ('a,b\n5,"two\nlines"\n7,"a, ""b"""\n', {}, [5, 7], ""),
         ("a;b;\n5;x;\n7;y;\n", {}, [5, 7], "1 columns without a name and without values are left out"),
@@ -235,3 +239,12 @@ def test_any_dialect_comes_back(
     assert pl.concat(batches, how="vertical_relaxed").equals(
         table.frame.cast(pl.concat(batches, how="vertical_relaxed").schema)
     )
+
+
+def test_settings_that_nothing_would_follow_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data.csv is for your own files and data.name = 'wine' has its own"):
+        load_dataset(DataSettings(name="wine", csv=CsvSettings(decimal=",")))
+    (tmp_path / "a.csv").write_text("a,y\n1,0\n")
+    silos = (SiloSettings("one", csv=CsvSettings(decimal=",")),)
+    with pytest.raises(ConfigError, match=r"'one' has csv and no path: say it in data.csv"):
+        load_dataset(DataSettings(path="a.csv", label="y"), federation=FederationSettings(silos=silos), base=tmp_path)

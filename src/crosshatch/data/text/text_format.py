@@ -192,8 +192,10 @@ def _above(lines: list[str], separator: str, settings: CsvSettings, *, hinted: b
     count = int(hinted)
     for line in lines[count:]:
         values = fields_of(line, separator, settings.quote)
-        title = width and width[0][0] > 2 and sum(bool(value.strip()) for value in values) == 1
-        if line.strip() and not title and not line.startswith(settings.comment or "#"):
+        usual = width[0][0] if width else 1
+        title = sum(bool(value.strip()) for value in values) == 1 and usual > min(len(values), 2)
+        comment = line.startswith(settings.comment or "#") and (settings.comment or len(values) != usual)
+        if line.strip() and not title and not comment:
             break
         count += 1
     return tuple(lines[:count]) if count < len(lines) else tuple(lines[: int(hinted)])
