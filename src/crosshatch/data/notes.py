@@ -50,6 +50,15 @@ def listed(names: Collection[str], mark: str = "'") -> str:
     return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
+def counted(count: int, thing: str) -> str:
+    """So many things.
+
+    >>> counted(1, "empty line"), counted(1200, "row")
+    ('1 empty line', '1,200 rows')
+    """
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
 def times(count: int) -> str:
     """How often, in words.
 

@@ -49,7 +49,7 @@ def excel_in_germany() -> Messy:
     found = ["Kundenliste;;;;", "", *found[:50], "", *found[50:], "", "", ""]
     says = (
         "not UTF-8 (line 3, byte 0xf6), read as cp1252", "separated by semicolons", "2 lines above the header",
-        "1 empty lines between rows are left out, the first is line 53", "'Kontostand': numbers with decimal comma",
+        "1 empty line between rows left out, first line 53", "'Kontostand': numbers with decimal comma",
         "'Eröffnet' has dates, written %d.%m.%Y",
     )  # fmt: skip
     kinds = {"Kunden-Nr": "id", "Kontostand": "number", "Eröffnet": "date", "Ort": "category", "Kündigung": "label"}
@@ -157,8 +157,8 @@ def leak_and_totals() -> Messy:
     found = ["# exported at night", *found, "Total,31000,,,x,0,"]
     says = (
         "the last row has 'Total' in column 'id'", "column 'cancelled_on' nearly tells the label by itself",
-        "column 'empty' has no values", "column 'same' is 'x' in all rows", "1 lines above the header",
-        "columns without a name and without values are left out", "column 'cancelled_on' is mostly missing",
+        "column 'empty' has no values", "column 'same' is 'x' in all rows", "1 line above the header",
+        "column without name and values left out", "column 'cancelled_on' is mostly missing",
     )  # fmt: skip
     kinds = {"id": "id", "empty": "empty", "same": "constant", "cancelled_on": "date"}
     return Messy("leak", text(found).encode(), says, kinds, {"id": "id", "impute": "median"})

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings
-from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note, listed
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note, counted, listed
 from crosshatch.data.text.text_format import SEPARATORS, TextFormat
 from crosshatch.data.text.text_records import Counted
 from crosshatch.errors import DataError
@@ -36,23 +36,25 @@ def said_of_layout(path: Path, layout: TextFormat, given: CsvSettings) -> Iterat
     if texts := [line.strip() for line in layout.above if line.strip()]:
         yield Note(
             "above the header", CHOSEN, place,
-            f"{len(layout.above)} lines above the header are left out, '{texts[0][:60]}' for example (data.csv.skip)",
+            f"{counted(len(layout.above), 'line')} above the header left out, '{texts[0][:60]}' (data.csv.skip)",
         )  # fmt: skip
 
 
-def said_of_lines(path: Path, counted: Counted, rows: int, *, comment_given: bool) -> Iterator[Note]:
+def said_of_lines(path: Path, left_out: Counted, rows: int, *, comment_given: bool) -> Iterator[Note]:
     """Lines that were left out; empty ones at the end need no word."""
-    middle = [number for i, number in enumerate(counted.blank) if counted.last_line - number >= len(counted.blank) - i]
+    middle = [
+        number for i, number in enumerate(left_out.blank) if left_out.last_line - number >= len(left_out.blank) - i
+    ]
     if middle:
         yield Note(
             "blank lines", CHOSEN, str(path),
-            f"{len(middle)} empty lines between rows are left out, the first is line {middle[0]}; {rows} rows remain",
+            f"{counted(len(middle), 'empty line')} between rows left out, first line {middle[0]}; {rows:,} rows remain",
         )  # fmt: skip
-    if counted.comments and not comment_given:
+    if left_out.comments and not comment_given:
         yield Note(
             "comments", CHOSEN, str(path),
-            f"{len(counted.comments)} lines that begin with # are left out as comments, the first is line "
-            f"{counted.comments[0]} (data.csv.comment)",
+            f"{counted(len(left_out.comments), 'line')} with # in front left out as comments, first line "
+            f"{left_out.comments[0]} (data.csv.comment)",
         )  # fmt: skip
 
 
@@ -81,9 +83,7 @@ def named_columns(
             raise DataError(f"{path}: {count} columns are called '{name}': give each a name of its own")
     if "" in named:
         notes.append(
-            Note(
-                "header", PLAIN, str(path), f"{named.count('')} columns without a name and without values are left out"
-            )
+            Note("header", PLAIN, str(path), f"{counted(named.count(''), 'column')} without name and values left out")
         )
     if layout.header is None and _mostly_numbers(names):
         text = f"the names of the columns are numbers ({listed(names)}): set data.csv.header = false if these are a row"

@@ -9,7 +9,7 @@ from typing import get_args
 import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings
-from crosshatch.data.notes import CHOSEN, DOUBTFUL, GRAVE, Note, listed
+from crosshatch.data.notes import CHOSEN, DOUBTFUL, GRAVE, PLAIN, Note, listed
 from crosshatch.data.text.column_reading import ColumnReading, without
 from crosshatch.data.text.date_format import LIKE as DATE_LIKE
 from crosshatch.data.text.date_format import ORDERS, date_share, possible_dates, to_days
@@ -195,7 +195,7 @@ def _settle_numbers(
         example = known.filter(known.str.contains(r"[^\d]"))[0] if known.str.contains(r"[^\d]").any() else known[0]
         value = reading.apply(pl.Series(names[0], [example]), columns.place)[0]
         yield Note(
-            "number format", GRAVE if why else CHOSEN, columns.place,
+            "number format", GRAVE if why else CHOSEN if columns.settings.decimal is None else PLAIN, columns.place,
             f"{listed(names)}: numbers with {form}{why}: '{example}' is read as {value:.12g} (data.csv.decimal, "
             "data.csv.thousands)",
         )  # fmt: skip
