@@ -9,7 +9,7 @@ import polars as pl
 DAYS_OF = 86_400_000_000  # microseconds
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S%.f", "T%H:%M", "T%H:%M:%S", "T%H:%M:%S%.f", " %I:%M %p", " %I:%M:%S %p")
 _TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: [AaPp][Mm])?)?(?:Z|[+-]\d{2}:?\d{2})?$"
-LIKE = r"^(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4})([ T].*)?$"
+DATE_LIKE = r"^(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4})([ T].*)?$"
 """What most people would call a date, or a time of a day."""
 _SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"^\d{4}-\d{1,2}-\d{1,2}", ("%Y-%m-%d",)),

@@ -11,8 +11,7 @@ import polars as pl
 from crosshatch.data.data_settings import CsvSettings
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, GRAVE, PLAIN, Note, listed
 from crosshatch.data.text.column_reading import ColumnReading, without
-from crosshatch.data.text.date_format import LIKE as DATE_LIKE
-from crosshatch.data.text.date_format import ORDERS, date_share, possible_dates, to_days
+from crosshatch.data.text.date_format import DATE_LIKE, ORDERS, date_share, possible_dates, to_days
 from crosshatch.data.text.null_words import AMONG_NUMBERS
 from crosshatch.data.text.number_format import (
     GROUPED_BY_POINTS,
