@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
-from crosshatch.cli.app import main
-
 __all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code; left out, with the arguments of this process, which is one command.
+
+    Ctrl-C is listened to before anything else is imported: typer and torch take their time.
+    """
+    if arguments is None:
+        from crosshatch.runs.stopping import leave_on_interrupt
+
+        leave_on_interrupt()
+    from crosshatch.cli import app
+
+    app.run(arguments)

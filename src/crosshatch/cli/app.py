@@ -1,8 +1,8 @@
 """The commands, their options and their help; and how errors leave the program.
 
 A mistake of the user's is one line on stderr and exit code 2, a run that diverged one and exit code 1. A bug keeps its
-traceback. Ctrl-C is exit code 130. A pipe that nobody reads any more ends a command quietly with 141, as the signal
-SIGPIPE would; training goes on without output.
+traceback. Ctrl-C is one line and exit code 130, at any moment. A pipe that nobody reads any more ends a command quietly
+with 141, as the signal SIGPIPE would; training goes on without output.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from crosshatch.cli.options import Changes, ConfigFile, DataFolder
 from crosshatch.cli.pipes import say, silence
 from crosshatch.cli.sweep_command import sweep
 from crosshatch.errors import CrosshatchError, DivergenceError
+from crosshatch.runs.stopping import INTERRUPTED, end_with, was_interrupted
 
 # No rich in help texts: importing it would take longer than all the rest of `crosshatch --help`.
 app = typer.Typer(
@@ -31,7 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-DIVERGED, USAGE_ERROR, INTERRUPTED, UNREAD = 1, 2, 130, 141
+DIVERGED, USAGE_ERROR, UNREAD = 1, 2, 141
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)]
 Targets = Annotated[
@@ -46,6 +47,11 @@ Targets = Annotated[
 
 
 @final
+class InterruptionError(Exception):
+    """Ctrl-C, with what to say of it."""
+
+
+@final
 class PlainCommand(typer.core.TyperCommand):
     """A command whose usage is written as people know it: `RUN...`, not `{RUN}...`; it ends where nobody reads it."""
 
@@ -54,11 +60,17 @@ class PlainCommand(typer.core.TyperCommand):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
+        except KeyboardInterrupt as error:
+            raise InterruptionError(str(error)) from None  # typer would end without a word
         except (BrokenPipeError, SystemExit) as error:
             if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
                 raise  # otherwise it is rich that ends, with exit code 1
             silence(sys.stdout)
             raise SystemExit(UNREAD) from None
+        except Exception as error:
+            if was_interrupted():
+                raise InterruptionError from error
+            raise
         return result
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -66,7 +78,7 @@ class PlainCommand(typer.core.TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 
-def main(arguments: list[str] | None = None) -> None:
+def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     command = typer.main.get_command(app)
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -76,14 +88,17 @@ def main(arguments: list[str] | None = None) -> None:
         _exit(str(error), DIVERGED)
     except CrosshatchError as error:
         _exit(str(error), USAGE_ERROR)
-    except (typer.Abort, KeyboardInterrupt):
-        _exit("interrupted; nothing was left half done", INTERRUPTED)
+    except (InterruptionError, typer.Abort, KeyboardInterrupt) as error:
+        _exit(str(error) or "interrupted; nothing was left half done", INTERRUPTED)
     except typer.TyperException as error:
         _exit(f"{error.format_message()} (see crosshatch --help)", USAGE_ERROR)
-    sys.exit(code if isinstance(code, int) else 0)
+    code = code if isinstance(code, int) else 0
+    end_with(code)
+    sys.exit(code)
 
 
 def _exit(message: str, code: int) -> None:
+    end_with(code)
     say(f"error: {' '.join(message.split())}", sys.stderr)
     sys.exit(code)
 

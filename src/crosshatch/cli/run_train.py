@@ -17,12 +17,12 @@ from crosshatch.report.measures import main_metric, metric_title
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config
 from crosshatch.runs.one_writer import one_writer
+from crosshatch.runs.stopping import INTERRUPTED
 from crosshatch.runs.tracking.trackers import require_trackers
 
 if TYPE_CHECKING:
     from crosshatch.runs.watcher import Outcome
 
-INTERRUPTED = 130
 FAR = 2  # times the first loss: beyond, a run ended far worse than it began
 
 
@@ -47,17 +47,26 @@ def run_train(
         except DivergenceError:
             write_report(read_runs([out]), page)
             raise
+        except KeyboardInterrupt:  # once more, or before the first round
+            if (out / "config.toml").is_file():
+                again = _again(out, data)
+                raise KeyboardInterrupt(f"interrupted; go on from the last checkpoint with: {again}") from None
+            raise
         if outcome.finished and not (outcome.was_finished and page.exists()):
             write_report(read_runs([out]), page)
     if not outcome.finished:
-        command = ["crosshatch", "train", str(out / "config.toml"), "--out", str(out), "--resume"]
-        command += [] if data is None else ["--data", str(data)]
-        say(f"stopped after round {outcome.round}; go on with: {shlex.join(command)}", sys.stderr)
+        say(f"stopped after round {outcome.round}; go on with: {_again(out, data)}", sys.stderr)
         return INTERRUPTED
     if not quiet:
         say(_ending(outcome))
         _warn_if_worse(outcome)
     return 0
+
+
+def _again(out: Path, data: Path | None) -> str:
+    """The command that goes on with a run."""
+    command = ["crosshatch", "train", str(out / "config.toml"), "--out", str(out), "--resume"]
+    return shlex.join(command + ([] if data is None else ["--data", str(data)]))
 
 
 def _ending(outcome: Outcome) -> str:

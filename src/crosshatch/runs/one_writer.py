@@ -20,6 +20,7 @@ from typing import Any, final
 
 from crosshatch.errors import RunError
 from crosshatch.runs.files import writing
+from crosshatch.runs.stopping import in_hand
 
 try:
     import fcntl
@@ -56,10 +57,7 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
     if key in _HELD:
         yield
         return
-    made: list[Path] = []
-    try:
-        with writing(folder):
-            handle = _take(folder, doing, made)
+    with in_hand(), _made(folder, doing) as handle:
         _HELD.add(key)
         try:
             yield
@@ -69,6 +67,16 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
                 if _is_at(handle, folder / LOCK):  # somebody may have removed the folder, and another made it again
                     (folder / LOCK).unlink()
             os.close(handle)
+
+
+@contextlib.contextmanager
+def _made(folder: Path, doing: str) -> Iterator[int]:
+    """The lock's handle; folders that were missing are removed afterwards where they are empty."""
+    made: list[Path] = []
+    try:
+        with writing(folder):
+            handle = _take(folder, doing, made)
+        yield handle
     finally:
         for one in reversed(made):
             with contextlib.suppress(OSError):  # something is in it

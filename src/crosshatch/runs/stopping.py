@@ -1,20 +1,35 @@
-"""Ctrl-C and SIGTERM as a request: the round in hand is finished first."""
+"""Ctrl-C and SIGTERM: during training a request, for the round in hand is finished first; otherwise the end in a line.
+
+A command line listens from its start to its end. This module is imported before all others, and imports little.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import FrameType
 
+INTERRUPTED = 130
+"""The exit code."""
 
-@dataclass
+
 class Stop:
     """Whether somebody asked to stop."""
 
-    requested: bool = False
+    def __init__(self) -> None:
+        self.requested = False
+
+
+class _Heard:
+    """What this process knows of Ctrl-C: how much it has `in_hand`, and whether it was `interrupted` meanwhile."""
+
+    listening = False
+    in_hand = 0
+    interrupted = False
 
 
 @contextlib.contextmanager
@@ -39,3 +54,48 @@ def stop_on_signals() -> Iterator[Stop]:
     finally:
         for number in numbers:
             signal.signal(number, before[number])
+
+
+def leave_on_interrupt() -> None:
+    """Have Ctrl-C end this process, which is one command, in a line and with exit code 130.
+
+    At once, for libraries that are being loaded take no exception well; but a KeyboardInterrupt where something is in
+    hand, and at once by the next Ctrl-C. A process that was told to ignore Ctrl-C goes on doing so.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+
+    def hear(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        if _Heard.in_hand and not _Heard.interrupted:
+            _Heard.interrupted = True
+            raise KeyboardInterrupt
+        shown = b"\033[?25h" if os.isatty(2) else b""  # a bar may have hidden the cursor
+        with contextlib.suppress(OSError):  # nobody reads it any more
+            os.write(2, shown + b"error: interrupted\n")
+        os._exit(INTERRUPTED)
+
+    _Heard.listening = True
+    signal.signal(signal.SIGINT, hear)
+
+
+@contextlib.contextmanager
+def in_hand() -> Iterator[None]:
+    """Something is to be put in order before the process ends, such as a folder that is written."""
+    _Heard.in_hand += 1
+    try:
+        yield
+    finally:
+        _Heard.in_hand -= 1
+
+
+def was_interrupted() -> bool:
+    """Whether Ctrl-C has raised a KeyboardInterrupt, be it that some library made another error of it."""
+    return _Heard.interrupted
+
+
+def end_with(code: int) -> None:
+    """All is said: from now on Ctrl-C ends the process with this exit code, without another word."""
+    if _Heard.listening:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(code))
+        # Python's own last steps would make it the signal that kills, whose exit code is another
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)

@@ -16,13 +16,13 @@ from crosshatch.cli.sweeping.sweep_progress import choose_listener
 from crosshatch.errors import TrainingError, one_line
 from crosshatch.report.pooled import deviation
 from crosshatch.report.units import with_deviation
-from crosshatch.runs.stopping import stop_on_signals
+from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
 from crosshatch.sweeps.course import Outcome
 from crosshatch.sweeps.sweep import Sweep, read_sweep
 from crosshatch.sweeps.table import print_table
 from crosshatch.sweeps.whole_sweep import MOST_ON_PAGE, choose_executor, failures, require_choice, run_whole
 
-FAILED, INTERRUPTED = 1, 130
+FAILED = 1
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,15 @@ def run_sweep(asked: Asked) -> int:
         halving=asked.halving,
         folder=asked.data,
     )
-    with choose_executor(sweep, asked.jobs, asked.ray) as executor:
+    with in_hand(), choose_executor(sweep, asked.jobs, asked.ray) as executor:
         for point in sweep.points:
             if point.refused:
                 say(f"warning: {point.name} refused: {point.refused}", sys.stderr)
         with stop_on_signals() as stop, choose_listener(quiet=asked.quiet) as listener:
-            outcome = run_whole(sweep, asked.out, asked.data, executor=executor, listener=listener, stop=stop)
+            try:
+                outcome = run_whole(sweep, asked.out, asked.data, executor=executor, listener=listener, stop=stop)
+            except KeyboardInterrupt:  # once more
+                raise KeyboardInterrupt(f"interrupted; go on with: {asked.command}") from None
     if outcome.stopped:
         say(f"stopped; runs under way keep their checkpoints; go on with: {asked.command}", sys.stderr)
         return INTERRUPTED
