@@ -16,4 +16,4 @@ def main(arguments: list[str] | None = None) -> None:
         leave_on_interrupt()
     from crosshatch.cli import app
 
-    app.run(arguments)
+    app.main(arguments)

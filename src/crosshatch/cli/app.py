@@ -78,7 +78,7 @@ class PlainCommand(typer.core.TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 
-def run(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     command = typer.main.get_command(app)
     arguments = sys.argv[1:] if arguments is None else arguments
