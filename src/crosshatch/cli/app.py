@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated
 
 import typer
-import typer.core
 
 from crosshatch.cli.audit_commands import attacks, theorem1
 from crosshatch.cli.model_commands import export, predict
 from crosshatch.cli.options import Changes, ConfigFile, DataFolder
-from crosshatch.cli.pipes import say, silence
-from crosshatch.cli.sweep_command import sweep
+from crosshatch.cli.pipes import say
+from crosshatch.cli.plain_command import InterruptionError, PlainCommand
+from crosshatch.cli.sweeping.sweep_command import sweep
 from crosshatch.errors import CrosshatchError, DivergenceError
-from crosshatch.runs.stopping import INTERRUPTED, end_with, was_interrupted
+from crosshatch.runs.stopping import INTERRUPTED, end_with
 
 # No rich in help texts: importing it would take longer than all the rest of `crosshatch --help`.
 app = typer.Typer(
@@ -32,7 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-DIVERGED, USAGE_ERROR, UNREAD = 1, 2, 141
+DIVERGED, USAGE_ERROR = 1, 2
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)]
 Targets = Annotated[
@@ -44,38 +44,6 @@ Targets = Annotated[
         "Repeatable.",
     ),
 ]
-
-
-@final
-class InterruptionError(Exception):
-    """Ctrl-C, with what to say of it."""
-
-
-@final
-class PlainCommand(typer.core.TyperCommand):
-    """A command whose usage is written as people know it: `RUN...`, not `{RUN}...`; it ends where nobody reads it."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command, and have all its output read."""
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except KeyboardInterrupt as error:
-            raise InterruptionError(str(error)) from None  # typer would end without a word
-        except (BrokenPipeError, SystemExit) as error:
-            if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
-                raise  # otherwise it is rich that ends, with exit code 1
-            silence(sys.stdout)
-            raise SystemExit(UNREAD) from None
-        except Exception as error:
-            if was_interrupted():
-                raise InterruptionError from error
-            raise
-        return result
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """What stands behind the command's name."""
-        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 
 def main(arguments: list[str] | None = None) -> None:

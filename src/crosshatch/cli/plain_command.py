@@ -1,0 +1,45 @@
+"""What all commands have in common: how usage is written, and how they end by Ctrl-C or where nobody reads them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, final
+
+import typer.core
+
+from crosshatch.cli.pipes import silence
+from crosshatch.runs.stopping import was_interrupted
+
+UNREAD = 141
+
+
+@final
+class InterruptionError(Exception):
+    """Ctrl-C, with what to say of it."""
+
+
+@final
+class PlainCommand(typer.core.TyperCommand):
+    """A command whose usage is written as people know it: `RUN...`, not `{RUN}...`; it ends where nobody reads it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, and have all its output read."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt as error:
+            raise InterruptionError(str(error)) from None  # typer would end without a word
+        except (BrokenPipeError, SystemExit) as error:
+            if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+                raise  # otherwise it is rich that ends, with exit code 1
+            silence(sys.stdout)
+            raise SystemExit(UNREAD) from None
+        except Exception as error:
+            if was_interrupted():
+                raise InterruptionError from error
+            raise
+        return result
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind the command's name."""
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
