@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosshatch.data.identity.owner_key import OwnerKey
 from crosshatch.errors import ConfigError
 from crosshatch.privacy.leakage.equations import Given, Telling, closest, count
 from crosshatch.privacy.leakage.ledger_file import open_ledger, same_training_rows
 from crosshatch.privacy.leakage.lone_rows import leverages, lone_rows, rows_to_keep
 from crosshatch.privacy.leakage.row_keys import RowKeys
 from crosshatch.protocol.batches import divide
+
+KEY, OTHER = OwnerKey(bytes(32)), OwnerKey(b"1" * 32)
 
 
 def keys(numbers: list[int] | range, labels: str = "y") -> RowKeys:
@@ -118,18 +121,18 @@ def test_a_rare_category_is_left_out_until_nobody_is_alone() -> None:
 
 def test_a_ledger_keeps_what_it_was_told(tmp_path: Path) -> None:
     path, rows = tmp_path / "ledger", keys(range(960))
-    with open_ledger(path, "k", write=True) as ledger:
+    with open_ledger(path, KEY, write=True) as ledger:
         ledger.keep_seed("y", 17)
         ledger.append(run(rows, 3), "first")
-    with open_ledger(path, "k", write=True) as ledger:
+    with open_ledger(path, KEY, write=True) as ledger:
         assert ledger.seed_of("y") == 17
         assert ledger.seed_of("others") is None
         ledger.append(run(rows, 4), "second")
-    with open_ledger(path, "k", write=False) as ledger:
+    with open_ledger(path, KEY, write=False) as ledger:
         assert count(rows, ledger.given).equations == 49
         assert len(same_training_rows(rows, ledger.given)) == 2
         assert same_training_rows(keys(range(961)), ledger.given) == []
-    with open_ledger(tmp_path / "none", "k", write=False) as ledger:
+    with open_ledger(tmp_path / "none", KEY, write=False) as ledger:
         assert ledger.given == []
     assert not (tmp_path / "none").exists()
 
@@ -140,54 +143,64 @@ def test_a_changed_ledger_is_refused(place: int, byte: int) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "ledger")
-        with open_ledger(path, "k", write=True) as ledger:
+        with open_ledger(path, KEY, write=True) as ledger:
             ledger.keep_seed("y", 17)
             ledger.append(run(keys(range(40)), 2), "first")
             ledger.append(run(keys(range(40)), 3), "second")
         whole = path.read_bytes()
-        last = whole.rindex(b"\n", 0, -1) + 1
-        place %= last - 1  # what is in the last line, no later one vouches for
+        place %= len(whole) - 1
         changed = whole[:place] + bytes([byte]) + whole[place + 1 :]
         path.write_bytes(changed)
         if changed == whole:
             return
-        with pytest.raises(ConfigError, match=r"privacy.ledger = .*, line \d"), open_ledger(path, "k", write=True):
+        with pytest.raises(ConfigError, match=r"privacy.ledger = .*, line \d"), open_ledger(path, KEY, write=True):
             pass
         assert path.read_bytes() == changed
 
 
 def test_a_line_that_a_crash_cut_off_is_written_over_and_a_missing_one_noticed(tmp_path: Path) -> None:
     path, rows = tmp_path / "ledger", keys(range(40))
-    with open_ledger(path, "k", write=True) as ledger:
+    with open_ledger(path, KEY, write=True) as ledger:
         ledger.keep_seed("y", 17)
         ledger.append(run(rows, 2), "first")
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"kind":"given","bef')
-    with open_ledger(path, "k", write=True) as ledger:
+    with open_ledger(path, KEY, write=True) as ledger:
         assert len(ledger.given) == 1
     assert path.read_bytes() == whole
     path.write_bytes(whole.split(b"\n", 1)[1])
-    with pytest.raises(ConfigError, match="line 1 does not follow"), open_ledger(path, "k", write=True):
+    with pytest.raises(ConfigError, match="line 1 does not follow"), open_ledger(path, KEY, write=True):
         pass
     path.write_bytes(whole)
-    with pytest.raises(ConfigError, match="under another key"), open_ledger(path, "other", write=False):
+    with pytest.raises(ConfigError, match="under another key"), open_ledger(path, OTHER, write=False):
         pass
     with (
         pytest.raises(ConfigError, match="cannot be opened"),
-        open_ledger(tmp_path / "no" / "folder", "k", write=True),
+        open_ledger(tmp_path / "no" / "folder", KEY, write=True),
     ):
         pass
+
+
+@pytest.mark.parametrize("content", [b"people,labels", b"a\nb\n", b"{}", b'{"kind": "other"}\n', b"\xff\xfe"])
+def test_a_file_of_something_else_is_refused_and_stays(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes(content)
+    with (
+        pytest.raises(ConfigError, match="line 1 is not one of a ledger"),
+        open_ledger(tmp_path / "table.csv", KEY, write=True),
+    ):
+        pass
+    assert (tmp_path / "table.csv").read_bytes() == content
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     path, order = tmp_path / "ledger", []
 
     def second() -> None:
-        with open_ledger(path, "k", write=True) as ledger:
+        with open_ledger(path, KEY, write=True) as ledger:
             order.append("second")
             assert ledger.seed_of("y") == 17
 
-    with open_ledger(path, "k", write=True) as ledger:
+    with open_ledger(path, KEY, write=True) as ledger:
         thread = threading.Thread(target=second)
         thread.start()
         thread.join(0.2)

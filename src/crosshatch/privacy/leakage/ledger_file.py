@@ -1,8 +1,9 @@
 """A file at the label's holder that only grows: what was given of its labels, and how they are divided.
 
-Every line is an object of its own, written and on the disk before the run it is about begins, and names the digest of
-the line before it: a line that was changed or taken out is noticed. A last line without an end was never complete, so
-its run never began; it is written over.
+Every line is an object of its own, on the disk before the run it is about begins. It is sealed with the owner's key and
+names the seal of the line before it, so that a line that was changed, or taken out from among others, is noticed; that
+the last ones were taken away is not. A last line without an end was never complete, so its run never began; it is
+written over.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import msgspec
 import numpy as np
@@ -31,6 +32,7 @@ except ImportError:  # Windows: no locks of this kind
 class _Division(msgspec.Struct, frozen=True, tag="division", tag_field="kind", forbid_unknown_fields=True):
     """The seed by which some labels are divided."""
 
+    seal: str
     before: str
     key: str
     labels: str
@@ -40,6 +42,7 @@ class _Division(msgspec.Struct, frozen=True, tag="division", tag_field="kind", f
 class _Line(msgspec.Struct, frozen=True, tag="given", tag_field="kind", forbid_unknown_fields=True):
     """What a run was about to give."""
 
+    seal: str
     before: str
     key: str
     labels: str
@@ -52,6 +55,21 @@ class _Line(msgspec.Struct, frozen=True, tag="given", tag_field="kind", forbid_u
 
 
 _AnyLine = _Division | _Line
+_BEGINNING = b'{"kind":"'
+
+
+class LedgerKey(Protocol):
+    """The owner's key, under which all digests are."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from others."""
+        ...
+
+    @property
+    def secret(self) -> bytes:
+        """The key itself, 32 bytes."""
+        ...
 
 
 @dataclass
@@ -59,7 +77,7 @@ class Ledger:
     """The lines of a ledger while it is open; `append` and `keep_seed` add to them."""
 
     path: Path
-    key: str  # name of the owner's key, under which all digests are
+    key: LedgerKey
     file: BinaryIO
     seeds: dict[str, int]
     given: list[Given]
@@ -71,30 +89,31 @@ class Ledger:
 
     def keep_seed(self, labels: str, seed: int) -> None:
         """Remember how labels are divided."""
-        self._write(_Division(self.last, self.key, labels, seed))
+        self._write(_Division("", self.last, self.key.name, labels, seed))
         self.seeds[labels] = seed
 
     def append(self, given: Given, run: str) -> None:
         """Count what a run is about to give."""
         rows, left_out = given.rows.encode(), given.left_out.encode()
-        batch_of = to_text(given.batch_of.astype("<u4"))
-        line = _Line(self.last, self.key, given.rows.labels, run, given.clear, given.told, rows, batch_of, left_out)
-        self._write(line)
+        batch_of, labels = to_text(given.batch_of.astype("<u4")), given.rows.labels
+        told = given.told
+        self._write(_Line("", self.last, self.key.name, labels, run, given.clear, told, rows, batch_of, left_out))
         self.given.append(given)
 
     def _write(self, line: _AnyLine) -> None:
-        content = msgspec.json.encode(line)
+        seal = _seal(line, self.key)
+        content = msgspec.json.encode(msgspec.structs.replace(line, seal=seal))
         try:
             self.file.write(content + b"\n")
             self.file.flush()
             os.fsync(self.file.fileno())
         except OSError as error:
             raise ConfigError(f"privacy.ledger = '{self.path}' cannot be written ({error.strerror})") from None
-        self.last = _digest(content)
+        self.last = seal
 
 
 @contextmanager
-def open_ledger(path: Path, key: str, *, write: bool) -> Iterator[Ledger]:
+def open_ledger(path: Path, key: LedgerKey, *, write: bool) -> Iterator[Ledger]:
     """The ledger, nobody else's as long as it is open; without `write` it is read alone, and need not be there."""
     if fcntl is None:
         raise ConfigError(f"privacy.ledger = '{path}' needs a system with file locks: leave it out")
@@ -111,6 +130,8 @@ def open_ledger(path: Path, key: str, *, write: bool) -> Iterator[Ledger]:
             f"privacy.ledger = '{path}' cannot be opened ({error.strerror}): name a file in a folder that is there"
         ) from None
     with file:
+        if write:
+            _sync(path.parent)
         fcntl.flock(file, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
         ledger = Ledger(path, key, file, {}, [], "")
         whole = _read(ledger)
@@ -120,14 +141,23 @@ def open_ledger(path: Path, key: str, *, write: bool) -> Iterator[Ledger]:
         yield ledger
 
 
+def _sync(folder: Path) -> None:
+    """A new file outlasts a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _read(ledger: Ledger) -> int:
     """Take in all whole lines; how many bytes they are."""
     size = 0
     for number, raw in enumerate(ledger.file, start=1):
-        if not raw.endswith(b"\n"):
+        if not raw.endswith(b"\n") and (raw.startswith(_BEGINNING) or _BEGINNING.startswith(raw)):
             break
         size += len(raw)
-        _take_in(ledger, raw[:-1], f"privacy.ledger = '{ledger.path}', line {number}")
+        _take_in(ledger, raw.removesuffix(b"\n"), f"privacy.ledger = '{ledger.path}', line {number}")
     return size
 
 
@@ -137,17 +167,19 @@ def _take_in(ledger: Ledger, raw: bytes, place: str) -> None:
         given = _given(line) if isinstance(line, _Line) else None
     except (msgspec.DecodeError, ValueError) as error:
         raise ConfigError(f"{place} is not one of a ledger ({error}): restore the file as it was") from None
-    if line.before != ledger.last:
-        raise ConfigError(f"{place} does not follow the line before it, one was changed or taken out: restore the file")
-    if line.key != ledger.key:
+    if line.key != ledger.key.name:
         raise ConfigError(
             f"{place} was written under another key of fingerprints: restore the key, see CROSSHATCH_KEY_FILE"
         )
+    if line.seal != _seal(line, ledger.key):
+        raise ConfigError(f"{place} was changed: restore the file as it was")
+    if line.before != ledger.last:
+        raise ConfigError(f"{place} does not follow the line before it, one was taken out: restore the file as it was")
     if given is not None:
         ledger.given.append(given)
     elif isinstance(line, _Division):
         ledger.seeds[line.labels] = line.seed
-    ledger.last = _digest(raw)
+    ledger.last = line.seal
 
 
 def _given(line: _Line) -> Given:
@@ -158,8 +190,10 @@ def _given(line: _Line) -> Given:
     return Given(rows, batch_of, line.told, left_out, line.clear)
 
 
-def _digest(content: bytes) -> str:
-    return blake2b(content, digest_size=16).hexdigest()
+def _seal(line: _AnyLine, key: LedgerKey) -> str:
+    """A keyed digest of all that a line says."""
+    content = msgspec.json.encode(msgspec.structs.replace(line, seal=""))
+    return blake2b(content, key=key.secret, digest_size=16, person=b"ledger").hexdigest()
 
 
 def same_training_rows(rows: RowKeys, given: Sequence[Given]) -> list[Given]:

@@ -75,7 +75,7 @@ class Leakage:
         path, key = self.config.privacy.ledger, self.exposed.key
         if path is None or key is None:
             return
-        with open_ledger(Path(path), key.name, write=True) as ledger:
+        with open_ledger(Path(path), key, write=True) as ledger:
             now = replace(self, exposed=replace(self.exposed, earlier=tuple(ledger.given)))
             now.require_within()
             if now.after.equations > now.before.equations:

@@ -67,7 +67,7 @@ def settle_rows(
     key = owner_key()
     labels = (fingerprint or take_fingerprint(dataset, config.federation, key)).labels
     rows = _row_keys(config, dataset, labels, key)
-    with open_ledger(Path(ledger), key.name, write=keep) as book:
+    with open_ledger(Path(ledger), key, write=keep) as book:
         algorithm = config.algorithm
         if algorithm.division_seed is not None and not seed_given:
             known = book.seed_of(labels)
