@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import msgspec
 import pytest
 from rich.console import Console
 
@@ -126,6 +125,8 @@ def test_seeds_on_other_rows_are_not_taken_together(write_run: WriteRun) -> None
 
 def test_a_spoiled_file(write_run: WriteRun) -> None:
     (path,) = make(write_run, one=fingerprint())
-    (path / "fingerprint.json").write_bytes(msgspec.json.encode({"key": 3}))
+    (path / "fingerprint.json").write_text('{"of": "another version"}')
+    assert read_runs([path])[0].fingerprint is None
+    (path / "fingerprint.json").write_text('{"key": ')
     with pytest.raises(RunError, match=r"fingerprint\.json cannot be read"):
         read_runs([path])

@@ -286,3 +286,45 @@ def test_rows_that_two_sets_have_in_common(tmp_path: Path) -> None:
         part = rows.take(np.arange(5, 15)[::-1])
         both = np.isin(row_digests(rows, KEY), row_digests(part, KEY))
         assert np.flatnonzero(both).tolist() == list(range(5, 15))
+
+
+def test_rows_that_one_silo_has_alone(tmp_path: Path) -> None:
+    """They are part of the labels, and of the values of that silo's columns."""
+    bank = table().select("person", "age", "income", "bad")
+    federation = FederationSettings(
+        silos=(SiloSettings("bank", path="bank.csv"), SiloSettings("insurer", path="insurer.csv")),
+        labels="bank",
+        common="all",
+    )
+
+    def files(frame: pl.DataFrame) -> Dataset:
+        frame.write_csv(tmp_path / "bank.csv")
+        table()[:40].select("person", "town", "claims").write_csv(tmp_path / "insurer.csv")
+        return load_dataset(DataSettings(id="person", label="bad"), federation=federation, base=tmp_path)
+
+    whole = files(bank)
+    assert print_of(whole, federation).counts["alone"] == 20
+    assert told(whole, files(bank), federation) == ()
+    assert told(whole, files(changed(bank, "age", 55, 99)), federation) == ("column 'age' has other values",)
+    assert told(whole, files(changed(bank, "bad", 55, 1 - bank["bad"][55])), federation) == ("labels differ",)
+    assert told(whole, files(bank[:-1]), federation) == ("it has 59 rows instead of 60",)
+
+
+def test_columns_that_do_not_change_with_time(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    arrays = {"x": random.normal(size=(30, 6, 2)), "y": np.arange(30) % 2, "static": random.normal(size=(30, 2))}
+    federation = FederationSettings(
+        silos=(SiloSettings("ward", columns=("x0", "x1")), SiloSettings("desk", groups=("static",)))
+    )
+
+    def archive(**other: object) -> Dataset:
+        np.savez(tmp_path / "stay.npz", static_names=np.array(["age", "height"]), **(arrays | other))  # type: ignore[arg-type]
+        return load_dataset("stay", tmp_path)
+
+    static, x = arrays["static"].copy(), arrays["x"].copy()
+    static[4, 1] += 1
+    x[7, 3, 0] += 1
+    whole = archive()
+    assert told(whole, archive(static=static), federation) == ("column 'height' has other values",)
+    assert told(whole, archive(x=x), federation) == ("column 'x0' has other values",)
+    assert told(whole, archive(x=arrays["x"].astype(np.float32).astype(np.float64)), federation) != ()

@@ -147,7 +147,7 @@ def test_it_is_there_from_the_start(tmp_path: Path) -> None:
 
 
 def test_a_fingerprint_that_was_spoiled(begun: Path) -> None:
-    (begun / "run" / FINGERPRINT).write_text("{}")
+    (begun / "run" / FINGERPRINT).write_text('{"key": ')
     with pytest.raises(RunError, match=r"fingerprint\.json cannot be read .*: restore it, or remove it"):
         train(config(begun, 4), out=begun / "run", resume=True)
 

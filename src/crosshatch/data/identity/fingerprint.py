@@ -13,8 +13,8 @@ from hashlib import blake2b
 import msgspec
 
 
-class ColumnPrint(msgspec.Struct, frozen=True):
-    """Digests of one column: its type, its values in all rows that are used, and in the test rows alone."""
+class ColumnPrint(msgspec.Struct, frozen=True, array_like=True):
+    """Digests of 64 bits of one column: its type, its values in all rows that are used, and in the test rows alone."""
 
     type: str
     values: str

@@ -16,7 +16,6 @@ Column: TypeAlias = pl.Series | Array
 """One value per row (n,), or an array (n, ...) of numbers."""
 
 CHUNK = 1 << 20  # numbers that are copied at once
-_WHOLE = r"^(0|-?[1-9]\d{0,17})$"
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,7 +39,7 @@ class Digester:
         shape = () if isinstance(parts[0], pl.Series) else parts[0].shape[1:]
         whole = blake2b(key=self.key, digest_size=16)
         whole.update(repr((purpose, kind, len(order), shape)).encode())
-        for piece in _text(parts, order) if kind == "text" else _numbers(parts, order):
+        for piece in text_bytes(as_text(parts).gather(order)) if kind == "text" else _numbers(parts, order):
             whole.update(piece)
         return whole.hexdigest()
 
@@ -86,9 +85,8 @@ def _floats(part: Column) -> Array:
     return np.asarray(part.cast(pl.Float64).to_numpy())  # null becomes NaN
 
 
-def _text(parts: Sequence[Column], order: Indices) -> Iterator[bytes]:
+def text_bytes(texts: pl.Series) -> Iterator[bytes]:
     """Which are missing, how long each is, and all of them behind one another."""
-    texts = as_text(parts).gather(order)
     yield np.packbits(texts.is_null().to_numpy()).tobytes()
     yield texts.str.len_bytes().fill_null(0).to_numpy().astype("<u8").tobytes()
     yield str(texts.str.join("").item()).encode()
@@ -104,25 +102,3 @@ def _as_text(part: Column) -> pl.Series:
     if series.dtype.is_nested() or series.dtype == pl.Object:  # never trained on
         return pl.Series("", [str(value) for value in series.to_list()], dtype=pl.String)
     return series.cast(pl.String)
-
-
-def same_ids(parts: Sequence[Array]) -> Array:
-    """Ids of all parts behind one another: whole numbers wherever they are written as such, else text."""
-    if all(part.dtype.kind in "iu" for part in parts):
-        return np.concatenate([part.astype(np.int64) for part in parts])
-    texts = as_text([part if part.dtype.kind in "biufU" else part.astype(np.str_) for part in parts])
-    if texts.str.contains(_WHOLE).all():
-        return texts.cast(pl.Int64).to_numpy()
-    return np.concatenate([part.astype(np.str_) for part in parts])
-
-
-def ascending(ids: Array) -> Indices:
-    """Positions by ascending id; equal ones in the order in which they stand."""
-    return np.asarray(np.argsort(ids, kind="stable"))
-
-
-def id_bytes(ids: Array, order: Indices) -> list[bytes]:
-    """Ids in an order, without loss."""
-    if ids.dtype.kind == "i":
-        return [b"whole", ids[order].astype("<i8").tobytes()]
-    return [b"text", *_text([ids], order)]

@@ -9,8 +9,9 @@ import numpy.typing as npt
 import polars as pl
 
 from crosshatch.data.dataset import Samples
-from crosshatch.data.identity.keyed_digest import as_text, same_ids
+from crosshatch.data.identity.keyed_digest import as_text
 from crosshatch.data.identity.owner_key import OwnerKey
+from crosshatch.data.identity.row_ids import RowIds
 
 
 def row_digests(samples: Samples, key: OwnerKey) -> npt.NDArray[np.uint64]:
@@ -24,7 +25,7 @@ def row_digests(samples: Samples, key: OwnerKey) -> npt.NDArray[np.uint64]:
     [False, False, True]
     """
     if samples.ids is not None:
-        contents = as_text([same_ids([samples.ids])]).to_list()
+        contents = RowIds.of([samples.ids]).as_text.to_list()
     elif isinstance(samples.x, pl.DataFrame):
         texts = pl.DataFrame(
             [as_text([one.cast(pl.Float64) if one.dtype.is_numeric() else one]).alias(one.name) for one in samples.x]

@@ -11,7 +11,8 @@ import polars as pl
 
 from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.dataset import Array, Dataset, Indices
-from crosshatch.data.identity.keyed_digest import Column, ascending, same_ids
+from crosshatch.data.identity.keyed_digest import Column
+from crosshatch.data.identity.row_ids import RowIds
 
 PIXELS = "pixels"  # of all silos: an image is one column
 
@@ -23,8 +24,7 @@ class UsedRows:
     each: list[Array]  # ids, or row numbers, of each part
     membership: npt.NDArray[np.uint8]
     counts: dict[str, int]
-    ids: Array
-    order: Indices  # by ascending id
+    ids: RowIds
     test_part: int
 
     @staticmethod
@@ -38,26 +38,25 @@ class UsedRows:
                 np.arange(start, start + len(part)) if part.numbers is None else part.numbers
                 for part, start in zip(parts.values(), sizes, strict=False)
             ]
-        ids = same_ids(each)
         codes = [np.full(len(part), list(named).index(name), np.uint8) for name, part in parts.items()]
         return UsedRows(
             each,
             np.concatenate(codes),
             {name: 0 if part is None else len(part) for name, part in named.items()},
-            ids,
-            ascending(ids),
+            RowIds.of(each),
             list(parts).index("test"),
         )
 
     def of_part(self, part: int) -> Indices:
         """The rows of one part by ascending id, counted from the first of them."""
-        positions = self.order - sum(len(before) for before in self.each[:part])
+        positions = self.ids.ascending - sum(len(before) for before in self.each[:part])
         return positions[(positions >= 0) & (positions < len(self.each[part]))]
 
     def first(self, values: Sequence[Column]) -> Indices:
         """The order of the rows of the first so many parts."""
         count = sum(len(part) for part in values)
-        return self.order if count == len(self.order) else self.order[self.order < count]
+        order = self.ids.ascending
+        return order if count == len(order) else order[order < count]
 
 
 def held_columns(dataset: Dataset, held: Sequence[str]) -> list[tuple[str, list[Column]]]:
@@ -66,12 +65,13 @@ def held_columns(dataset: Dataset, held: Sequence[str]) -> list[tuple[str, list[
     if dataset.kind == "image":
         return [(PIXELS, [part.x for part in parts if isinstance(part.x, np.ndarray)])]
     static = [part.extra.get("static") for part in parts]
+    places = {name: at for at, name in enumerate(dataset.columns)}
     found: list[tuple[str, list[Column]]] = []
     for name in dict.fromkeys(held):
-        if name not in dataset.columns:
+        if name not in places:
             found.append((name, [table[name] for table in static if isinstance(table, pl.DataFrame)]))
             continue
-        at = dataset.columns.index(name)
+        at = places[name]
         values = [part.x[name] if isinstance(part.x, pl.DataFrame) else part.x[..., at] for part in parts]
         alone = None if dataset.alone is None else dataset.alone.x
         if isinstance(alone, pl.DataFrame) and name in alone.columns:
@@ -88,16 +88,16 @@ def columns_beside(dataset: Dataset, federation: FederationSettings) -> list[str
     return [name for name in dict.fromkeys((dataset.sample_weights, *columns)) if name is not None]
 
 
-def all_rows(dataset: Dataset) -> tuple[Array | None, Array]:
+def all_rows(dataset: Dataset) -> tuple[RowIds | None, Array]:
     """Ids, if there are any, and labels of all rows as their source delivered them."""
     if dataset.delivered is not None:
         ids, labels = dataset.delivered
-        return (None if ids is None else same_ids(ids)), labels
+        return (None if ids is None else RowIds.of(ids)), labels
     parts = [dataset.train, dataset.validation, dataset.test, dataset.alone]
     known = [part for part in parts if part is not None]
     ids = tuple(part.ids for part in known if part.ids is not None)
     labels = as_written(dataset, np.concatenate([part.y for part in known]))
-    return (same_ids(ids) if len(ids) == len(known) else None), labels
+    return (RowIds.of(ids) if len(ids) == len(known) else None), labels
 
 
 def as_written(dataset: Dataset, y: Array) -> Array:

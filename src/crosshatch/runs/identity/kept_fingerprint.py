@@ -14,15 +14,15 @@ FINGERPRINT = "fingerprint.json"
 
 def fingerprint_text(fingerprint: Fingerprint) -> bytes:
     """The content of the file."""
-    return msgspec.json.format(msgspec.json.encode(fingerprint)) + b"\n"
+    return msgspec.json.encode(fingerprint) + b"\n"
 
 
 def read_fingerprint(path: Path) -> Fingerprint | None:
-    """That of the run in a directory; None where it was made without one."""
+    """That of the run in a directory; None where it was made without one, or with one in another form."""
     file = path / FINGERPRINT
     try:
         return msgspec.json.decode(file.read_bytes(), type=Fingerprint)
-    except FileNotFoundError:
+    except (FileNotFoundError, msgspec.ValidationError):
         return None
     except (OSError, msgspec.MsgspecError) as error:
         raise RunError(

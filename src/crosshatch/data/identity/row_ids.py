@@ -1,0 +1,64 @@
+"""Ids of rows, the same whether a file has them as numbers or as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from crosshatch.data.dataset import Array, Indices
+from crosshatch.data.identity.keyed_digest import as_text, text_bytes
+
+_WHOLE = r"^(0|-?[1-9]\d{0,17})$"
+
+
+@dataclass(frozen=True)
+class RowIds:
+    """Ids (n,) as whole numbers wherever they are written as such, else as text, and once more as numpy sorts it.
+
+    >>> RowIds.of([np.array(["7", "10"])]).numbers
+    array([ 7, 10])
+    """
+
+    numbers: Array | None
+    texts: pl.Series | None = None
+    to_sort: Array | None = None
+
+    @staticmethod
+    def of(parts: Sequence[Array]) -> RowIds:
+        """The ids of all parts behind one another."""
+        if all(part.dtype.kind in "iu" for part in parts):
+            return RowIds(np.concatenate([part.astype(np.int64) for part in parts]))
+        texts = as_text([part if part.dtype.kind in "biufU" else part.astype(np.str_) for part in parts])
+        if texts.str.contains(_WHOLE).all():
+            return RowIds(texts.cast(pl.Int64).to_numpy())
+        return RowIds(None, texts, np.concatenate([part.astype(np.str_) for part in parts]))
+
+    def __len__(self) -> int:
+        return len(self.numbers if self.numbers is not None else self.as_text)
+
+    @property
+    def as_text(self) -> pl.Series:
+        """As they are written."""
+        return as_text([self.numbers]) if self.numbers is not None else self._texts
+
+    @cached_property
+    def ascending(self) -> Indices:
+        """Positions by ascending id; equal ones in the order in which they stand."""
+        values = self.to_sort if self.numbers is None else self.numbers
+        assert values is not None
+        return np.asarray(np.argsort(values, kind="stable"))
+
+    def bytes(self, order: Indices) -> list[bytes]:
+        """Those at these positions, without loss."""
+        if self.numbers is not None:
+            return [b"whole", self.numbers[order].astype("<i8").tobytes()]
+        return [b"text", *text_bytes(self._texts.gather(order))]
+
+    @property
+    def _texts(self) -> pl.Series:
+        assert self.texts is not None
+        return self.texts
