@@ -13,7 +13,7 @@ import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings, DataSettings, SiloSettings
 from crosshatch.data.dataset import Array, Indices, Raw, Samples
-from crosshatch.data.looking.id_hints import found_if_alike
+from crosshatch.data.looking.id_hints import FEW_IDS, found_if_alike
 from crosshatch.data.looking.seen import FileSeen
 from crosshatch.data.make_dataset import plain_array
 from crosshatch.data.notes import CHOSEN, GRAVE, Note
@@ -200,7 +200,8 @@ def _join(
         ids = {silo: one.astype(str) for silo, one in ids.items()}  # 17 in one file, "17" in another
     common: Array = reduce(np.intersect1d, ids.values())
     most = min(len(one) for one in ids.values())
-    alike, way = found_if_alike(ids) if len(common) < most else (0, "")
+    few = 2 * len(common) < most or most <= FEW_IDS  # comparing spellings of a million ids takes long
+    alike, way = found_if_alike(ids) if len(common) < most and few else (0, "")
     hint = f"; written alike, {way}, {alike} of {most} would be" if alike > len(common) else ""
     if not len(common):
         raise DataError(

@@ -122,10 +122,12 @@ def _said_of_categories(
     categories = known.unique(maintain_order=True)
     if reading.kind == "text" and categories.str.contains(r"^[+-]?\d+$").all():
         padded = categories.filter(categories.str.contains(r"^[+-]?0\d"))
-        what = f"leading zeros, like '{padded[0]}'" if len(padded) else f"more than 15 digits, like '{categories[0]}'"
+        long = categories.filter(categories.str.len_chars() > 15)
+        what = "leading zeros" if len(padded) else "more than 15 digits" if len(long) else "numbers as text"
         yield Note(
             "codes", CHOSEN, place,
-            f"{column} has {what}: they are categories; name it in data.csv.numbers if they are numbers",
+            f"{column} has {what}, like '{[*padded[:1], *long[:1], categories[0]][0]}': they are categories; name it "
+            "in data.csv.numbers (in Parquet, store numbers) if they are numbers",
         )  # fmt: skip
     if different > MANY:
         yield Note(

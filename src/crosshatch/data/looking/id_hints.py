@@ -9,6 +9,7 @@ import polars as pl
 
 from crosshatch.data.dataset import Array
 
+FEW_IDS = 200_000
 _WAYS = {
     "without leading zeros (name the id column in data.csv.numbers)": (r"^0+(\d)", "${1}"),
     "without '.0' behind": (r"\.0+$", ""),

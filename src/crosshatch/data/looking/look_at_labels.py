@@ -13,6 +13,8 @@ from crosshatch.data.notes import CHOSEN, GRAVE, PLAIN, Note
 
 FEW_TESTED = 10
 RARE = 0.05
+SEVERAL = 10
+"""More whole numbers as labels than these may be a quantity."""
 _GIVEN_AWAY = 0.998
 _ROWS = 20_000
 
@@ -21,6 +23,15 @@ def said_of_labels(dataset: Dataset) -> Iterator[Note]:
     """Of the labels of a data set, and of columns that nearly equal them."""
     if dataset.target in ("binary", "multiclass"):
         yield from _said_of_classes(dataset)
+    y, names = dataset.train.y, dataset.class_names
+    if dataset.target == "regression" and bool((y == np.rint(y)).all()):
+        text = (
+            f'the label has {len(np.unique(y)):,} whole numbers and is a quantity: set data.target = "classes" if not'
+        )
+        yield Note("target", CHOSEN, dataset.name, text)
+    if len(names) > SEVERAL and all(name.lstrip("-").isdigit() for name in names):
+        text = f'the label has {len(names)} whole numbers, each a class: set data.target = "regression" if not'
+        yield Note("target", CHOSEN, dataset.name, text)
     if dataset.target != "multilabel" and isinstance(dataset.train.x, pl.DataFrame):
         frame, y = dataset.train.x.head(_ROWS), dataset.train.y[:_ROWS]
         for series in frame:
