@@ -17,6 +17,7 @@ from crosshatch.data.encoding.encode_part import encode_part
 from crosshatch.data.federated import FederatedData, OwnSamples, SiloData, with_sample_weights
 from crosshatch.data.join import read_file_per_silo
 from crosshatch.data.make_dataset import column_values, make_dataset
+from crosshatch.data.notes import GRAVE
 from crosshatch.data.reading.archive import read_archive
 from crosshatch.data.reading.builtin import load_builtin
 from crosshatch.data.reading.catalogue import KNOWN, read_known
@@ -50,7 +51,7 @@ def load_dataset(
         label_silo = None if federation.labels == "shared" else federation.labels
         keep_alone = federation.common is not None
         raw = read_file_per_silo(settings, silos, base, label_silo=label_silo, keep_alone=keep_alone)
-        return make_dataset(raw, settings)
+        return _made(raw, settings)
     if (settings.name is None) == (settings.path is None):
         raise ConfigError("[data] needs either a name (see `crosshatch datasets`) or the path of your own file")
     require_whole("data.split_seed", settings.split_seed)
@@ -67,7 +68,7 @@ def load_dataset(
             )
     asked_for = [name for silo in silos for name in silo.columns]
     raw = read_one_file(settings, base, asked_for) if settings.path is not None else _named(settings, folder)
-    return make_dataset(raw, settings)
+    return _made(raw, settings)
 
 
 def federate(
@@ -155,6 +156,17 @@ def build(
     """Both steps for a config's sections [data] and [federation]."""
     dataset = load_dataset(data, folder, federation=federation, base=base)
     return federate(dataset, federation, seed=seed, per_client=per_client)
+
+
+def _made(raw: Raw, settings: DataSettings) -> Dataset:
+    """The data set; an error tells the gravest that was noticed before, for that may be why."""
+    try:
+        return make_dataset(raw, settings)
+    except DataError as error:
+        grave = [note for note in raw.notes if note.weight >= GRAVE]
+        if not grave:
+            raise
+        raise DataError(f"{error}; noticed before: {grave[0]}") from None
 
 
 def _named(settings: DataSettings, folder: Path | None) -> Raw:

@@ -151,12 +151,12 @@ def money_and_units() -> Messy:
 
 def leak_and_totals() -> Messy:
     found = lines(
-        "id,amount,cancelled_on,empty,same,label,",
-        lambda i, draw: f"{i},{draw.randrange(500)},{day(i).isoformat() if i % 2 else ''},,x,{i % 2},",
+        "id,branch,amount,cancelled_on,empty,same,label,",
+        lambda i, draw: f"{i},b{i % 3},{draw.randrange(500)},{day(i).isoformat() if i % 2 else ''},,x,{i % 2},",
     )
-    found = ["# exported at night", *found, "Total,31000,,,x,0,"]
+    found = ["# exported at night", *found, "999,Total,31000,,,x,0,"]
     says = (
-        "the last row has 'Total' in column 'id'", "column 'cancelled_on' nearly tells the label by itself",
+        "the last row has 'Total' in column 'branch'", "column 'cancelled_on' nearly tells the label by itself",
         "column 'empty' has no values", "column 'same' is 'x' in all rows", "1 line above the header",
         "column without name and values left out", "column 'cancelled_on' is mostly missing",
     )  # fmt: skip

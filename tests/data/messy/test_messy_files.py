@@ -10,6 +10,7 @@ import pytest
 
 from crosshatch import load_run, read_config, train
 from crosshatch.cli.app import main
+from crosshatch.errors import DataError
 from crosshatch.runs.checking.check import make_check
 from tests.data.messy.messy_files import MESSY, Messy
 
@@ -103,6 +104,31 @@ def test_train_says_the_three_heaviest(tmp_path: Path, capsys: pytest.CaptureFix
         assert len(warnings) == 2
         assert "another whole number in every row" in warnings[0]
         assert any("more such lines: see them by `crosshatch check`" in line for line in lines) != quiet
+
+
+def test_a_row_of_totals_has_no_id(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{i * 3},{i % 2}\n" for i in range(30))
+    (tmp_path / "messy.csv").write_text(f"id,a,y\n{rows}Total,1305,15\n")
+    path = tmp_path / "messy.toml"
+    path.write_text("data = {path = 'messy.csv', id = 'id', label = 'y'}\nrun.rounds = 1\nalgorithm.name = 'fedbcd'\n")
+    with pytest.raises(DataError, match=r"the last row has the id 'Total', like a sum of the others: take it out"):
+        make_check(read_config(path))
+
+
+def test_an_error_tells_what_was_noticed_before(tmp_path: Path) -> None:
+    """One class only, because half of the ids are written in another way."""
+    rows = "".join(f"{'k' if i % 2 else 'K'}{i},{i},{i % 2}\n" for i in range(30))
+    (tmp_path / "one.csv").write_text(f"id,a,y\n{rows}")
+    (tmp_path / "two.csv").write_text("id,b\n" + "".join(f"K{i},{i}\n" for i in range(30)))
+    path = tmp_path / "two.toml"
+    path.write_text(
+        "data = {id = 'id', label = 'y'}\nalgorithm = {name = 'fedbcd'}\nrun = {rounds = 1, threads = 1}\n"
+        "federation.silos = [{name = 'one', path = 'one.csv'}, {name = 'two', path = 'two.csv'}]\n"
+    )
+    with pytest.raises(
+        DataError, match=r"one class only.*noticed before: 15 of 30 ids are in all files.*30 of 30 would be"
+    ):
+        make_check(read_config(path))
 
 
 def test_ids_that_would_be_found_if_written_alike(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ FEW_IDS = 200_000
 _WAYS = {
     "without leading zeros (name the id column in data.csv.numbers)": (r"^0+(\d)", "${1}"),
     "without '.0' behind": (r"\.0+$", ""),
-    "without spaces and hyphens": (r"[\s\-_/.]+", ""),
+    "without spaces, hyphens and commas": (r"[\s\-_/.,]+", ""),
 }
 
 

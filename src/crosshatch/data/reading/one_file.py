@@ -18,6 +18,7 @@ from crosshatch.data.notes import DOUBTFUL, Note
 from crosshatch.data.reading.sources import require_table
 from crosshatch.data.reading.tables import Asked, read_table
 from crosshatch.data.text.column_reading import ColumnReading
+from crosshatch.data.text.layout_notes import is_total
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
 
@@ -161,7 +162,10 @@ def unique_ids(frame: pl.DataFrame, column: str, path: Path | str) -> Array:
     """The ids of a file (n,): whole numbers or text, each once."""
     if column not in frame.columns:
         raise DataError(str(unknown("id column", column, frame.columns, str(path))))
-    return once_each(plain_array(frame[column], f"{path}: id '{column}'"), path, f"column '{column}'")
+    ids = plain_array(frame[column], f"{path}: id '{column}'")
+    if ids.dtype.kind == "U" and is_total(str(ids[-1])):
+        raise DataError(f"{path}: the last row has the id '{ids[-1]}', like a sum of the others: take it out")
+    return once_each(ids, path, f"column '{column}'")
 
 
 def once_each(ids: Array, path: Path | str, where: str) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -15,7 +16,9 @@ from crosshatch.data.text.text_format import SEPARATORS, TextFormat
 from crosshatch.data.text.text_records import Counted
 from crosshatch.errors import DataError
 
-_TOTALS = r"(?i)^(grand |sub)?(total|totals|sum|summe|gesamt|gesamtsumme|insgesamt|totale|totaal|somme)s?:?$"
+_TOTALS = re.compile(
+    r"(grand |sub)?(total|sum|summe|gesamt|gesamtsumme|insgesamt|totale|totaal|somme)s?:?", re.IGNORECASE
+)
 
 
 def said_of_layout(path: Path, layout: TextFormat, given: CsvSettings) -> Iterator[Note]:
@@ -106,13 +109,22 @@ def said_of_totals(path: Path, cells: Mapping[str, pl.Series]) -> Iterator[Note]
         last = series[-1]
         if last is None or len(series) < 3:
             continue
-        if pl.Series([last]).str.contains(_TOTALS)[0] and int((series == last).sum()) == 1:
+        if is_total(last) and int((series == last).sum()) == 1:
             yield Note(
                 "totals", DOUBTFUL, str(path),
                 f"the last row has '{last}' in column '{name}', once in the file: if it is a sum of the others, take "
                 "it out; it is read as a row",
             )  # fmt: skip
             return
+
+
+def is_total(text: str) -> bool:
+    """Whether a value says that its row is a sum of others.
+
+    >>> is_total("Grand total"), is_total("Summe:"), is_total("total loss")
+    (True, True, False)
+    """
+    return _TOTALS.fullmatch(text) is not None
 
 
 def _mostly_numbers(names: Sequence[str]) -> bool:
