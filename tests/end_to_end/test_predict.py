@@ -19,6 +19,10 @@ from crosshatch.errors import DataError
 from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
 from tests.predict.cases import files_case, image_case, scores_of_test_rows, sequence_case, table_case, trained
 
+VIOLET = (
+    "column 'colour': 1 of 26 values are categories that training did not have: 'violet' (1); they count as none of "
+    "the known ones\n"
+)
 PROGRAM = """
 import sys, torch
 program = torch.export.load("model.pt2").module()
@@ -48,20 +52,23 @@ def test_a_fresh_process_needs_the_run_directory_alone(tmp_path: Path) -> None:
     shutil.copy(before / "new.csv", after / "new.csv")
     shutil.rmtree(before)
 
-    def run(*arguments: str) -> str:
+    def run(*arguments: str, noted: str = "") -> str:
         words = [sys.executable, "-m", *arguments] if arguments[0] == "crosshatch" else [sys.executable, *arguments]
         ended = subprocess.run(words, cwd=after, env=environment(), capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stderr
-        assert ended.stderr == ""
+        assert ended.stderr == noted
         return ended.stdout
 
-    said = run("crosshatch", "predict", "run", "--data", "new.csv", "--out", "scores.csv")
+    said = run(
+        "crosshatch", "predict", "run", "--data", "new.csv", "--out", "scores.csv", noted=f"note: new.csv: {VIOLET}"
+    )
     assert said == "30 rows scored into scores.csv; score and probability are those of class 'yes'\n"
     found = pl.read_csv(after / "scores.csv")
     assert found.columns == ["id", "score", "probability", "class"]
     np.testing.assert_allclose(found["score"].to_numpy(), wanted[:, 0], rtol=0, atol=1e-6)
     for printed in (["--out", "-"], []):
-        assert run("crosshatch", "predict", "run", "--data", "new.csv", *printed) == (after / "scores.csv").read_text()
+        said = run("crosshatch", "predict", "run", "--data", "new.csv", *printed, noted=f"note: new.csv: {VIOLET}")
+        assert said == (after / "scores.csv").read_text()
 
     said = run("crosshatch", "export", "run", "--out", "model.pt2")
     assert said == "exported into model.pt2; it takes a (rows, 5), b (rows, 5)\n"
@@ -92,7 +99,7 @@ def test_another_id_column(made: Path, command: Command) -> None:  # noqa: F811
     for name in ("a.csv", "b.csv"):
         pl.read_csv(made / name).rename({"id": "nr"}).write_csv(made / name)
     ended = command("predict", made / "run", "--data", made / "a.csv", "--data", made / "b.csv", "--id", "nr")
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.err) == (0, f"note: {made / 'a.csv'}: {VIOLET}")
 
 
 def test_the_runs_own_test_rows(made: Path, command: Command) -> None:  # noqa: F811
@@ -109,7 +116,8 @@ def test_a_run_that_diverged_warns(made: Path, command: Command) -> None:  # noq
     summary.write_text(json.dumps(content))
     ended = command("predict", made / "run", "--data", made / "new.csv", "--out", made / "scores.csv")
     assert ended.code == 0
-    assert ended.err == f"warning: the training of {made / 'run'} diverged: it grew\n"
+    warning = f"warning: the training of {made / 'run'} diverged: it grew\n"
+    assert ended.err == f"{warning}note: {made / 'new.csv'}: {VIOLET}"
 
 
 def cut(name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], None]:
@@ -302,7 +310,7 @@ def test_files_with_names_of_their_own(tmp_path: Path, command: Command) -> None
     trained(made, files_case(made))
     files = made / "left_test.csv", made / "right_test.parquet"
     named = command("predict", made / "run", "--data", f"left={files[0]}", "--data", f"right={files[1]}")
-    assert (named.code, named.err) == (0, "")
+    assert (named.code, named.err) == (0, f"note: {files[0]}: not needed, and not looked at: 'y'\n")
     assert command("predict", made / "run", "--data", files[1], "--data", files[0]).out == named.out
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from crosshatch import load_run
 from crosshatch.errors import DataError
 from crosshatch.local.forward import BATCH_ROWS
+from crosshatch.predict.noticed import Noticed
 from crosshatch.predict.row_batches import OutOfStepError, streamed
 from crosshatch.predict.row_sources import files_to_stream
 from crosshatch.runs.trained.trained_run import TrainedRun
@@ -51,7 +52,8 @@ def as_read(run: TrainedRun, data: dict[str, Path] | list[Path], rows: int) -> b
     found = files_to_stream(data, run.model.parts, None)
     assert found is not None
     out = io.BytesIO()
-    for i, batch in enumerate(run._score(streamed(run.model.parts, *found, id_column=None, rows=rows))):
+    batches = streamed(run.model.parts, *found, id_column=None, rows=rows)
+    for i, batch in enumerate(run._score(batches, Noticed((), frozenset()))):
         batch.frame.write_csv(out, include_header=i == 0)
     return out.getvalue()
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from crosshatch.runs.trained.trained_run import TrainedRun
 
 PRINTED = Path("-")
+MOST_NOTES = 12
 Round = Literal["best", "last"]
 
 
@@ -43,8 +44,12 @@ def run_predict(
         # Printed are the scores of all rows or of none, too.
         place = out or Path(str(beside), "scores.csv")
         written = run.predict_into(place, sources, id_column=id_column, common=common, folder=folder)
-        for note in (*said_of_files(sources, run.model.parts), *written.notes):
+        for note in said_of_files(sources, run.model.parts):
             print(f"note: {note}", file=sys.stderr)
+        for line in written.notes[:MOST_NOTES]:
+            print(line, file=sys.stderr)
+        if len(written.notes) > MOST_NOTES:
+            print(f"note: and {len(written.notes) - MOST_NOTES} more such lines (in Python all)", file=sys.stderr)
         if written.left_out:
             print(f"note: {written.left_out} ids are not in all files and were left out", file=sys.stderr)
         if out is None:

@@ -58,7 +58,8 @@ class Rows:
     """Rows to be scored, without labels; `place` says in errors where they are from.
 
     `x` as in `Samples`, or (n, d) numbers. `columns` are the names of an array's last dimension, if it has any.
-    `static` is a further table beside sequences. `ids` are known already, or in a column of the table.
+    `static` is a further table beside sequences. `ids` are known already, or in a column of the table. `source` is the
+    place of all rows where these are some of them.
     """
 
     place: str
@@ -66,6 +67,7 @@ class Rows:
     columns: tuple[str, ...] = ()
     static: pl.DataFrame | None = None
     ids: Array | None = None
+    source: str = ""
 
     def __len__(self) -> int:
         return len(self.x)

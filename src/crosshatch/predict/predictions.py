@@ -24,7 +24,7 @@ class Predictions:
     Two classes: `probabilities` (n,) are those of the class `positive`. Several: (n, classes), in the order of `names`.
     `classes` (n,) are the predicted ones by name. Several labels: both are (n, labels), `names` are their columns, and
     `classes` say of each label whether it is predicted, 1 or 0. For regression both are None, and `values` (n,) are
-    predicted: the scores themselves, unless the loss is a user's own.
+    predicted: the scores themselves, unless the loss is a user's own. `notes` are what a user should know of the rows.
     """
 
     ids: Array
@@ -34,6 +34,7 @@ class Predictions:
     names: tuple[str, ...]
     positive: str | None
     values: Array | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def frame(self) -> pl.DataFrame:

@@ -50,7 +50,7 @@ def _take(rows: Rows, positions: Indices, place: str) -> Rows:
     if len(positions) and bool((np.diff(positions) == 1).all()):
         where = slice(int(positions[0]), int(positions[-1]) + 1)  # nothing is copied
     static = None if rows.static is None else rows.static[where]
-    return replace(rows, place=place, x=rows.x[where], static=static, ids=None)
+    return replace(rows, place=place, x=rows.x[where], static=static, ids=None, source=rows.place)
 
 
 def streamed(
@@ -84,7 +84,7 @@ def streamed(
             names = [id_name(one.rows, columns) for one, columns in zip(given, wanted, strict=True)]
             if several and None in names:
                 raise OutOfStepError
-        placed = [replace(piece, place=f"{piece.place}{_span(started, piece)}") for piece in pieces]
+        placed = [replace(piece, place=piece.place + _span(started, piece), source=piece.place) for piece in pieces]
         batch = tuple(Given(placed[i], own=part.name in named) for i, part in zip(of, parts, strict=True))
         if len({len(one.rows) for one in batch}) > 1:
             raise OutOfStepError

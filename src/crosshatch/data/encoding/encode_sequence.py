@@ -8,6 +8,7 @@ import numpy as np
 from crosshatch.data.data_settings import Preparation
 from crosshatch.data.dataset import LARGEST, Array
 from crosshatch.data.encoding.encode_table import clipping, large_values, missing_values, replacement, spread
+from crosshatch.data.encoding.usual import Usual, usual_values
 from crosshatch.errors import DataError
 
 
@@ -24,6 +25,7 @@ class SequenceEncoder(msgspec.Struct, frozen=True, tag_field="kind", tag="sequen
     centre: tuple[float, ...]
     scale: tuple[float, ...]
     indicators: bool
+    usual: tuple[Usual | None, ...] = ()  # for notes on new rows alone
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -70,6 +72,7 @@ def fit_sequence(x: Array, names: tuple[str, ...], preparation: Preparation, pla
         centre=tuple(mean if preparation.standardise else 0.0 for mean, _ in moments),
         scale=tuple(deviation if preparation.standardise else 1.0 for _, deviation in moments),
         indicators=preparation.indicators and impute != "none",
+        usual=tuple(usual_values(values) for values in measured),
     )
 
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings, Impute, Preparation
 from crosshatch.data.dataset import LARGEST, Array
+from crosshatch.data.encoding.usual import Usual, usual_values
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.data.text.date_format import as_days
 from crosshatch.errors import DataError
@@ -16,7 +17,10 @@ MOST_CATEGORIES = 1000
 
 
 class NumericColumn(msgspec.Struct, frozen=True, tag_field="kind", tag="numbers"):
-    """Fitted numbers of one column: what replaces a missing value, the limits, and the standardising."""
+    """Fitted numbers of one column: what replaces a missing value, the limits, and the standardising.
+
+    `usual` is for notes on new rows alone; models of earlier versions have none.
+    """
 
     name: str
     fill: float | None  # None: missing values are an error
@@ -24,6 +28,7 @@ class NumericColumn(msgspec.Struct, frozen=True, tag_field="kind", tag="numbers"
     centre: float
     scale: float
     indicator: bool
+    usual: Usual | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -64,7 +69,10 @@ class CategoricalColumn(msgspec.Struct, frozen=True, tag_field="kind", tag="cate
         missing = texts.is_null()
         if missing.any() and not self.allow_missing:
             raise missing_values(self.name, int(missing.sum()), place)
-        one_hot = [(texts == category).fill_null(False).to_numpy() for category in self.categories]
+        known = range(len(self.categories))
+        numbered = texts.replace_strict(self.categories, list(known), default=None, return_dtype=pl.Int64)
+        codes = numbered.fill_null(-1).to_numpy()
+        one_hot: list[Array] = [codes == code for code in known]
         return [*one_hot, missing.to_numpy()] if self.indicator else one_hot
 
 
@@ -121,7 +129,12 @@ def numbers(series: pl.Series, place: str) -> Array:
     if series.null_count() == len(series):
         return np.full(len(series), np.nan)  # of whatever type: a reader cannot tell
     if not is_numeric(series, place):
-        raise DataError(f"{place}: column '{series.name}' is text here and numbers elsewhere: make the files agree")
+        text = series.cast(pl.String).drop_nulls()
+        odd = text.filter(text.cast(pl.Float64, strict=False).is_null())
+        some = f", like '{odd[0]}'," if len(odd) else ""
+        raise DataError(
+            f"{place}: column '{series.name}' is text here{some} and was numbers in training: make numbers of it"
+        )
     if series.dtype.is_temporal():
         series = as_days(series)
     values = np.asarray(series.cast(pl.Float64).to_numpy())  # null becomes NaN
@@ -191,7 +204,8 @@ def _fit_numeric(series: pl.Series, preparation: Preparation, place: str) -> Num
     centre, scale = (mean, deviation) if preparation.standardise else (0.0, 1.0)
     indicator = preparation.indicators and bool(missing.any())
     limits = None if preparation.clip is None else clipping(mean, deviation, preparation.clip)
-    return NumericColumn(series.name, fill, limits, centre, scale, indicator)
+    usual = usual_values(values[~missing])
+    return NumericColumn(series.name, fill, limits, centre, scale, indicator, usual)
 
 
 def _fit_categorical(series: pl.Series, preparation: Preparation, place: str) -> CategoricalColumn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
@@ -16,8 +16,9 @@ from torch import Tensor
 from crosshatch.data.dataset import Array, Rows
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.local.forward import BATCH_ROWS
-from crosshatch.predict.align_rows import Aligned, Given, align, hand_out
+from crosshatch.predict.align_rows import Aligned, Given, align, hand_out, id_names
 from crosshatch.predict.joint_model import JointModel, JointModule, export, program_bytes
+from crosshatch.predict.noticed import Noticed
 from crosshatch.predict.predictions import Predictions, interpret
 from crosshatch.predict.row_batches import Batch, OutOfStepError, gathered, streamed
 from crosshatch.predict.row_sources import Sources, files_to_stream, read_sources
@@ -52,7 +53,7 @@ class PreparedRows:
 class Written:
     """What was written into a file: so many `rows`; `left_out` is the number of ids that not all silos have.
 
-    `notes` are what a user should know of the rows.
+    `notes` are lines on what a user should know of the rows, the most weighty first.
     """
 
     rows: int
@@ -91,8 +92,11 @@ class TrainedRun:
         folder: Path | None = None,
     ) -> Predictions:
         """Scores and what they mean, for rows as `prepare` takes them."""
-        given, aligned = self._find(data, id_column, common, folder, [])
-        return Predictions.joined(self._score(gathered(given, aligned)))
+        notes: list[str] = []
+        given, aligned = self._find(data, id_column, common, folder, notes)
+        noticed = self._noticed(data, id_column)
+        found = Predictions.joined(self._score(gathered(given, aligned), noticed))
+        return replace(found, notes=(*notes, *map(str, noticed.notes())))
 
     def predict_into(
         self,
@@ -109,16 +113,17 @@ class TrainedRun:
         few thousand are in memory at a time. Otherwise all rows are at hand first.
         """
         files = None if data is None else files_to_stream(data, self._parts, id_column)
+        noticed = self._noticed(data, id_column)
         out = Path(out)
         with writing(out.parent):
             if files is not None:
                 try:
-                    return self._write(out, streamed(self._parts, *files, id_column=id_column))
-                except OutOfStepError:
-                    pass  # what was written is gone
+                    return self._write(out, streamed(self._parts, *files, id_column=id_column), noticed)
+                except OutOfStepError:  # what was written is gone
+                    noticed = self._noticed(data, id_column)
             notes: list[str] = []
             given, aligned = self._find(data, id_column, common, folder, notes)
-            return self._write(out, gathered(given, aligned), aligned.left_out, notes)
+            return self._write(out, gathered(given, aligned), noticed, aligned.left_out, notes)
 
     def prepare(
         self,
@@ -160,16 +165,27 @@ class TrainedRun:
         given = hand_out(parts, named, loose)
         return given, align(parts, given, id_column=id_column, common=common)
 
-    def _write(self, out: Path, batches: Iterator[Batch], left_out: int = 0, notes: Sequence[str] = ()) -> Written:
+    def _noticed(self, data: Sources | None, id_column: str | None) -> Noticed:
+        ids = frozenset(id_names(self._parts, id_column))
+        return Noticed(() if data is None else self._parts, ids)  # of test rows the training has said what there is
+
+    def _write(
+        self, out: Path, batches: Iterator[Batch], noticed: Noticed, left_out: int = 0, notes: Sequence[str] = ()
+    ) -> Written:
         rows = 0
         with growing(out) as file:
-            for found in self._score(batches):
+            for found in self._score(batches, noticed):
                 found.frame.write_csv(file, include_header=not rows)
                 rows += len(found.ids)
-        return Written(rows, left_out, tuple(notes))
+        odd = noticed.notes()
+        lines = (f"{'warning' if note.is_warning else 'note'}: {note}" for note in odd)
+        return Written(rows, left_out, (*(f"note: {note}" for note in notes), *lines))
 
-    def _score(self, batches: Iterable[Batch]) -> Iterator[Predictions]:
-        return (self._interpret(batch.ids, self._tensors(batch)) for batch in batches)
+    def _score(self, batches: Iterable[Batch], noticed: Noticed) -> Iterator[Predictions]:
+        for batch in batches:
+            xs = self._tensors(batch)
+            noticed.see(batch.given)
+            yield self._interpret(batch.ids, xs)
 
     def _tensors(self, batch: Batch) -> list[Tensor]:
         silos = zip(self._parts, batch.given, strict=True)
