@@ -74,7 +74,7 @@ def test_a_number_column_without_any_value_is_imputed_whatever_its_type() -> Non
     part = Part("silo", "table", train, pl.DataFrame({"a": pl.Series([None, None], dtype=pl.String)}), ("a",))
     encoded = encode_part(part, Preparation(impute="mean", standardise=False))
     assert encoded.test.tolist() == [[3.0, 1.0], [3.0, 1.0]]
-    with pytest.raises(DataError, match="column 'a' is is text here, like 'x', and was numbers"):
+    with pytest.raises(DataError, match="column 'a' is text here, like 'x', and was numbers"):
         encode(encoded.encoder, pl.DataFrame({"a": ["x", None]}), "silo")
 
 
