@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun, open_run
-from crosshatch.audit.decoder_attack import attack_embeddings
-from crosshatch.audit.gradient_attack import attack_gradients
-from crosshatch.audit.label_attack import attack_labels
-from crosshatch.errors import RunError
+from crosshatch.audit.on_labels.label_attacks import attack_labels
+from crosshatch.audit.on_rows.gradient_attack import attack_gradients
+from crosshatch.audit.on_rows.row_attacks import attack_rows
+from crosshatch.errors import ConfigError, RunError
 from crosshatch.exchanges import on_silos
 
 
@@ -24,11 +26,14 @@ class Attacks:
     findings: tuple[AttackFindings, ...]
 
 
-def audit_attacks(run: Path | str, *, folder: Path | None = None) -> Attacks:
-    """Attack a run with what other silos see of it, and say how far that gets.
+def audit_attacks(
+    run: Path | str, *, folder: Path | None = None, progress: Callable[[str], None] = lambda _: None
+) -> Attacks:
+    """Attack a run with what other silos see of it in all recorded rounds, and say how far that gets.
 
-    Labels by recorded derivatives, rows by a decoder of the trained embeddings and by the gradient of a single sample.
-    Findings are also written into the run directory, as `audit_attacks.json`.
+    Labels by derivatives or, where these travel encrypted, by the gradients that silos read; columns by blind
+    separation and rows by a decoder of what silos sent; rows by the gradient of a single sample. `progress` is told of
+    each attack that is done. Findings are also written into the run directory, as `audit_attacks.json`.
 
     >>> import tempfile
     >>> from crosshatch import read_config, train
@@ -39,15 +44,15 @@ def audit_attacks(run: Path | str, *, folder: Path | None = None) -> Attacks:
     ...     outcome = train(read_config(config, changes), out=Path(folder, "run"))
     ...     found = audit_attacks(Path(folder, "run"))
     >>> found.findings[0].attack, found.findings[0].figures["accuracy by sign"]
-    ('label by derivative', 1.0)
+    ('labels by derivatives', 1.0)
     """
     with open_run(run, folder) as audited:
-        found = _attack(audited)
+        found = _attack(audited, progress)
         audited.write("attacks", asdict(found))
     return found
 
 
-def _attack(audited: AuditedRun) -> Attacks:
+def _attack(audited: AuditedRun, progress: Callable[[str], None]) -> Attacks:
     if not on_silos(audited.config.algorithm):
         raise RunError(
             f"{audited.path}: attacks are on what silos send, '{audited.algorithm}' runs on a graph: audit a run with "
@@ -58,8 +63,16 @@ def _attack(audited: AuditedRun) -> Attacks:
             f"{audited.path}: the attacks know scores, embeddings and derivatives, a transfer task sends components "
             "instead: what these give away is in docs/algorithms/transfer.md and docs/howto/encryption.md"
         )
-    trained = audited.trained()
-    return Attacks(
-        str(audited.path), audited.algorithm, trained.round,
-        (*attack_labels(audited), *attack_embeddings(audited, trained), *attack_gradients(audited, trained)),
-    )  # fmt: skip
+    trained, silos = audited.trained(), range(len(audited.task.blocks))
+    findings = []
+    try:
+        _ = audited.heard
+    except ConfigError as error:
+        seen: Iterable[AttackFindings] = [AttackFindings("messages", "all silos", why=f"not tried: {error}")]
+    else:
+        rows = (finding for silo in silos for finding in attack_rows(audited, silo))
+        seen = chain(attack_labels(audited), rows)
+    for finding in chain(seen, attack_gradients(audited, trained)):
+        progress(f"{finding.attack}, {finding.target}")
+        findings.append(finding)
+    return Attacks(str(audited.path), audited.algorithm, trained.round, tuple(findings))

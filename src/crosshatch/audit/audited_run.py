@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from torch import Tensor
 
+from crosshatch.audit.other_data import Matrix
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import RunError
 from crosshatch.local.layers import Layer
 from crosshatch.local.read_chain import as_chain
+from crosshatch.privacy.operations import OperationSeconds
 from crosshatch.runs.checkpoint import read_checkpoint
 from crosshatch.runs.config import Config, part_files
 from crosshatch.runs.config_names import algorithm_name
-from crosshatch.runs.directory import RunDirectory, stored_config
+from crosshatch.runs.directory import MESSAGES, RunDirectory, stored_config
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.prepare import make_simulator, prepare
@@ -29,6 +32,25 @@ from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.task import Task
 
 Precision = Literal["float32", "float64"]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """All messages of a run that was run again, and each silo's weights before every round and after the last."""
+
+    messages: tuple[Heard, ...]
+    weights: tuple[tuple[Tensor, ...], ...]
+
+
+def replay(simulator: Simulator, rounds: int) -> Replayed:
+    """Run the rounds, and hear everything."""
+    heard: list[Heard] = []
+    simulator.listen(heard.append)
+    weights = [simulator.weights]
+    for _ in range(rounds):
+        simulator.run_round()
+        weights.append(simulator.weights)
+    return Replayed(tuple(heard), tuple(weights))
 
 
 @dataclass(frozen=True)
@@ -67,8 +89,31 @@ class AuditedRun:
         config = self.config
         if precision is not None:
             config = replace(config, run=replace(config.run, precision=precision))
+        if config.privacy.encrypts:  # the same numbers bit for bit, without the work
+            privacy = replace(config.privacy, ciphertexts="costs", seconds=OperationSeconds())
+            config = replace(config, privacy=privacy)
         with blaming(part_files(self.config).names):
             return make_simulator(config, config.algorithm, data or self.data, task or self.task)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether what silos sent is there to be read."""
+        return (self.path / MESSAGES).is_dir()
+
+    @cached_property
+    def again(self) -> Replayed:
+        """The recorded rounds once more, in the run's own precision; all of them where none were recorded."""
+        return replay(self.simulator(), self.rounds if self.recorded else self.trained().round)
+
+    @property
+    def heard(self) -> tuple[Heard, ...]:
+        """What was recorded, or what is sent when the run is run again; a ConfigError where nobody can hear it."""
+        return self.messages if self.recorded else self.again.messages
+
+    def linear_weights(self, silo: int, weights: Sequence[Tensor]) -> tuple[Matrix, Matrix]:
+        """A linear block's matrix (c, d) and bias (c,), zeros where it has none."""
+        views = [view.double().numpy() for view in self.task.layouts[silo].views(weights[silo]).values()]
+        return views[0], views[1] if len(views) > 1 else np.zeros(len(views[0]))
 
     def trained(self) -> Simulator:
         """The run where its checkpoint left it."""

@@ -18,7 +18,7 @@ def audited_silos(run: AuditedRun, silo: str | None) -> tuple[int, ...]:
     for j in asked:
         name = run.task.names[j]
         if j not in with_features:
-            raise RunError(f"{run.path}: silo '{name}' has the labels alone and no rows to hide: name another silo")
+            raise RunError(f"{run.path}: silo '{name}' has the labels alone and no rows: name another silo")
         if run.linear_layer(j) is None:
             others = [run.task.names[i] for i in with_features if run.linear_layer(i) is not None]
             hint = f"audit another silo by --silo ({', '.join(others)}), or train" if others else "train"

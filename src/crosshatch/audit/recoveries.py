@@ -1,7 +1,7 @@
 """What is recovered of a silo's rows where a condition of Theorem 1 fails, computed from the recorded messages.
 
-A linear silo's message about sample i in round t is h = W_t x_i + b_t. Unknown weights hide the rows; known weights of
-enough rounds, or known rows of other samples, do not, and with one feature there is little to hide.
+A linear silo's message about sample i in round t is h = W_t x_i + b_t. With unknown weights rows are not unique;
+with known weights of enough rounds, or known rows of other samples, they are, and of one feature little is open.
 """
 
 from __future__ import annotations

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from crosshatch.audit.audited_run import AuditedRun, open_run
+from crosshatch.audit.audited_run import AuditedRun, Replayed, open_run, replay
 from crosshatch.audit.conditions import audited_silos
-from crosshatch.audit.label_leak import Leak, labels_from_derivatives
+from crosshatch.audit.on_labels.label_leak import Leak, labels_from_derivatives
 from crosshatch.audit.other_data import Matrix, OtherData, find_other_data
 from crosshatch.audit.recoveries import Recovery, of_one_feature, sent_by, with_known_rows, with_known_weights
 from crosshatch.errors import RunError
@@ -26,7 +25,6 @@ from crosshatch.exchanges import declared
 from crosshatch.seeds import generator
 from crosshatch.simulator.listening import Heard
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.task import Task
 
 SAME = 1e-9  # how far messages may be apart, relative to the largest number in them if that is above 1
 ROUNDING = {"float32": 1e-3, "float64": 1e-9}  # what a run is reproduced to, in the same sense, by its precision
@@ -93,7 +91,7 @@ def audit_theorem1(
 def _check(audited: AuditedRun, silo: str | None, *, private_start: bool) -> Theorem1:
     silos = audited_silos(audited, silo)
     recorded = audited.messages
-    truth = _replay(audited.simulator(precision="float64"), audited.rounds)
+    truth = replay(audited.simulator(precision="float64"), audited.rounds)
     apart = _apart(recorded, truth.messages)
     precision = audited.config.run.precision
     if apart > ROUNDING[precision] * _size(recorded):
@@ -109,33 +107,15 @@ def _check(audited: AuditedRun, silo: str | None, *, private_start: bool) -> The
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Replayed:
-    """All messages of a run in double precision, and each silo's weights before every round and after the last."""
-
-    messages: tuple[Heard, ...]
-    weights: tuple[tuple[Tensor, ...], ...]
-
-
-def _replay(simulator: Simulator, rounds: int) -> _Replayed:
-    heard: list[Heard] = []
-    simulator.listen(heard.append)
-    weights = [simulator.weights]
-    for _ in range(rounds):
-        simulator.run_round()
-        weights.append(simulator.weights)
-    return _Replayed(tuple(heard), tuple(weights))
-
-
-def _audit_silo(audited: AuditedRun, silo: int, truth: _Replayed, *, private_start: bool) -> SiloFindings:
+def _audit_silo(audited: AuditedRun, silo: int, truth: Replayed, *, private_start: bool) -> SiloFindings:
     x = audited.features(silo).double().numpy()
-    start, _ = _linear(audited.task, silo, truth.weights[0][silo])
+    start, _ = audited.linear_weights(silo, truth.weights[0])
     fixed = start[:0] if private_start else start
     other = find_other_data(x, fixed, seed=audited.config.run.seed)
     differs = apart = None
     if other is not None:
         differs = other.difference(x)
-        apart = _apart(_reference(audited, truth), _replay(_with_other(audited, silo, other), audited.rounds).messages)
+        apart = _apart(_reference(audited, truth), replay(_with_other(audited, silo, other), audited.rounds).messages)
     return SiloFindings(
         audited.task.names[silo],
         x.shape[1],
@@ -144,11 +124,11 @@ def _audit_silo(audited: AuditedRun, silo: int, truth: _Replayed, *, private_sta
         apart,
         other is not None and other.statistics_kept,
         apart is not None and apart <= SAME * _size(truth.messages),
-        _recoveries(audited, silo, x, truth),
+        _recoveries(audited, silo, x),
     )
 
 
-def _reference(audited: AuditedRun, truth: _Replayed) -> Sequence[Heard]:
+def _reference(audited: AuditedRun, truth: Replayed) -> Sequence[Heard]:
     """What to compare with: the recorded messages, unless they were rounded to single precision."""
     return audited.messages if audited.config.run.precision == "float64" else truth.messages
 
@@ -177,18 +157,12 @@ def _with_other(audited: AuditedRun, silo: int, other: OtherData) -> Simulator:
     )
 
 
-def _linear(task: Task, silo: int, flat: Tensor) -> tuple[Matrix, Matrix]:
-    """A linear block's matrix (c, d) and bias (c,), zeros where it has none."""
-    views = [view.double().numpy() for view in task.layouts[silo].views(flat).values()]
-    return views[0], views[1] if len(views) > 1 else np.zeros(len(views[0]))
-
-
-def _recoveries(audited: AuditedRun, silo: int, x: Matrix, truth: _Replayed) -> tuple[Recovery, ...]:
+def _recoveries(audited: AuditedRun, silo: int, x: Matrix) -> tuple[Recovery, ...]:
     sent = sent_by(silo, audited.messages, turns=declared(audited.config.algorithm).takes_turns)
     if not sent:
         return ()
-    weights = {t: _linear(audited.task, silo, flat[silo]) for t, flat in enumerate(truth.weights)}
-    used = {one.moment: weights[one.moment] for one in sent}
+    weights = audited.again.weights  # in the run's own precision: messages are compared with what it computed
+    used = {one.moment: audited.linear_weights(silo, weights[one.moment]) for one in sent}
     found = [with_known_weights(sent, used, x)]
     found.append(with_known_rows(sent, x, generator(audited.config.run.seed, "known rows", silo)))
     if x.shape[1] == 1:

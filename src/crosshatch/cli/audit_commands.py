@@ -44,11 +44,12 @@ def theorem1(
 
 
 def attacks(run: OneRun, data: DataFolder = None, as_json: AsJson = False) -> None:
-    """Attack a run: labels, embeddings, gradients.
+    """Attack a run: labels, columns, rows.
 
-    RUN is a run directory. Reads labels off recorded derivatives (run.record_messages = true), trains a decoder of
-    embeddings on 2,000 known samples, and solves the gradient of a single sample for its row. Says of each attack how
-    far it gets, or why it does not apply. Writes audit_attacks.json into the run directory.
+    RUN is a run directory, trained with run.record_messages = true. Uses what each silo saw in all rounds: labels by
+    derivatives or, in an encrypted run, by the gradients read; columns by blind separation of scores; rows by a decoder
+    and by the gradient of one sample. Says of each attack what it took for known, how far it gets, what chance and the
+    columns alone give, and what would lower it. Writes audit_attacks.json into the run directory.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""A gradient that nobody else learns, from derivatives that stay hidden: a linear block's part of one exchange.
+"""A gradient that one silo alone reads, from derivatives it gets encrypted: a linear block's part of one exchange.
 
 1. The label's holder encrypts the derivative D (n, c) of a batch's loss under its own key and sends it.
 2. A silo with samples X (n, d) multiplies under the encryption, D^T X, adds a random mask to every number, and sends

@@ -9,7 +9,7 @@ With the second-order form of the logistic loss, 2 n times the gradients at the 
     at u_B,i   v_i + P u_B,i / 2                            v_i = - y_i Phi - 2 g u_A,i       A hides v and P
                                                             P = Phi Phi^T (d, d)
 
-Each side goes back through its own layers from there, with clear numbers times hidden ones. Whatever does the adding
+Each side goes back through its own layers from there, with clear numbers times encrypted ones. Whatever does the adding
 and multiplying (`Hidden`), ciphertexts or numbers that count operations, the results are the same.
 """
 
@@ -27,7 +27,7 @@ from crosshatch.privacy.packing import Slots
 
 
 class Hidden(Protocol):
-    """A matrix of hidden whole numbers; see `EncryptedMatrix`."""
+    """A matrix of encrypted whole numbers; see `EncryptedMatrix`."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -107,7 +107,7 @@ class OwnPass:
 
 
 def backwards(hidden: H, own: OwnPass, bound: int, *, threads: int) -> list[H]:
-    """From hidden numbers at the outputs (n, d) to those at the layers (outputs, i) each, first layer first."""
+    """From encrypted numbers at the outputs (n, d) to those at the layers (outputs, i) each, first layer first."""
     last = hidden.transposed_product(own.inputs[-1], bound, threads=threads)
     if own.back is None:
         return [last]

@@ -69,7 +69,7 @@ def check_encrypted_transfer(
     local_steps: int,
     draw: str | None = None,
 ) -> dict[int, Chain]:
-    """Refuse what cannot be encrypted or would hide nothing; the layers of both silos' blocks."""
+    """Refuse what cannot be encrypted or would give labels away; the layers of both silos' blocks."""
     asked = f"privacy.encryption = '{settings.encryption}'"
     if not encrypts:
         raise ConfigError(f"{asked} in a transfer task is not for algorithm {name}: use fedsgd or fedbcd")
@@ -110,9 +110,9 @@ def label_sums(chain: Chain, *, local_steps: int) -> int:
 def least_rows(chain: Chain, *, labels: bool, local_steps: int) -> int:
     """How many samples there must be in a batch, so that gradients do not tell what the other side hides of them.
 
-    `TIMES_AS_MANY` for every sum over them. The side with labels learns its own sums of every hidden number: through
+    `TIMES_AS_MANY` for every sum over them. The side with labels reads its own sums of every encrypted number: through
     one layer as many as it has columns and one more, by the labels' signs; with a hidden layer as many in every step as
-    it has parameters, of samples with as many hidden numbers as embeddings are wide.
+    it has parameters, of samples with as many encrypted numbers as embeddings are wide.
     """
     if not labels:
         return TIMES_AS_MANY * label_sums(chain, local_steps=local_steps)

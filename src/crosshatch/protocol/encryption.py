@@ -64,10 +64,10 @@ def plaintexts(settings: PrivacySettings, count: int) -> Specs:
 
 
 def require_held(data: FederatedData, asked: str) -> None:
-    """Refuse to hide labels that everybody has."""
+    """Refuse to encrypt for labels that everybody has."""
     if data.label_silo is None:
         raise ConfigError(
-            f"{asked} hides the labels of one silo, and here everybody has them: set federation.labels to its name"
+            f"{asked} is for labels that one silo holds, and here everybody has them: set federation.labels to its name"
         )
 
 
@@ -83,7 +83,7 @@ def check_encryption(
     batch_size: int | None,
     draw: str | None = None,
 ) -> dict[int, Layer]:
-    """Refuse what cannot be encrypted or would hide nothing; the linear blocks of the silos without labels."""
+    """Refuse what cannot be encrypted or would give labels away; the linear blocks of the silos without labels."""
     asked = f"privacy.encryption = '{settings.encryption}'"
     if not encrypts:
         raise ConfigError(

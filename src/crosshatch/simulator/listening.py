@@ -32,9 +32,11 @@ _NO_SAMPLES: Ids = np.empty(0, dtype=np.int64)
 class Heard:
     """What one silo's hub sent to others in an exchange, about one part of a round's batch, as it arrived there.
 
-    `exchange` is "share" (embeddings), "derivatives" (in a transfer task the components in their place) or "head".
-    Rounds count from 0, and `use` counts how many times the exchange was used before in the round. `ids` (n,) are
-    numbers of training samples, `values` (n, e) their rows; a head is about no samples and has values (h,).
+    `exchange` is "share" (embeddings), "derivatives" (in a transfer task the components in their place), "gradients"
+    (what a silo reads where derivatives travel encrypted: its own gradient of the batch, once the masks are off) or
+    "head". Rounds count from 0, and `use` counts how many times the exchange was used before in the round. `ids` (n,)
+    are numbers of training samples, `values` (n, e) their rows; a gradient is about all of them together and has values
+    (p,); a head is about no samples and has values (h,).
     """
 
     round: int
@@ -119,6 +121,10 @@ class ListenedFederation:
         asking = [j for j in (federation.silos if to is None else [to]) if j != holder]
         answered = every if about.answered is None else [about.answered]
         known = frozen.known(asking)
+        for j in asking:
+            read = known[j][0].gradient
+            if read is not None:  # one batch per round, and to everybody a gradient of its own
+                self._tell("gradients", holder, (j,), batch, 0, read, batch.parts[0])
         for silos in derivative_channels(asking, each=about.each or to is not None).values() if asking else ():
             told = {s: known[silos[0]][s] for s in answered}
             # In a transfer task components come in the derivatives' place.
@@ -150,7 +156,8 @@ class ListenedFederation:
         values: Tensor,
         ids: Ids,
     ) -> None:
-        use = self._federation.uses["share" if exchange == "head" else exchange] - 1
+        counted = {"head": "share", "gradients": "derivatives"}.get(exchange, exchange)
+        use = self._federation.uses[counted] - 1
         copy = values.detach().clone()
         self._hear(Heard(batch.round, exchange, use, sender, receivers, part, ids, copy))
 

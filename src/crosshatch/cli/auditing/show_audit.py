@@ -20,6 +20,7 @@ from crosshatch.report.units import human_number
 from crosshatch.report.word_widths import keep_words
 
 if TYPE_CHECKING:
+    from crosshatch.audit.attack_findings import AttackFindings
     from crosshatch.audit.attacks import Attacks
     from crosshatch.audit.recoveries import Recovery
     from crosshatch.audit.theorem1 import SiloFindings, Theorem1
@@ -41,8 +42,8 @@ def show_attacks(run: Path, *, data: Path | None, as_json: bool) -> None:
     """Print what was found, as a table or as JSON."""
     from crosshatch.audit.attacks import audit_attacks  # late: torch takes seconds
 
-    with _notes():
-        found = audit_attacks(run, folder=data)
+    with _notes(), Console(stderr=True).status("attacking") as status:
+        found = audit_attacks(run, folder=data, progress=lambda done: status.update(f"done: {done}"))
     if as_json:
         print(json.dumps(asdict(found), indent=2, allow_nan=False))
     else:
@@ -78,6 +79,12 @@ def _print_theorem1(found: Theorem1, console: Console) -> None:
     kept = ", ".join(one.silo for one in found.silos if one.statistics_kept)
     if kept:
         _say(console, f"Columns of the other data have the true means and deviations: {kept}.")
+    if any(one.others == "infinitely many" for one in found.silos):
+        _say(
+            console,
+            "Rows that are not unique are told up to a turn, and columns of two values exactly: see "
+            "`crosshatch audit attacks`.",
+        )
     if any(one.recoveries for one in found.silos):
         table = _table("silo", "to somebody who knows", "error", "recovered", "of")
         table.title = "Rows recovered where a condition fails"
@@ -93,7 +100,7 @@ def _print_theorem1(found: Theorem1, console: Console) -> None:
             told = f"the labels with R^2 {human_number(leak.r2)}"
         else:
             told = "nothing so far"
-        _say(console, f"The derivatives tell {who} {told} ({leak.remark}): the theorem does not hide labels.")
+        _say(console, f"The derivatives tell {who} {told} ({leak.remark}): the theorem is not about labels.")
 
 
 def _table(*headings: str) -> Table:
@@ -106,8 +113,8 @@ def _table(*headings: str) -> Table:
 def _silo_cells(one: SiloFindings) -> tuple[Text, ...]:
     data = "-" if one.data_difference is None else f"{100 * one.data_difference:.3g}%"
     messages = "-" if one.message_difference is None else f"{one.message_difference:.2g}"
-    told = {"infinitely many": "hidden", "one": "one of two", "none": "not hidden"}[one.others]
-    verdict = Text(told if one.same_messages else "not hidden", style="" if one.same_messages else "yellow")
+    told = {"infinitely many": "not unique", "one": "one of two", "none": "unique"}[one.others]
+    verdict = Text(told if one.same_messages else "unique", style="" if one.same_messages else "yellow")
     return Text(one.silo), Text(str(one.features)), Text(one.others), Text(data), Text(messages), verdict
 
 
@@ -121,12 +128,20 @@ def _print_attacks(found: Attacks, console: Console) -> None:
     _say(console, f"{found.run}: {found.algorithm}, after round {found.rounds:,}")
     table = _table("attack", "on", "figure", "value")
     for one in found.findings:
-        for number, (name, value) in enumerate(one.figures.items()):
+        for number, (name, value) in enumerate((*one.figures.items(), *one.beside.items())):
             first = (one.attack, one.target) if not number else ("", "")
-            table.add_row(*map(Text, (*first, name, human_number(value))))
+            style = "" if name in one.figures else "dim"
+            table.add_row(*map(Text, first), Text(name, style=style), Text(human_number(value), style=style))
     console.print(keep_words(table, console))
     for one in found.findings:
-        _say(console, f"{one.attack}, {one.target}: {f'does not apply, {one.why}' if one.why else one.remark}")
+        _say(console, f"{one.attack}, {one.target}: {_in_words(one)}")
     for one in found.findings:
         if one.warning:
             _say(console, f"warning: {one.warning}", "yellow")
+
+
+def _in_words(one: AttackFindings) -> str:
+    if one.why:
+        return one.why if one.why.startswith("not tried") else f"nothing to attack, {one.why}"
+    parts = [f"knows {one.knows}" if one.knows else "", one.remark, f"lower by {one.lowers}" if one.lowers else ""]
+    return "; ".join(part for part in parts if part)

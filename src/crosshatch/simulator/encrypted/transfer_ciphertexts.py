@@ -29,7 +29,7 @@ M = TypeVar("M", bound=Hidden)
 
 @dataclass(frozen=True)
 class Told(Generic[H]):
-    """What one side was told by the other: rows (n, d) and a symmetric matrix (d, d), hidden; and who can read them."""
+    """What one side was told by the other, encrypted: rows (n, d), a symmetric matrix (d, d), and who can read them."""
 
     rows: H
     square: H

@@ -1,4 +1,4 @@
-"""Labels read off the derivatives that their holder sends back, one per sample: no theorem hides these."""
+"""Labels read off the derivatives that their holder sends back, one per sample: no theorem is about these."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Leak:
 def derivatives_of(run: AuditedRun) -> dict[tuple[int, ...], list[Heard]]:
     """The recorded messages with derivatives, by who gets them; each silo is in one only."""
     found: dict[tuple[int, ...], list[Heard]] = {}
-    for heard in run.messages:
+    for heard in run.heard:
         if heard.exchange == "derivatives":
             found.setdefault(heard.receivers, []).append(heard)
     return found

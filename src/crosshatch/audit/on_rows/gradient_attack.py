@@ -30,9 +30,9 @@ def _attack(run: AuditedRun, trained: Simulator, silo: int) -> AttackFindings:
         return AttackFindings(NAME, name, why="it has no features")
     chain = as_chain(task.blocks[silo])
     if chain is None:
-        return AttackFindings(NAME, name, why="its block does not begin with a linear layer on the features")
+        return AttackFindings(NAME, name, why="not tried: its block does not begin with a linear layer")
     if not chain[0].bias:
-        return AttackFindings(NAME, name, why="its first layer has no bias: rows are told up to their length only")
+        return AttackFindings(NAME, name, why="not tried: its first layer has no bias, rows are told up to length")
     errors = []
     for i in range(min(SAMPLES, len(trained.data.y_train))):
         found = _row(trained, silo, i)
@@ -44,7 +44,10 @@ def _attack(run: AuditedRun, trained: Simulator, silo: int) -> AttackFindings:
     figures = {"share recovered": sum(error <= NEAR for error in errors) / tried}
     if errors:
         figures["median error"] = float(np.median(errors))
-    return AttackFindings(NAME, name, figures, remark=f"{tried} samples{silent}; {_where(run, silo)}")
+    beside = {"share recovered, chance": 0.0}
+    knows, lowers = "the gradient of one sample", "more samples per client, or averages over many clients"
+    remark = f"{tried} samples{silent}; {_where(run, silo)}"
+    return AttackFindings(NAME, name, figures, beside, knows, lowers, remark=remark)
 
 
 def _row(trained: Simulator, silo: int, i: int) -> torch.Tensor | None:

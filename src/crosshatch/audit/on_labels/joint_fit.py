@@ -1,0 +1,67 @@
+"""Labels and the other side's scores, fitted together by gradient descent to what a silo was told in all rounds.
+
+Where kriging takes the derivatives for Gaussian, this keeps what they are: sigmoid(own score + the others') - label.
+The others' scores of a sample are a few functions of time, those of a random walk, times coefficients of the sample's
+own, around coefficients that all samples have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from scipy.special import logit
+from torch import Tensor
+
+from crosshatch.audit.on_labels.told_sums import Equations, Told
+from crosshatch.audit.other_data import Matrix
+
+_FUNCTIONS = 5
+_STEPS = 200
+_STEP_SIZE = 0.05
+_SPREAD = 1.0  # of the coefficients
+_CLOSE = 0.05  # how far from the sums the fit may stay
+_NUMBERS = 2 * 10**7  # of the equations, at most: later rounds are left out beyond
+
+
+def fit_jointly(told: Sequence[Told], equations: Equations, starts: Sequence[Matrix]) -> Matrix:
+    """The probability (n,) that each label is 1, from the guess of 1/2 - y (n,) that ends nearest to the sums."""
+    return min((_fit(told, equations, start) for start in starts), key=lambda one: one[0])[1]
+
+
+def _fit(told: Sequence[Told], equations: Equations, start: Matrix) -> tuple[float, Matrix]:
+    sizes = np.cumsum([columns.size for columns in equations.columns])
+    rounds = max(1, int((sizes <= _NUMBERS).sum()))
+    ids = [torch.from_numpy(one) for one in equations.ids[:rounds]]
+    columns = [torch.from_numpy(one) for one in equations.columns[:rounds]]
+    own = [torch.from_numpy(logit(one.expected[:, 0] + 0.5)) for one in told[:rounds]]
+    pairs = zip(told, equations.columns, equations.values, strict=True)
+    wanted = torch.cat([torch.from_numpy(v[:, 0] + q.T @ one.expected[:, 0]) for one, q, v in list(pairs)[:rounds]])
+    when = _functions(rounds)
+    labels = torch.from_numpy(np.clip(-6 * start, -3, 3)).requires_grad_()
+    each = torch.zeros(len(start), _FUNCTIONS, dtype=torch.float64, requires_grad=True)
+    common = torch.zeros(_FUNCTIONS, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.Adam([labels, each, common], lr=_STEP_SIZE)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, _STEPS)
+    everybody = torch.cat(ids)
+    rows = torch.repeat_interleave(torch.arange(rounds), torch.tensor([len(one) for one in ids]))
+    scores, ends = torch.cat(own), [len(one) for one in ids]
+    for _ in range(_STEPS):
+        optimiser.zero_grad()
+        moved = ((each + common)[everybody] * when[rows]).sum(1)
+        derivatives = torch.sigmoid(scores + moved) - torch.sigmoid(labels)[everybody]
+        parts = zip(columns, torch.split(derivatives, ends), strict=True)
+        sums = torch.cat([q.T @ d for q, d in parts])
+        loss = ((sums - wanted) / _CLOSE).square().sum() + (each / _SPREAD).square().sum() + 0.1 * labels.square().sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        schedule.step()
+    return float(loss.detach()), torch.sigmoid(labels).detach().numpy()
+
+
+def _functions(rounds: int) -> Tensor:
+    """(T, k): the first functions of a random walk's expansion, zero in the first round."""
+    t = torch.arange(rounds, dtype=torch.float64)[:, None] / max(1, rounds)
+    k = (torch.arange(_FUNCTIONS, dtype=torch.float64) + 0.5) * torch.pi
+    return 1.5 * torch.sin(k * t) / k

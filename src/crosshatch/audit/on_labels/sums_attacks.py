@@ -1,0 +1,183 @@
+"""The attacks on an encrypted run: what a silo makes of the gradients it reads, over all rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from sklearn.metrics import r2_score, roc_auc_score
+from torch import Tensor
+
+from crosshatch.audit.attack_findings import AttackFindings
+from crosshatch.audit.audited_run import AuditedRun
+from crosshatch.audit.on_labels.as_bits import MOST, bits
+from crosshatch.audit.on_labels.integer_search import ROWS, search
+from crosshatch.audit.on_labels.joint_fit import fit_jointly
+from crosshatch.audit.on_labels.kriging import DENSE, choose_prior, krige, likelihood
+from crosshatch.audit.on_labels.label_leak import read_labels, true_labels
+from crosshatch.audit.on_labels.told_sums import Equations, Told, as_equations
+from crosshatch.audit.other_data import Matrix
+from crosshatch.protocol.batches import Ids
+from crosshatch.task.losses import unweighted
+
+KRIGING = "labels by kriging over rounds"
+JOINT = "labels by a joint fit"
+INTEGERS = "labels by integer search"
+ALONE = "labels of samples alone in a direction"
+_ALONE = 1 - 1e-6  # the leverage from which on a sample's derivative is told by itself
+_KNOWS = "its own rows and weights, the gradients it read, which samples were in each batch"
+_LOWERS = 'algorithm.draw = "partition", larger batches, fewer columns at the silo, fewer rounds'
+
+
+def attack_sums(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
+    """All attacks by one silo that read gradients."""
+    target = f"labels, by {run.task.names[silo]}"
+    told = _told(run, silo)
+    equations = as_equations(told, len(run.data.y_train))
+    beside = _beside(run, told, equations)
+    guess, figures = _by_kriging(run, equations)
+    remark = f"{equations.count:,} equations about {len(equations.seen):,} labels, from {len(told):,} rounds"
+    yield AttackFindings(KRIGING, target, figures, beside, _KNOWS, _LOWERS, remark=remark)
+    if run.data.target == "binary":
+        fitted = fit_jointly(told, equations, [guess[:, 0], _first(equations)[:, 0]])
+        figures = _figures(run, 0.5 - fitted[:, None], equations.seen)
+        yield AttackFindings(JOINT, target, figures, beside, _KNOWS, _LOWERS, remark=remark)
+        yield _by_integers(run, told[0], target)
+    yield _alone(run, told, equations, target)
+
+
+def _told(run: AuditedRun, silo: int) -> list[Told]:
+    x = run.features(silo).double().numpy()
+    found = []
+    for heard in run.heard:
+        if heard.exchange == "gradients" and heard.receivers == (silo,):
+            matrix, bias = run.linear_weights(silo, run.again.weights[heard.round])
+            views = [view.double().numpy() for view in run.task.layouts[silo].views(heard.values).values()]
+            rows, means = x[heard.ids], views[0].T
+            if len(views) > 1:
+                rows, means = np.hstack([rows, np.ones((len(rows), 1))]), np.vstack([means, views[1]])
+            expected = _expected(run, x[heard.ids] @ matrix.T + bias)
+            found.append(Told(heard.ids, rows, expected, means))
+    return found
+
+
+def _expected(run: AuditedRun, scores: Matrix) -> Matrix:
+    """By what a silo's own scores (b, c) move derivatives from where they are at scores of zero, whatever the label."""
+    loss, own = unweighted(run.task.loss), torch.from_numpy(scores)
+    y = torch.zeros_like(true_labels(run)[: len(own)]) if run.data.target == "multiclass" else _zeros(run, own)
+    found: Matrix = (loss.derivative(own, y) - loss.derivative(torch.zeros_like(own), y)).numpy()
+    return found
+
+
+def _zeros(run: AuditedRun, own: Tensor) -> Tensor:
+    return torch.zeros_like(own) if run.data.target == "multilabel" else torch.zeros_like(own[:, 0])
+
+
+def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str, float]]:
+    """What labels make of derivatives (n, c), and the figures of it; for two classes also as bits."""
+    values = np.concatenate(equations.values)
+    size = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0  # the first derivatives are labels
+    prior = choose_prior(equations, values / size)
+    found = size * krige(equations, values / size, prior)
+    figures = _figures(run, found, equations.seen)
+    for rounds in (1, 10):
+        if rounds < len(equations.ids):
+            few = equations.until(rounds)
+            early = _first(few) if rounds == 1 else size * krige(few, np.concatenate(few.values) / size, prior)
+            after = "the first round" if rounds == 1 else f"{rounds} rounds"
+            figures |= {f"{name} after {after}": value for name, value in _figures(run, early, few.seen).items()}
+    if run.data.target == "binary" and equations.count <= DENSE and equations.samples <= MOST:
+        by, z = likelihood(equations, values, prior)
+        odds = bits(by, z[:, 0])
+        if odds is not None:
+            as_bits = _figures(run, -odds[:, None], equations.seen)
+            figures |= {f"{name} as bits": value for name, value in as_bits.items()}
+    return found, figures
+
+
+def _first(equations: Equations) -> Matrix:
+    """The least derivatives (n, c) that explain what the first round told."""
+    found = np.zeros((equations.samples, equations.values[0].shape[1]))
+    found[equations.ids[0]] = equations.columns[0] @ equations.values[0]
+    return found
+
+
+def _figures(run: AuditedRun, found: Matrix, here: Ids) -> dict[str, float]:
+    """How near derivatives (n, c) at scores of zero come to the labels of the samples that were in a batch."""
+    target = run.data.target
+    y, guess = true_labels(run).numpy()[here], found[here]
+    if target == "regression":
+        return {"R^2": float(r2_score(y, -guess[:, 0]))}
+    read = read_labels(torch.from_numpy(guess), target).numpy()
+    figures = {"accuracy": float((read == y).mean())}
+    if target == "binary" and len(np.unique(y)) == 2:
+        figures = {"AUC": float(roc_auc_score(y, -guess[:, 0]))} | figures
+    return figures
+
+
+def _beside(run: AuditedRun, told: list[Told], equations: Equations) -> dict[str, float]:
+    """Chance, and the least-squares fit of the silo's columns to the true labels, batch by batch where these stay."""
+    y, target = true_labels(run).numpy(), run.data.target
+    wanted = np.eye(int(y.max()) + 1)[y.astype(int)] if target == "multiclass" else y.reshape(len(y), -1)
+    batches = {one.ids.tobytes(): one for one in told}
+    divided = sum(len(one.ids) for one in batches.values()) == len(equations.seen)
+    fitted = np.zeros(wanted.shape)
+    if divided:
+        for one in batches.values():
+            fitted[one.ids] = one.rows @ np.linalg.lstsq(one.rows, wanted[one.ids], rcond=None)[0]
+    else:
+        rows = np.zeros((len(y), told[0].rows.shape[1]))
+        for one in told:
+            rows[one.ids] = one.rows
+        here = equations.seen
+        fitted[here] = rows[here] @ np.linalg.lstsq(rows[here], wanted[here], rcond=None)[0]
+    shift = 0.0 if target == "regression" else 0.5
+    columns = {f"{name}, columns alone": value for name, value in _figures(run, shift - fitted, equations.seen).items()}
+    here = y[equations.seen]
+    if target == "binary":
+        return {"AUC, chance": 0.5, "accuracy, chance": float(max(here.mean(), 1 - here.mean()))} | columns
+    if target == "multiclass":
+        return {"accuracy, chance": float(np.bincount(here.astype(int)).max() / len(here))} | columns
+    return columns
+
+
+def _by_integers(run: AuditedRun, first: Told, target: str) -> AttackFindings:
+    """From scores of zero the first round tells sums over labels that are 0 or 1, exactly."""
+    start = run.again.weights[0]
+    if any(bool(weights.any()) for weights in start):
+        return AttackFindings(
+            INTEGERS, target, why="the first scores are not zero, so that sums are not of whole labels"
+        )
+    if len(first.ids) > ROWS:
+        why = f"not tried: {len(first.ids):,} rows in the first batch, the search takes at most {ROWS}"
+        return AttackFindings(INTEGERS, target, why=why)
+    found = search(first.rows, first.means[:, 0], run.config.privacy.point, run.config.run.precision)
+    y = true_labels(run).numpy()[first.ids]
+    knows = "its own rows, its first gradient, and that all scores begin at zero"
+    if found is None:
+        return AttackFindings(
+            INTEGERS, target, {"accuracy": float(max(y.mean(), 1 - y.mean()))}, knows=knows, remark="no solution"
+        )
+    labels, solutions = found
+    figures = {"accuracy": float(((labels > 0.5) == y).mean())}
+    remark = f"{len(y)} labels of the first batch; sums that {solutions:,} choices of labels explain"
+    return AttackFindings(INTEGERS, target, figures, {"accuracy, chance": float(max(y.mean(), 1 - y.mean()))}, knows,
+        "batches of 512 and more", remark=remark)  # fmt: skip
+
+
+def _alone(run: AuditedRun, told: list[Told], equations: Equations, target: str) -> AttackFindings:
+    """Samples whose direction no other of their batch has: their derivative is told, and its sign is the label."""
+    right: dict[int, bool] = {}
+    if run.data.target not in ("binary", "multiclass"):
+        return AttackFindings(ALONE, target, why="not tried for labels that are no classes")
+    y = true_labels(run).numpy()
+    for t, (ids, columns) in enumerate(zip(equations.ids, equations.columns, strict=True)):
+        for i in np.flatnonzero((columns**2).sum(axis=1) >= _ALONE).tolist():
+            derivative = torch.from_numpy(columns[i] @ equations.values[t] + told[t].expected[i])
+            right.setdefault(int(ids[i]), bool(read_labels(derivative[None], run.data.target)[0] == y[ids[i]]))
+    figures = {"samples": float(len(right))}
+    if right:
+        figures["accuracy"] = sum(right.values()) / len(right)
+    lowers = "leave such samples out, or merge rare categories, before batches are drawn"
+    return AttackFindings(ALONE, target, figures, {"samples, chance": 0.0}, _KNOWS, lowers)

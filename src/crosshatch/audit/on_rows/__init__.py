@@ -1,0 +1,1 @@
+"""Attacks on a silo's rows, by whoever gets what it sends, from the messages of all rounds."""

@@ -1,0 +1,67 @@
+"""The attacks on a silo's rows from what it sent in all rounds: blind separation and decoders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crosshatch.audit.attack_findings import AttackFindings
+from crosshatch.audit.audited_run import AuditedRun
+from crosshatch.audit.on_rows.completion import all_rounds
+from crosshatch.audit.on_rows.decoder_attack import FEW, MANY, decode
+from crosshatch.audit.on_rows.separation import separate
+from crosshatch.seeds import generator
+
+BLIND = "columns by blind separation"
+DECODER = "rows by a decoder"
+_NONLINEAR = 24  # directions that are looked for where a block is not linear
+_LOWERS = "fewer rounds, and fewer numbers per sample and round (model.outputs)"
+
+
+def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
+    """What those to whom a silo sends embeddings or scores make of them."""
+    name, seed = run.task.names[silo], run.config.run.seed
+    layer, x = run.linear_layer(silo), run.features(silo).double().numpy()
+    if not x.size:
+        yield AttackFindings(DECODER, name, why="it has no features")
+        return
+    rank = x.shape[1] + 1 if layer is not None else _NONLINEAR
+    draw = generator(seed, "attacked rows", silo)
+    sent = all_rounds(
+        run.heard, silo, rank=rank, linear=layer is not None, precision=run.config.run.precision, draw=draw
+    )
+    if sent is None:
+        why = "it holds the labels, and sends" if run.data.label_silo == name else "it sent"
+        yield AttackFindings(DECODER, name, why=f"{why} no embeddings")
+        return
+    order = draw.permutation(len(sent.samples))
+    directions, rows = sent.directions[order], x[sent.samples[order]]
+    width = next(one.values.shape[1] for one in run.heard if one.exchange == "share" and one.sender == silo)
+    remark = (
+        f"{len(order):,} samples, {x.shape[1]} columns, {directions.shape[1]} directions sent; "
+        f"{100 * sent.share:.3g}% of all samples and rounds were in a batch"
+    )
+    if layer is not None and directions.shape[1] > 1:
+        found = separate(directions, rows, seed=seed)
+        figures = {
+            "mean correlation": found.mean,
+            "columns at 0.9 and more": float((found.correlations >= 0.9).sum()),
+            "columns of two values": float(found.two_valued),
+            "of these found exactly": float(found.exact),
+        }
+        beside = {"mean correlation, chance": found.chance}
+        knows = "the scores it was sent; columns come up to their order, sign and scale"
+        yield AttackFindings(BLIND, name, figures, beside, knows, _LOWERS, remark=remark)
+    elif layer is None:
+        yield AttackFindings(BLIND, name, why="not tried: its block is not linear")
+    figures = {}
+    for known in sorted({min(FEW, len(order) // 2), min(MANY, len(order) // 2)}):
+        if known >= 2:
+            figures[f"R^2 with {known:,} known rows"] = decode(directions, sent.sizes, rows, known, seed=seed)
+    warning = ""
+    if width >= x.shape[1]:
+        warning = (
+            f"embeddings of silo '{name}' are as wide as its features ({width} for {x.shape[1]}), set fewer "
+            "model.outputs"
+        )
+    knows = "the messages it was sent, and the rows of so many samples"
+    yield AttackFindings(DECODER, name, figures, {"R^2, chance": 0.0}, knows, _LOWERS, remark=remark, warning=warning)

@@ -1,0 +1,103 @@
+"""Columns from scores alone: what a linear block sends over many rounds spans its columns, and these are not Gaussian.
+
+Theorem 1 of FedBCD says that other columns, turned ones, would have sent the same. But among all turns those that make
+columns as little Gaussian as they can are few, and the true columns are usually one of them: independent component
+analysis (Hyvarinen, "Fast and Robust Fixed-Point Algorithms for Independent Component Analysis", 1999) finds them up to
+order, sign and scale, from nothing but the scores. A column of two values is then found exactly: no other direction in
+the span takes two values, and whoever has found one sees that.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import FastICA
+from sklearn.exceptions import ConvergenceWarning
+
+from crosshatch.audit.other_data import Matrix
+
+Cut = npt.NDArray[np.bool_]
+_CONTRASTS = ("logcosh", "cube", "exp")
+_NORMAL = 0.37457  # the mean of log cosh of a normal number
+_STARTS = 40  # random directions from which columns of two values are looked for, beside the components
+_TWO = 1e-4  # of the spread: what may be left of a column that takes two values
+
+
+@dataclass(frozen=True)
+class Separated:
+    """How near the components come to the true columns: the correlation of each column with the one that fits it."""
+
+    correlations: Matrix
+    chance: float
+    two_valued: int
+    exact: int
+
+    @property
+    def mean(self) -> float:
+        """Over all columns."""
+        return float(self.correlations.mean())
+
+
+def separate(directions: Matrix, columns: Matrix, *, seed: int) -> Separated:
+    """Components of directions (m, r) beside the true columns (m, d), those left out that do not vary."""
+    columns = columns[:, np.ptp(columns, axis=0) > 0]
+    centred = directions - directions.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    left = left[:, sizes > 1e-6 * sizes[0]] * np.sqrt(len(left))
+    draw = np.random.default_rng(seed)
+    turned = left @ np.linalg.qr(draw.normal(size=(left.shape[1],) * 2))[0]
+    components = _components(left, seed)
+    pairs = _two_valued(left, np.hstack([components, left @ draw.normal(size=(left.shape[1], _STARTS))]))
+    with_two = [k for k in range(columns.shape[1]) if len(np.unique(columns[:, k])) == 2]
+    exact = sum(any(_same(columns[:, k] > columns[:, k].mean(), one) for one in pairs) for k in with_two)
+    found = np.hstack([components, *(one[:, None].astype(np.float64) for one in pairs)])
+    return Separated(_matched(found, columns), float(_matched(turned, columns).mean()), len(with_two), exact)
+
+
+def _components(left: Matrix, seed: int) -> Matrix:
+    """The least Gaussian of what three contrasts give."""
+    best, most = left, -1.0
+    for contrast in _CONTRASTS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = FastICA(fun=contrast, whiten="unit-variance", max_iter=500, random_state=seed).fit_transform(left)
+        apart = float(((np.log(np.cosh(found)).mean(axis=0) - _NORMAL) ** 2).sum())
+        if apart > most:
+            best, most = found, apart
+    return best
+
+
+def _two_valued(left: Matrix, starts: Matrix) -> list[Cut]:
+    """Columns of two values in the span of directions: a start is cut in two and put back into the span, in turns."""
+    basis = left / np.sqrt(len(left))
+    found: list[Cut] = []
+    for start in starts.T:
+        high = start > (start.min() + start.max()) / 2
+        for _ in range(100):
+            wanted = high - high.mean()
+            column = basis @ (basis.T @ wanted)
+            again = column > (column[high].mean() + column[~high].mean()) / 2
+            if again.all() or not again.any() or np.array_equal(again, high):
+                break
+            high = again
+        rest = ((wanted - column) ** 2).sum() / (wanted**2).sum()
+        if rest <= _TWO and not any(_same(high, one) for one in found):
+            found.append(high)
+    return found
+
+
+def _same(one: Cut, other: Cut) -> bool:
+    return bool((one == other).all() or (one != other).all())
+
+
+def _matched(found: Matrix, columns: Matrix) -> Matrix:
+    """The correlation of each column with the component that is its own, (d,), in size."""
+    both = np.corrcoef(found.T, columns.T)[: found.shape[1], found.shape[1] :]
+    rows, which = linear_sum_assignment(-abs(both))
+    matched = np.zeros(columns.shape[1])
+    matched[which] = abs(both[rows, which])
+    return matched

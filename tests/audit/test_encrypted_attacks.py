@@ -1,0 +1,122 @@
+"""What a silo makes of the gradients it reads in an encrypted run: everything before there was a rule, little since.
+
+Tables are made, with labels that one silo's columns hardly tell, so that whatever comes out comes from the gradients.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosshatch.audit.attack_findings import AttackFindings
+from crosshatch.audit.attacks import audit_attacks
+from crosshatch.audit.on_labels.integer_search import search
+from crosshatch.errors import ConfigError
+from crosshatch.privacy.fixed_point import FixedPoint
+from crosshatch.runs.config import decode_config
+from crosshatch.runs.train import train
+from tests.audit.random_runs import Matrix
+
+OLD = {"draw": "anew"}
+ACCEPTED = {"accept_leakage": True}
+
+
+def made(rows: int, columns: int, seed: int) -> tuple[Matrix, Matrix, Matrix]:
+    """The columns of a silo without labels, of one with them, and the labels."""
+    draw = np.random.default_rng(seed)
+    mine, theirs = draw.normal(size=(rows, columns)), draw.normal(size=(rows, 6))
+    signal = 0.3 * mine[:, 0] + theirs[:, 0] - theirs[:, 1] + draw.normal(size=rows)
+    return mine, theirs, (signal > 0).astype(np.float64)
+
+
+def attack(folder: Path, parts: tuple[Matrix, Matrix, Matrix], **sections: Any) -> dict[str, AttackFindings]:
+    mine, theirs, y = parts
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [f"a{i}" for i in range(mine.shape[1])], [f"b{i}" for i in range(theirs.shape[1])]
+    lines = [
+        ",".join(map(repr, [i, *a, *b, int(c)]))
+        for i, (a, b, c) in enumerate(zip(mine.tolist(), theirs.tolist(), y, strict=True))
+    ]
+    table = folder / "table.csv"
+    table.write_text("\n".join([",".join(["id", *names[0], *names[1], "label"]), *lines]) + "\n")
+    silos = [{"name": name, "columns": columns} for name, columns in zip("ab", names, strict=True)]
+    tables: dict[str, dict[str, Any]] = {
+        "data": {"path": str(table), "id": "id", "label": "label"},
+        "federation": {"labels": "b", "silos": silos},
+        "algorithm": {"name": "fedbcd", "local_steps": 5, "step_size": 0.1},
+        "privacy": {"encryption": "paillier", "seconds": {}},
+        "run": {"name": "one", "threads": 1, "record_messages": True},
+    }  # fmt: skip
+    for section, keys in sections.items():
+        tables[section] = tables.get(section, {}) | keys
+    train(decode_config(tables), out=folder / "run")
+    return {one.attack: one for one in audit_attacks(folder / "run").findings if one.target == "labels, by a"}
+
+
+def best(found: dict[str, AttackFindings], figure: str) -> float:
+    names = ("labels by kriging over rounds", "labels by a joint fit")
+    return max(value for name in names for key, value in found[name].figures.items() if key.startswith(figure))
+
+
+def test_batches_drawn_anew_give_the_labels_away(tmp_path: Path) -> None:
+    changes = {"algorithm": {"batch_size": 144} | OLD, "privacy": ACCEPTED, "run": {"rounds": 50}}
+    found = attack(tmp_path, made(250, 8, 1), **changes)
+    kriging = found["labels by kriging over rounds"]
+    assert kriging.beside["AUC, columns alone"] < 0.75
+    assert kriging.figures["AUC after the first round"] < 0.8
+    assert best(found, "AUC") > 0.97
+    assert kriging.remark == "450 equations about 200 labels, from 50 rounds"
+
+
+def test_batches_drawn_anew_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="every new batch tells more about the same labels"):
+        attack(tmp_path, made(800, 8, 1), algorithm={"batch_size": 512} | OLD, run={"rounds": 5})
+
+
+def within_the_rule(folder: Path, seed: int, rounds: int) -> None:
+    found = attack(folder, made(1300, 8, seed), algorithm={"batch_size": 512}, run={"rounds": rounds, "seed": seed})
+    assert best(found, "AUC") <= found["labels by kriging over rounds"].beside["AUC, columns alone"] + 0.02
+
+
+def test_a_partition_tells_no_more_than_the_columns(tmp_path: Path) -> None:
+    within_the_rule(tmp_path, 0, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_partition_tells_no_more_in_400_rounds(tmp_path: Path, seed: int) -> None:
+    within_the_rule(tmp_path, seed, 400)
+
+
+def test_samples_alone_in_a_direction_are_told(tmp_path: Path) -> None:
+    mine, theirs, y = made(250, 8, 2)
+    mine[:, :6] = 0
+    mine[np.arange(0, 240, 10), np.arange(24) % 6] = 1  # four rows each, of which a batch often has one
+    changes = {"algorithm": {"batch_size": 60} | OLD, "privacy": ACCEPTED, "run": {"rounds": 20}}
+    alone = attack(tmp_path, (mine, theirs, y), **changes)["labels of samples alone in a direction"]
+    assert alone.figures["samples"] >= 10
+    assert alone.figures["accuracy"] == 1
+
+
+def test_small_batches_by_integer_search(tmp_path: Path) -> None:
+    found = attack(tmp_path, made(45, 2, 3), privacy=ACCEPTED, run={"rounds": 1})["labels by integer search"]
+    assert found.figures["accuracy"] == 1
+    assert found.remark == "36 labels of the first batch; sums that 1 choices of labels explain"
+    with pytest.raises(ConfigError, match="at least 512"):
+        attack(tmp_path / "rule", made(45, 2, 3), run={"rounds": 1})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_48_labels_by_integer_search(precision: str) -> None:
+    draw = np.random.default_rng(0)
+    rows = np.hstack([draw.normal(size=(48, 2)), np.ones((48, 1))])
+    y = draw.integers(0, 2, 48)
+    exact = np.round(rows * 2**24) / 2**24
+    found = search(rows, (exact.T @ (0.5 - y) / 48).astype(precision).astype(np.float64), FixedPoint(24, 16), precision)
+    assert found is not None
+    assert found[1] == 1
+    assert np.array_equal(found[0], y)
