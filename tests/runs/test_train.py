@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
+import re
 import signal
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from crosshatch.cli.progress import Lines
 from crosshatch.errors import ConfigError, DivergenceError, ModelError, RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.runs import files
@@ -270,6 +273,14 @@ def test_resume_with_another_config(make_config: MakeConfig, out: Path) -> None:
     assert "algorithm.step_size = 0.2 (was 0.3)" in str(caught.value)
     assert "run.seed = 5 (was 0)" in str(caught.value)
     assert train(make_config(run={"rounds": 5}), out=out, resume=True).round == 5  # it may end earlier
+
+
+def test_a_run_that_ends_where_it_is_counts_its_own_rounds(make_config: MakeConfig, out: Path) -> None:
+    """It has done more than it is now asked for: not "round 3/2"."""
+    train(make_config(), out=out, watcher=StopAt(3))
+    text = io.StringIO()
+    assert train(make_config(run={"rounds": 2}), out=out, resume=True, watcher=Lines(text)).round == 3
+    assert re.findall(r"round +\d+/\d+", text.getvalue()) == ["round 3/3"]
 
 
 def test_resume_keeps_the_measured_time(make_config: MakeConfig, out: Path) -> None:

@@ -85,7 +85,7 @@ def _train(directory: RunDirectory, config: Config, *, folder: Path | None, resu
             return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
     if prepared.leakage is not None:
         prepared.leakage.record()
-    watcher.begin(prepared, out)
+    watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked for
     try:
         outcome = _run(loop, watcher)
     except BaseException as error:
