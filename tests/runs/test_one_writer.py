@@ -19,7 +19,7 @@ import pytest
 from crosshatch.errors import RunError
 from crosshatch.runs import one_writer as module
 from crosshatch.runs.one_writer import LOCK, BusyError, is_empty, one_writer
-from tests.cli.conftest import environment
+from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
 
 HOLD = """
 import sys
@@ -44,9 +44,9 @@ def hold() -> Iterator[Hold]:
     begun: list[subprocess.Popen[str]] = []
 
     def start(folder: Path) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", HOLD, str(folder)]
+        words = [sys.executable, "-c", HOLD, str(folder)]
         begun.append(
-            subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(words, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         )
         return begun[-1]
 
@@ -155,6 +155,19 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
             pass
     finally:
         tmp_path.chmod(0o700)
+
+
+def test_a_page_inside_a_folder_that_is_written(tmp_path: Path, hold: Hold, command: Command) -> None:  # noqa: F811
+    """It is refused there, and may be written elsewhere."""
+    row = '{"round": 10, "bytes": 8000, "sim_seconds": 31.0, "auc": 0.75}'
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "metrics.jsonl").write_text(row)
+    assert line(hold(tmp_path / "one")) == "full"
+    ended = command("report", tmp_path / "one")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert ", training since " in ended.err
+    assert not (tmp_path / "one" / "report.html").exists()
+    assert command("report", tmp_path / "one", "--out", tmp_path / "page.html").code == 0
 
 
 @pytest.mark.parametrize("way", ["refused", "absent"])

@@ -25,6 +25,7 @@ from crosshatch.runs import files
 from crosshatch.runs.checkpoint import read_checkpoint
 from crosshatch.runs.config import decode_config, read_config
 from crosshatch.runs.one_writer import BusyError, one_writer
+from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Watcher
 from crosshatch.simulator.simulator import Simulator
@@ -263,6 +264,27 @@ def test_a_folder_another_process_writes_is_left_alone(make_config: MakeConfig, 
         other.submit(held.close).result()
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
     assert train(make_config(), out=out, resume=resume).finished
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_second_run_while_the_first_is_prepared(
+    make_config: MakeConfig, out: Path, monkeypatch: pytest.MonkeyPatch, resume: bool
+) -> None:
+    """The folder is not there yet when both look: the whole second run would fit between look and first file."""
+    seconds: list[str] = []
+
+    def prepare_both(*given: Any, **settings: Any) -> Any:
+        if not seconds:
+            seconds.append("asked")
+            with ThreadPoolExecutor(1) as other, pytest.raises(BusyError, match="another process is writing"):
+                other.submit(train, make_config(), out=out, resume=resume).result()
+            seconds.append("refused")
+        return prepare(*given, **settings)
+
+    monkeypatch.setattr("crosshatch.runs.train.prepare", prepare_both)
+    assert train(make_config(), out=out).finished
+    assert seconds == ["asked", "refused"]
+    assert [row["round"] for row in lines(out)] == [0, 2, 4, 6]
 
 
 def test_resume_with_another_config(make_config: MakeConfig, out: Path) -> None:
