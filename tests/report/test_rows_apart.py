@@ -123,6 +123,18 @@ def test_seeds_on_other_rows_are_not_taken_together(write_run: WriteRun) -> None
     assert [outcome.tested for outcome in pooled.outcomes] == ["test rows A", "test rows B"]
 
 
+def test_seeds_under_several_keys_are_taken_together_with_a_word(write_run: WriteRun) -> None:
+    """As where the machines of a cluster have a key each."""
+    paths = [keep(write_seed(write_run, "tdcd", seed), fingerprint(key=seed % 2)) for seed in range(4)]
+    (pooled,) = pool_seeds(read_runs(paths))
+    assert len(pooled.seeds) == 4
+    assert pooled.fingerprint is None
+    (note,) = compare_runs([pooled]).notes
+    assert note.startswith("It cannot be told whether these were tested on the same rows: tdcd-s0, tdcd-s2 (key ")
+    paths += [keep(write_seed(write_run, "more", 9), fingerprint(1))]
+    assert [len(run.seeds) for run in pool_seeds(read_runs(paths))] == [4, 0]
+
+
 def test_a_spoiled_file(write_run: WriteRun) -> None:
     (path,) = make(write_run, one=fingerprint())
     (path / "fingerprint.json").write_text('{"of": "another version"}')

@@ -23,10 +23,10 @@ _TAIL = re.compile(r"(^|[\W_]+)(seed|s)?[\W_]*$", re.IGNORECASE)
 
 
 def pool_seeds(runs: Sequence[Run]) -> list[Run]:
-    """Runs of equal configs but for `run.seed`, on the same data, become one: the mean of their curves, and `seeds`.
+    """Runs of equal configs but for `run.seed` become one, with the mean of their curves and `seeds` to look into.
 
-    It stands where the first of them stood. Of two runs with one seed the second stays as it is, and so does a run
-    without a config.
+    Those that are known to have been made on other data do not. It stands where the first of them stood. Of two runs
+    with one seed the second stays as it is, and so does a run without a config.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -45,16 +45,17 @@ def pool_seeds(runs: Sequence[Run]) -> list[Run]:
     (['tdcd (2 seeds)'], 0.75)
     """
     pools: list[dict[Any, Run]] = []  # by seed
-    alike: dict[str | None, dict[Any, Run]] = {}  # the first pool of each config
+    alike: dict[str | None, list[dict[Any, Run]]] = {}  # of each config the pools with different data
     for run in runs:
         seed = section_of(run.config, "run").get("seed")
         kind = _kind(run) if isinstance(seed, int) else None
-        if kind in alike and seed not in alike[kind]:
-            alike[kind][seed] = run
+        same = next((pool for pool in alike.get(kind, []) if not _other_data(run, pool.values())), None)
+        if same is not None and seed not in same:
+            same[seed] = run
             continue
         pools.append({seed: run})
-        if kind is not None:
-            alike.setdefault(kind, pools[-1])
+        if kind is not None and same is None:
+            alike.setdefault(kind, []).append(pools[-1])
     found = [list(pool.values()) for pool in pools]
     return _named_apart([_pool(same) if len(same) > 1 and _shared_rounds(same) else same for same in found])
 
@@ -87,10 +88,15 @@ def deviation(values: Sequence[float]) -> float:
 
 
 def _kind(run: Run) -> str:
-    """What must be equal: the config without its seed, and the data."""
+    """What must be equal: the config without its seed."""
     same = {**run.config, "run": {key: value for key, value in run.config["run"].items() if key not in _FREE}}
-    data = None if run.fingerprint is None else run.fingerprint.digest
-    return json.dumps([same, data], sort_keys=True, default=str)
+    return json.dumps(same, sort_keys=True, default=str)
+
+
+def _other_data(run: Run, others: Iterable[Run]) -> bool:
+    """Whether a run is known to have been made on other data than one of these; under another key nothing is known."""
+    found = [one.fingerprint for one in (run, *others) if one.fingerprint is not None]
+    return any(one.key == found[0].key and one.digest != found[0].digest for one in found) if run.fingerprint else False
 
 
 def _shared_rounds(runs: Sequence[Run]) -> list[float]:
@@ -119,6 +125,7 @@ def _pool(runs: Sequence[Run]) -> list[Run]:
             summary=first.summary if all(run.finished for run in runs) else {},
             facts=facts,
             seeds=tuple(runs),
+            fingerprint=first.fingerprint if all(run.fingerprint == first.fingerprint for run in runs) else None,
         )
     ]
 

@@ -29,7 +29,9 @@ class RowsApart:
 
 
 def rows_apart(runs: Sequence[Run]) -> RowsApart:
-    """Divide runs by the rows they were tested on."""
+    """Divide runs by the rows they were tested on; of those taken together it is said where that cannot be told."""
+    pooled = [run for run in runs if run.seeds and run.fingerprint is None]
+    told = tuple(note for run in pooled for note in rows_apart(run.seeds).notes)
     groups: list[list[int]] = []  # in each: runs with the same rows
     for number, run in enumerate(runs):
         own = next((group for group in groups if any(_same(run, runs[other]) for other in group)), None)
@@ -38,7 +40,7 @@ def rows_apart(runs: Sequence[Run]) -> RowsApart:
         else:
             own.append(number)
     if len(groups) < 2:
-        return RowsApart(("",) * len(runs), ())
+        return RowsApart(("",) * len(runs), told)
     apart = [group for group in groups if any(_same(runs[group[0]], runs[other[0]]) is False for other in groups)]
     unsure = [group for group in groups if any(_same(runs[group[0]], runs[o[0]]) is None for o in groups if o != group)]
     marks = ["test rows unknown" if apart else ""] * len(runs)
@@ -54,7 +56,7 @@ def rows_apart(runs: Sequence[Run]) -> RowsApart:
         )
     if unsure:
         notes.append(f"It cannot be told whether these were tested on the same rows: {_unsure(runs, unsure)}.")
-    return RowsApart(tuple(marks), tuple(notes))
+    return RowsApart(tuple(marks), (*notes, *told))
 
 
 def _same(one: Run, other: Run) -> bool | None:
