@@ -115,8 +115,9 @@ def assemble(
     keep: bool = False,
 ) -> Assembled:
     """Divide the data, build the task and put the parties together; what can be refused without trials is refused."""
+    seed_given = declared(config.algorithm).division_seed is not None
     algorithm = with_division(declared_instance(config.algorithm), encrypts=config.privacy.encrypts)
-    seed_given, config = config.algorithm.division_seed is not None, replace(config, algorithm=algorithm)
+    config = replace(config, algorithm=algorithm)
     per_client = config.evaluate.per_client
     data = federate(dataset, config.federation, seed=config.run.seed, per_client=per_client)
     _check_names(data)

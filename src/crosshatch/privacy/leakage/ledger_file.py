@@ -166,7 +166,7 @@ def _take_in(ledger: Ledger, raw: bytes, place: str) -> None:
         line: _AnyLine = msgspec.json.decode(raw, type=_AnyLine)
         given = _given(line) if isinstance(line, _Line) else None
     except (msgspec.DecodeError, ValueError) as error:
-        raise ConfigError(f"{place} is not one of a ledger ({error}): restore the file as it was") from None
+        raise ConfigError(f"{place} is not one of a ledger ({error}): name another file, or restore it") from None
     if line.key != ledger.key.name:
         raise ConfigError(
             f"{place} was written under another key of fingerprints: restore the key, see CROSSHATCH_KEY_FILE"
