@@ -22,7 +22,7 @@ from crosshatch.predict.row_batches import OutOfStepError, streamed
 from crosshatch.predict.row_sources import files_to_stream
 from crosshatch.runs.trained.trained_run import TrainedRun
 from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
-from tests.predict.cases import people, scores_of_test_rows, table_case, trained
+from tests.predict.cases import Case, people, scores_of_test_rows, table_case, trained
 from tests.predict.test_equal_to_the_simulator import HEAD
 
 ROWS = 2 * BATCH_ROWS + 77
@@ -214,3 +214,28 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / {2**10 if sys.platfor
         ran = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
         peaks.append(float(ran.stdout))
     assert peaks[2] - peaks[1] < 600
+
+
+def test_files_in_another_dialect(tmp_path: Path) -> None:
+    """Semicolons, decimal commas, another encoding and dates, as in training: also from an exported folder."""
+
+    def written(rows: int, first: int, path: Path) -> None:
+        frame = people(rows, target="binary", first=first, gaps=False)
+        lines = ["Nr;Größe;Farbe;Tag;y"]
+        for number, age, colour, _, code, y in frame.select("id", "age", "colour", "income", "code", "y").iter_rows():
+            lines.append(f'K-{number:06d};{f"{age:.3f}".replace(".", ",")};"{colour};ß";{code:02d}.03.2024;{y}')
+        path.write_bytes(("\r\n".join(lines) + "\r\n").encode("cp1252"))
+
+    written(150, 0, tmp_path / "known.csv")
+    written(ROWS, 1000, tmp_path / "new.csv")
+    silos = [{"name": "a", "columns": ["Größe"]}, {"name": "b", "columns": ["Farbe", "Tag"]}]
+    data = {"path": "known.csv", "id": "Nr", "label": "y", "csv": {"decimal": ","}}
+    out, _ = trained(tmp_path, Case({"data": data, "federation": {"silos": silos}}, "new.csv"))
+    run = load_run(out)
+    run.export_folder(tmp_path / "moved")
+    at_once = run.predict(tmp_path / "new.csv")
+    assert at_once.ids[0] == "K-001000"
+    assert len(np.unique(at_once.scores)) > ROWS / 2
+    assert as_read(run, [tmp_path / "new.csv"], 3000) == at_once.csv
+    load_run(tmp_path / "moved").predict_into(tmp_path / "scores.csv", tmp_path / "new.csv")
+    assert (tmp_path / "scores.csv").read_bytes() == at_once.csv
