@@ -169,6 +169,14 @@ def test_datasets(command: Command, tmp_path: Path) -> None:
     assert "0 of 1" in " ".join(ended.out.split())
 
 
+def test_a_value_of_the_grid_that_is_refused_is_named_as_one(command: Command) -> None:
+    ended = command("sweep", EXAMPLES / "quick.toml", "--grid", "algorithm.step_size=-1,-2")
+    assert ended.code == 2
+    assert "--grid algorithm.step_size=-1: algorithm.step_size: a step size must be" in ended.err
+    ended = command("sweep", EXAMPLES / "quick.toml", "--grid", "algorithm.step_size=1,2", "--set", "run.rounds=0")
+    assert ended.err.startswith("error: --set run.rounds=0: run.rounds = 0: must be at least 1")
+
+
 def test_a_narrow_terminal_breaks_no_word(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     (tmp_path / "epileptic_seizure.npz").write_bytes(b"no archive")
