@@ -28,11 +28,8 @@ from crosshatch.local.one_step import shared
 from crosshatch.local.stacked import bucket, stack
 from crosshatch.simulator import assemble, simulator
 from crosshatch.simulator.accounting.links import Links
-from crosshatch.simulator.vertical import batch
 from crosshatch.simulator.vertical.embedding import Embedder
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.groups import GroupedFederation
-from crosshatch.simulator.vertical.sharing import Sharing
 from crosshatch.task.blocks.cnn import CNN
 
 Switch = tuple[Any, str, Any]
@@ -47,8 +44,6 @@ _TEN = ("logistic 10", "logistic-17 10", "mlp 10", "crowd 10")
 _ROUNDS, _TURNS, _SECONDS = 8, 7, 6.0  # per turn of small models; turns at least; time for all turns
 _ALLOCATOR = "allocator"
 
-_share_out, _no = batch.share_out, property(lambda _: False)
-
 
 def _count_anew(_: Links, rows: Any, contents: Any, most: int, call: Any) -> Any:  # noqa: ARG001
     counts, where = np.unique(rows, return_inverse=True)
@@ -60,19 +55,15 @@ def _count_anew(_: Links, rows: Any, contents: Any, most: int, call: Any) -> Any
 TRICKS: Mapping[str, tuple[Sequence[str], Sequence[Switch]]] = {
     "piles": ((*_ONE, *_TEN), [(Embedder, "_silos", lambda self, weights, drawn, silos, _: [
         self._silo(one, drawn, j) for j, one in zip(silos, weights, strict=True)])]),
-    "piles, way back": (_ONE, [(shared, "_complete", lambda _: False)]),
-    "one derivative": (_ONE, [(Sharing, "_plain", _no)]),
-    "unordered rows": ((*_ONE, "cnn 1", "crowd 1", "hsgd-cnn 1"), [
-        (batch, "share_out", lambda *of, **how: _share_out(*of, **how | {"ordered": True}))]),
-    "joint groups": (("hsgd-cnn 1",), [(GroupedFederation, "_joint", _no)]),
+    "piles, way back": (_ONE, [(shared, "solve_together", lambda *_: False)]),
     "gram": (("mlp 10", "crowd 10"), [(solve, "_gram_pays", lambda *_: False)]),
     "gram, growing": (("hsgd-cnn 10",), [(solve, "_growing_pays", lambda *_: False)]),
     "convolved": (("cnn-400 2", "hsgd-cnn 10"), [(solve, "as_convolved", lambda *_: None)]),
     "recurrent": (("lstm 10", "lstm-400 2"), [(solve, "as_recurrent", lambda _: None)]),
     "one pass": ((*_ONE, "cnn 1", "lstm 1", "crowd 1", "hsgd-cnn 1"), [
-        (solve, "served_by_one_pass", lambda _: []), (GroupedFederation, "_joint", _no),
+        (solve, "served_by_one_pass", lambda *_: []),
         (assemble, "SimulatedFederation", lambda *of, **by: SimulatedFederation(*of, **by | {"keep_passes": False}))]),
-    "first step": ((*_TEN, "logistic 3", "logistic-17 3"), [(stack, "first_chain_passes", lambda _: [])]),
+    "first step": ((*_TEN, "logistic 3", "logistic-17 3"), [(stack, "first_chain_passes", lambda *_: [])]),
     "sizes by rows": ((*_ONE, "hsgd-cnn 1", *_TEN), [(Links, "_sizes", _count_anew)]),
     "buckets": ((*_TEN, "lstm 10"), [(bucket, "buckets", lambda rows: [np.flatnonzero(rows)])]),
     _ALLOCATOR: (("logistic 10", "mlp 10", "cnn 1", "lstm 1"), [(simulator, "keep_freed_memory", lambda: False)]),

@@ -23,6 +23,7 @@ from typing import Any
 
 import crosshatch
 from crosshatch import FederationSettings, ModelSettings, Simulator, build_task, federate, load_dataset
+from crosshatch.algorithms.abcd import ABCD
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.mtcd import MTCD
 from crosshatch.algorithms.tdcd import TDCD
@@ -61,7 +62,7 @@ class Case:
     """A federation on the breast cancer data with linear blocks, and its algorithm."""
 
     federation: FederationSettings
-    algorithm: TDCD | HSGD | MTCD
+    algorithm: ABCD | TDCD | HSGD | MTCD
     model: ModelSettings = LINEAR
 
     def simulator(self) -> Simulator:
@@ -74,6 +75,9 @@ TEN_CLIENTS = FederationSettings(silos=2, clients=10)
 CASES: Mapping[str, Case] = {
     "TDCD, Q = 1": Case(TEN_CLIENTS, TDCD(local_steps=1, batch_size=64)),
     "TDCD, Q = 5": Case(TEN_CLIENTS, TDCD(local_steps=5, batch_size=64)),
+    "ABCD, Q = 5, labels held": Case(
+        FederationSettings(silos=2, clients=10, labels="silo1"), ABCD(local_steps=5, batch_size=64)
+    ),
     "HSGD, 3 groups, head": Case(
         FederationSettings(silos=2, clients=10, groups=3),
         HSGD(global_steps=5, local_steps=5),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from crosshatch.data.federated import FederatedData, SiloData, merge_clients, with_sample_weights
     from crosshatch.errors import CrosshatchError
     from crosshatch.graphs import Graph
+    from crosshatch.local.local_steps import LocalSteps
     from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
     from crosshatch.privacy.privacy_settings import PrivacySettings
     from crosshatch.report import compare_runs, pool_seeds, read_run, write_report
@@ -73,6 +74,7 @@ __all__ = [
     "Head",
     "InverseSqrt",
     "Link",
+    "LocalSteps",
     "Logistic",
     "ModelSettings",
     "Momentum",
@@ -132,6 +134,7 @@ _HOMES = {
     "InverseSqrt": "schedules",
     "JFL": "algorithms.jfl",
     "Link": "network",
+    "LocalSteps": "local.local_steps",
     "Logistic": "task.losses",
     "MTCD": "algorithms.mtcd",
     "ModelSettings": "task.model_settings",

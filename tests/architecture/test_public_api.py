@@ -35,6 +35,7 @@ EXPORTED = [
     "InverseSqrt",
     "JFL",
     "Link",
+    "LocalSteps",
     "Logistic",
     "MTCD",
     "ModelSettings",

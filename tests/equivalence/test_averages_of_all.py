@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.exchanges import ClientWeights
+from crosshatch.exchanges import ClientWeights, LocalSteps
 from crosshatch.protocol.batches import GivenBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
@@ -48,7 +48,7 @@ class Together:
         batch = fed.draw_batch(self.batch_size, round=r)
         blocks = fed.broadcast(blocks, batch, within="federation")
         frozen = fed.share(fed.embed(blocks, batch), batch)
-        blocks = fed.descend(blocks, batch, frozen, steps=self.local_steps, step_size=self.step_size)
+        blocks = fed.descend(blocks, batch, frozen, LocalSteps(self.local_steps, self.step_size))
         return fed.average(blocks, batch, weights=self.weights, within="federation")
 
 

@@ -27,7 +27,7 @@ from crosshatch import (
 )
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Declared
+from crosshatch.exchanges import Declared, LocalSteps
 from crosshatch.privacy.operations import OperationSeconds
 from crosshatch.task.task import Task
 from tests.equivalence.courses import course, furthest
@@ -197,7 +197,7 @@ class Claims(Declared):
     def run_round(self, fed: Any, blocks: Any, r: int) -> Any:
         batch = fed.draw_batch(150, round=r, parts=self.parts)
         frozen = fed.share_derivatives(fed.embed(blocks, batch), batch)
-        return fed.descend(blocks, batch, frozen, steps=2, step_size=0.1, anticipation=self.anticipation)
+        return fed.descend(blocks, batch, frozen, LocalSteps(2, 0.1, anticipation=self.anticipation))
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.lstm import LSTM
@@ -101,7 +101,7 @@ def draw_problem(
     columns = (0, own) if silo == 0 else (widths[0], widths[0] + own)
     received = flatten(head) if fusion == "received" else None
     return Problem(
-        task, silo, tuple(made), start, received, columns, steps=steps, step_size=0.3, first=first, proximal=proximal
+        task, silo, tuple(made), start, received, columns, LocalSteps(steps, 0.3, first=first, proximal=proximal)
     )
 
 
@@ -122,9 +122,9 @@ def naive_blocks(problem: Problem) -> Tensor:
         if head is not None and holds:
             load(head, start[size:])
         anchors = [p.detach().clone() for p in trained]
-        optimiser = torch_optimiser(problem.task.optimiser, trained, problem.step_size)
-        for step in range(problem.steps):
-            part = problem.parts[(problem.first + step) % len(problem.parts)]
+        optimiser = torch_optimiser(problem.task.optimiser, trained, problem.local.step_size)
+        for step in range(problem.local.steps):
+            part = problem.parts[(problem.local.first + step) % len(problem.parts)]
             low = int(part.counts[:client].sum())
             rows = slice(low, low + int(part.counts[client]))
             if rows.stop > rows.start:
@@ -176,13 +176,13 @@ def _descend(
     optimiser: torch.optim.Optimizer | None,
 ) -> None:
     """The pull is on all that is trained, the regulariser on the block alone."""
-    eta, regulariser = problem.step_size, problem.task.regulariser
+    eta, regulariser = problem.local.step_size, problem.task.regulariser
     blocks = set(block.parameters())
     with torch.no_grad():
         for p, anchor in zip(trained, anchors, strict=True):
             l2, l1 = (regulariser.l2, regulariser.l1) if p in blocks else (0.0, 0.0)
             gradient = torch.zeros_like(p) if p.grad is None else p.grad
-            gradient = gradient + l2 * p + problem.proximal * (p - anchor)
+            gradient = gradient + l2 * p + problem.local.proximal * (p - anchor)
             if optimiser is not None:
                 p.grad = gradient
                 continue
@@ -190,17 +190,3 @@ def _descend(
             p.copy_(moved.sign() * (moved.abs() - eta * l1).clamp(min=0))
     if optimiser is not None:
         optimiser.step()
-
-
-def shuffled(problem: Problem, seed: int) -> Problem:
-    """The same problem with the rows of its parts in any order."""
-    parts = []
-    for part in problem.parts:
-        owners = torch.arange(problem.clients).repeat_interleave(torch.as_tensor(part.counts))
-        # Clients keep the order of their own rows, as a batch's order does.
-        order = torch.argsort(torch.as_tensor(np.random.default_rng(seed).random(len(owners))))
-        for client in range(problem.clients):
-            mine = torch.nonzero(owners[order] == client).squeeze(1)
-            order[mine] = order[mine].sort().values
-        parts.append(Part(part.x[order], part.loss_inputs.select(order), part.counts, owners[order].numpy()))
-    return replace(problem, parts=tuple(parts))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.local.stacked.bucket import Bucket
@@ -29,7 +30,7 @@ def problem(module: nn.Module, x: Tensor, counts: list[int], *, steps: int = 3) 
     n = len(x)
     known = LossInputs(y=torch.linspace(-1, 1, n, dtype=torch.float64), rest=torch.zeros(n, 1, dtype=torch.float64))
     part = Part(x.double(), known, np.array(counts))
-    return Problem(task, 0, (part,), task.initial()[0], None, (0, 1), steps=steps, step_size=0.1)
+    return Problem(task, 0, (part,), task.initial()[0], None, (0, 1), LocalSteps(steps, 0.1))
 
 
 def assert_naive(one: Problem, strategy: Strategy) -> None:
@@ -81,7 +82,7 @@ def test_the_rule_goes_by_images_a_client_and_steps() -> None:
     module = CNN((1, 8, 8), 1, channels=8, dense=64)  # 32 features
     few = problem(module, torch.randn(21, 1, 8, 8), [1] * 21, steps=2)
     assert choose(few) == "gram"
-    assert choose(replace(few, steps=1000)) == "stacked"
+    assert choose(replace(few, local=LocalSteps(1000, 0.1))) == "stacked"
     large = problem(CNN((1, 8, 8), 1, channels=64, dense=1000), torch.randn(3, 1, 8, 8), [1] * 3, steps=1000)
     assert choose(large) == "loop"
     assert choose(problem(module, torch.randn(21, 1, 8, 8), [21])) == "loop"

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from crosshatch.errors import ConfigError
 from crosshatch.local.forward import forward
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.local.solve import Strategy, choose, solve
@@ -100,11 +101,10 @@ def test_others_are_computed_right(make: Callable[[], nn.Module], steps: int, l2
     wanted = naive_blocks(problem)
     (found,) = solve([problem], [torch.ones(3)], keep=True, strategy="auto", threads=1)
     torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
-    _, passes = forward(problem.task, 0, problem.start, problem.parts[0].x, keep=True, threads=1, seed=(0,))
+    _, kept = forward(problem.task, 0, problem.start, problem.parts[0].x, keep=True, threads=1, seed=(0,))
     if steps == 1:
         shares = torch.tensor([0.2, 0.3, 0.4], dtype=torch.float64)
-        shared = replace(problem, kept_pass=passes)
-        (total,) = solve([shared], [shares], keep=False, strategy="auto", threads=1)
+        (total,) = solve([problem], [shares], keep=False, strategy="auto", threads=1, passes=[kept])
         torch.testing.assert_close(total, shares @ wanted, rtol=1e-10, atol=1e-10)
 
 
@@ -119,7 +119,7 @@ def problem_of(
     x = torch.randn(rows, 4).to(parameter.dtype)
     known = LossInputs(y=torch.randn(rows).to(parameter.dtype), rest=torch.randn(rows, 1).to(parameter.dtype))
     part = Part(x, known, np.array(counts))
-    return Problem(task, 0, (part,), task.initial()[0], None, (0, 1), steps=steps, step_size=0.1)
+    return Problem(task, 0, (part,), task.initial()[0], None, (0, 1), LocalSteps(steps, 0.1))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_one_block_under_several_heads_is_read_for_each() -> None:
     for name, head in (("linear", linear), ("odd", odd)):
         task = Task((block,), Head(head, holder=0), Squared())
         part = Part(torch.randn(3, 4), LossInputs(y=torch.randn(3), rest=torch.randn(3, 2)), np.array([3]))
-        problem = Problem(task, 0, (part,), task.initial()[0], None, (0, 2), steps=2, step_size=0.1)
+        problem = Problem(task, 0, (part,), task.initial()[0], None, (0, 2), LocalSteps(2, 0.1))
         sent = replace(part, loss_inputs=LossInputs(derivative=torch.randn(3, 2)))
         chosen[name] = choose(problem), choose(replace(problem, parts=(sent,)))
     assert chosen == {"linear": ("stacked", "stacked"), "odd": ("loop", "stacked")}  # who got derivatives needs no head
@@ -228,13 +228,13 @@ def test_evaluation_leaves_every_mode_as_it_was() -> None:
 
 def test_passes_too_large_to_keep_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosshatch.local.forward._KEPT_BYTES", 1)
-    monkeypatch.setattr("crosshatch.local.passes._PIECE_ROWS", 2)
+    monkeypatch.setattr("crosshatch.local.forward._PIECE_ROWS", 2)
     problem = problem_of(Gated(1).double(), steps=1)
     _, passes = forward(problem.task, 0, problem.start, problem.parts[0].x, keep=True, threads=2, seed=(0,))
     assert passes is not None
     assert [piece is None for _, piece in passes.pieces] == [False, True, True, True]
     shares = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
-    (found,) = solve([replace(problem, kept_pass=passes)], [shares], keep=False, strategy="auto", threads=2)
+    (found,) = solve([problem], [shares], keep=False, strategy="auto", threads=2, passes=[passes])
     torch.testing.assert_close(found, shares @ naive_blocks(problem), rtol=1e-10, atol=1e-10)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from crosshatch.errors import ConfigError
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.problem import Problem
 from crosshatch.local.solve import choose, solve
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss
@@ -57,7 +58,8 @@ def test_blocks_are_those_of_torch(
         proximal=data.draw(st.sampled_from([0.0, 0.2])),
         first=data.draw(st.integers(0, 3)),
     )
-    problem = with_optimiser(replace(problem, step_size=0.05), data.draw(st.sampled_from(OPTIMISERS)))
+    slower = replace(problem, local=replace(problem.local, step_size=0.05))
+    problem = with_optimiser(slower, data.draw(st.sampled_from(OPTIMISERS)))
     blocks = rows_of(problem, strategy)[:, : problem.start.shape[-1]]
     torch.testing.assert_close(blocks, naive_blocks(problem), rtol=1e-8, atol=1e-10)
 
@@ -68,8 +70,9 @@ def test_blocks_are_those_of_torch(
 def test_steps_go_on_from_a_state(kind: str, optimiser: Optimiser, strategy: Literal["loop", "stacked"]) -> None:
     problem = with_optimiser(draw_problem(3, kind=kind, fusion="held", parts=2, steps=5), optimiser)
     width = problem.start.shape[-1]
-    half = rows_of(replace(problem, steps=2), strategy)
-    rest = replace(problem, steps=3, first=2, start=half[:, :width].contiguous(), state=half[:, width:].contiguous())
+    half = rows_of(replace(problem, local=LocalSteps(2, 0.3)), strategy)
+    start, state = half[:, :width].contiguous(), half[:, width:].contiguous()
+    rest = replace(problem, local=LocalSteps(3, 0.3, first=2), start=start, state=state)
     torch.testing.assert_close(rows_of(rest, strategy), rows_of(problem, strategy), rtol=1e-10, atol=1e-12)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -10,12 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from crosshatch.local.forward import forward
+from crosshatch.local.forward import KeptPass, forward
 from crosshatch.local.problem import Problem
 from crosshatch.local.solve import Strategy, solve
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
 from crosshatch.task.regulariser import Regulariser
-from tests.local.problems import draw_problem, naive_blocks, shuffled
+from tests.local.problems import draw_problem, naive_blocks
 
 CHAINS = ("linear", "no bias", "mlp", "deep")
 KINDS = (*CHAINS, "lstm", "cnn", "gated")
@@ -23,13 +23,13 @@ LOSSES: list[Loss] = [Squared(), Logistic(), CrossEntropy()]
 
 
 def assert_naive(
-    problems: list[Problem], strategy: Strategy, threads: int = 1, naive: list[Problem] | None = None
+    problems: list[Problem], strategy: Strategy, threads: int = 1, passes: Sequence[KeptPass | None] = ()
 ) -> None:
-    """All blocks, and their weighted sums, are those of the naive loop (on `naive`, if those are easier for it)."""
+    """All blocks, and their weighted sums, are those of the naive loop."""
     weights = [torch.rand(p.clients, dtype=torch.float64) for p in problems]
-    wanted = [naive_blocks(p) for p in naive or problems]
-    kept = solve(problems, weights, keep=True, strategy=strategy, threads=threads)
-    sums = solve(problems, weights, keep=False, strategy=strategy, threads=threads)
+    wanted = [naive_blocks(p) for p in problems]
+    kept = solve(problems, weights, keep=True, strategy=strategy, threads=threads, passes=passes)
+    sums = solve(problems, weights, keep=False, strategy=strategy, threads=threads, passes=passes)
     for blocks, total, right, shares in zip(kept, sums, wanted, weights, strict=True):
         assert_close(blocks, right)
         assert_close(total, shares @ right)
@@ -80,27 +80,16 @@ def test_gram(problem: Problem) -> None:
     assert_naive([problem], "gram")
 
 
-@settings(max_examples=40)
-@given(problem=problems(), threads=st.sampled_from([1, 2]), seed=st.integers(0, 100))
-def test_rows_in_any_order(problem: Problem, threads: int, seed: int) -> None:
-    weights = torch.rand(problem.clients, dtype=torch.float64)
-    (found,) = solve([shuffled(problem, seed)], [weights], keep=False, strategy="auto", threads=threads)
-    assert_close(found, weights @ naive_blocks(problem))
-
-
 @settings(max_examples=60)
-@given(problem=problems(parts=1, steps=1), ordered=st.booleans(), threads=st.sampled_from([1, 2]))
-def test_one_pass_for_all(problem: Problem, ordered: bool, threads: int) -> None:
+@given(problem=problems(parts=1, steps=1), threads=st.sampled_from([1, 2]))
+def test_one_pass_for_all(problem: Problem, threads: int) -> None:
     assume(problem.start.dim() == 1)
-    problem = problem if ordered else shuffled(problem, 1)
-    _, passes = forward(
+    _, kept = forward(
         problem.task, problem.silo, problem.start, problem.parts[0].x, keep=True, threads=threads, seed=(0,)
     )
     weights = torch.rand(problem.clients, dtype=torch.float64)
-    kept = replace(problem, kept_pass=passes)
-    (found,) = solve([kept], [weights], keep=False, strategy="auto", threads=threads)
-    wanted = naive_blocks(replace(problem, parts=tuple(part.ordered() for part in problem.parts)))
-    assert_close(found, weights @ wanted)
+    (found,) = solve([problem], [weights], keep=False, strategy="auto", threads=threads, passes=[kept])
+    assert_close(found, weights @ naive_blocks(problem))
 
 
 @pytest.mark.parametrize("strategy", ["auto", "loop", "stacked", "gram"])
@@ -128,22 +117,13 @@ def test_many_sizes(strategy: Strategy) -> None:
 @pytest.mark.parametrize("fusion", ["sum", "held", "received"])
 @pytest.mark.parametrize("strategy", ["stacked", "gram"])
 def test_the_exchanges_forward_pass_is_the_first_steps(kind: str, fusion: str, strategy: Strategy) -> None:
-    several = []
+    several, passes = [], []
     for seed in range(3):
         problem = draw_problem(seed, kind=kind, fusion=fusion, clients=20, regulariser=Regulariser(0.1), proximal=0.2)
         x = problem.parts[0].x
-        _, passes = forward(problem.task, problem.silo, problem.start, x, keep=True, threads=1, seed=(0,))
-        several.append(replace(problem, kept_pass=passes))
-    assert_naive(several, strategy)
-    assert_naive([shuffled(problem, 1) for problem in several], strategy, naive=several)
-
-
-def test_a_stale_forward_pass_is_not_used() -> None:
-    for steps in (1, 3):
-        problem = draw_problem(8, kind="linear", steps=steps)
-        stale = problem.start + 1
-        _, passes = forward(problem.task, 0, stale, problem.parts[0].x, keep=True, threads=1, seed=(0,))
-        assert_naive([replace(problem, kept_pass=passes)], "auto")
+        several.append(problem)
+        passes.append(forward(problem.task, problem.silo, problem.start, x, keep=True, threads=1, seed=(0,))[1])
+    assert_naive(several, strategy, passes=passes)
 
 
 @pytest.mark.parametrize("strategy", ["loop", "stacked", "gram"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from crosshatch.exchanges import LocalSteps
 from crosshatch import Topology
 from crosshatch.codecs import Stage
 
@@ -27,7 +28,7 @@ class Mine:
     def run_round(self, fed, blocks, r):
         batch = fed.draw_batch(self.batch_size, round=r)
         frozen = fed.share(fed.embed(blocks, batch), batch)
-        return fed.descend(blocks, batch, frozen, steps=self.local_steps, step_size=self.step_size)
+        return fed.descend(blocks, batch, frozen, LocalSteps(self.local_steps, self.step_size))
 
 
 class Plain:

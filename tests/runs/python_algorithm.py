@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crosshatch import Topology
+from crosshatch.exchanges import LocalSteps
 
 
 @dataclass(frozen=True)
@@ -23,4 +24,4 @@ class FromPython:
     def run_round(self, fed: Any, blocks: Any, r: int) -> Any:
         batch = fed.draw_batch(self.batch_size, round=r)
         frozen = fed.share(fed.embed(blocks, batch), batch)
-        return fed.descend(blocks, batch, frozen, steps=self.local_steps, step_size=self.step_size)
+        return fed.descend(blocks, batch, frozen, LocalSteps(self.local_steps, self.step_size))

@@ -11,7 +11,7 @@ import pytest
 
 from crosshatch import Topology
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Declared, Within
+from crosshatch.exchanges import Declared, LocalSteps, Within
 from crosshatch.runs import config_names
 from crosshatch.runs.choosing.auto import require_planned
 from crosshatch.runs.config import Config, decode_config
@@ -27,7 +27,7 @@ def run_round(algorithm: Any, fed: Any, blocks: Any, r: int) -> Any:
     blocks = fed.broadcast(blocks, batch)
     frozen = fed.share(fed.embed(blocks, batch), batch)
     step_size = rate(algorithm.step_size, r)
-    blocks = fed.descend(blocks, batch, frozen, steps=algorithm.local_steps, step_size=step_size)
+    blocks = fed.descend(blocks, batch, frozen, LocalSteps(algorithm.local_steps, step_size))
     return fed.average(blocks, batch)
 
 

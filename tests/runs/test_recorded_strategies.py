@@ -15,7 +15,7 @@ from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.schedules import Constant
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.groups import GroupedFederation
+from crosshatch.simulator.vertical.groups import SimulatedServer
 from tests.runs.conftest import MakeConfig
 from tests.runs.test_train import StopAt
 
@@ -61,7 +61,7 @@ def test_over_all_groups(make_config: MakeConfig) -> None:
     config = replace(config, algorithm=Tiered(tiers="H(8) V(4) H(4)", step_size=Constant(0.1), batch_size=7))
     simulator = prepare(config, folder=None).simulator
     simulator.run_round()
-    assert isinstance(simulator.federation, GroupedFederation)
+    assert isinstance(simulator.federation, SimulatedServer)
     chosen = [group.chosen for group in simulator.federation.groups]
     assert [one["a"] for one in chosen] == [{"gram"}] * 3
     chosen[1]["a"] = {"stacked"}

@@ -25,7 +25,7 @@ from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.groups import GroupedFederation
+from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Logistic, Squared
 from crosshatch.task.task import Task
@@ -94,8 +94,8 @@ def heard_totals() -> dict[str, tuple[float, dict[str, Any]]]:
         if isinstance(federation, SimulatedTokens):
             federation.links.log = heard.append
         else:
-            assert isinstance(federation, SimulatedFederation | GroupedFederation)
-            for group in federation.groups if isinstance(federation, GroupedFederation) else (federation,):
+            assert isinstance(federation, SimulatedFederation | SimulatedServer)
+            for group in federation.groups if isinstance(federation, SimulatedServer) else (federation,):
                 group.accounts.links.log = heard.append
         found[kind] = totals(run(simulator))
         assert simulator.meter.messages == len(heard)

@@ -20,7 +20,7 @@ from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.data_settings import FederationSettings, SiloSettings
 from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.vertical.groups import GroupedFederation
+from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.task.build_task import ModelSettings, build_task
 
 GROUPS, SAMPLES, DEVICES, WIDTH = 3, 20, 5, 6
@@ -53,7 +53,7 @@ def play(p: int, q: int, rounds: int) -> tuple[Simulator, list[Message], Sizes]:
     task = build_task(data, model, seed=0)
     simulator = Simulator(data, task, HSGD(p, q, 0.01, DEVICES / SAMPLES), threads=1)
     messages: list[Message] = []
-    assert isinstance(simulator.federation, GroupedFederation)
+    assert isinstance(simulator.federation, SimulatedServer)
     for group in simulator.federation.groups:
         group.accounts.links.log = messages.append
     for _ in range(rounds):

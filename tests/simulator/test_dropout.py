@@ -17,14 +17,16 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.exchanges import LocalSteps
 from crosshatch.protocol.batches import GivenBatches
 from crosshatch.schedules import Constant
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.simulator.vertical.averaging import client_blocks
 from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.groups import GroupedFederation
+from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
@@ -112,11 +114,10 @@ class Simulated:
         assert isinstance(fed, SimulatedFederation)
         self.parts, self.fed = parts, fed
         self.batch = fed.draw_batch(len(parts[0]), round=ROUND, parts=len(parts))
-        start = Blocks(simulator.weights)
+        start = fed.broadcast(Blocks(simulator.weights), self.batch)
         self.embeddings: Embeddings = fed.embed(start, self.batch)
-        self.blocks: Blocks = fed.descend(
-            start, self.batch, fed.share(self.embeddings, self.batch), steps=steps, step_size=RATE
-        )
+        frozen = fed.exchange(self.embeddings, self.batch)
+        self.blocks: Blocks = fed.descend(start, self.batch, frozen, LocalSteps(steps, RATE))
 
     def sent(self, part: int) -> Tensor:
         """What client 3 sent about a part."""
@@ -127,8 +128,8 @@ class Simulated:
 
     def block(self) -> Tensor:
         """Client 3's block after its steps."""
-        assert self.blocks.steps is not None
-        return self.blocks.steps.client_blocks()[0][self.batch.clients[0].tolist().index(WHO)]
+        blocks = client_blocks(self.blocks, self.fed.solver, self.fed.passes)
+        return blocks[0][self.batch.clients[0].tolist().index(WHO)]
 
 
 def batches(order: str, parts: int) -> list[Ids]:
@@ -186,9 +187,10 @@ def test_a_group_has_a_seed_of_its_own() -> None:
         data(groups), task(), HSGD(2, 2, Constant(RATE)), seed=SEED, threads=1, precision=torch.float64
     )
     fed = simulator.federation
-    assert isinstance(fed, GroupedFederation)
-    batch = fed.draw_batch(None, round=ROUND)
-    embeddings = fed.embed((Blocks(simulator.weights),) * 2, batch)
+    assert isinstance(fed, SimulatedServer)
+    batch = fed.together.draw_batch(None, round=ROUND)
+    blocks = fed.together.broadcast((Blocks(simulator.weights),) * 2, batch)
+    embeddings = fed.together.embed(blocks, batch)
     for g in (0, 1):
         client = Client(WHO, seed=torch_seed(SEED, "codecs", g))
         everybody = np.flatnonzero(groups == g)

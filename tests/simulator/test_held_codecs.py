@@ -163,7 +163,7 @@ def test_a_derivative_that_is_sent_once_arrives_as_one(text: str) -> None:
     batch = federation.draw_batch(None, round=0)
     blocks = federation.broadcast(simulator.state.blocks[0], batch)  # type: ignore[attr-defined]
     frozen = federation.share_derivatives(federation.embed(blocks, batch), batch)
-    one, other = (frozen.known([j])[j][0].derivative for j in (0, 1))
+    one, other = (frozen.derivatives[j][0] for j in (0, 1))
     assert one is not None
     assert other is not None
     assert torch.equal(one, other)

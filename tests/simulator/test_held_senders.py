@@ -10,6 +10,7 @@ import torch
 
 from crosshatch.codecs import parse_codec
 from crosshatch.errors import ConfigError
+from crosshatch.exchanges import LocalSteps
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.testing.check_federation import check_rounds
 from crosshatch.testing.federations import FederationCase, make_data, make_task
@@ -40,12 +41,13 @@ class Moving:
         batch = fed.draw_batch(8, round=r, parts=self.parts)
         blocks = fed.broadcast(blocks, batch)
         start = fed.embed(blocks, batch)
+        frozen = None
         for q, some in enumerate((None, *self.senders)):
             now = fed.embed(blocks, batch) if q else start
-            around = start if self.inner else None
-            frozen = fed.share_derivatives(now, batch, around=around, step=q if self.inner else 0, senders=some)
+            around, step = start if self.inner else None, q if self.inner else 0
+            frozen = fed.share_derivatives(now, batch, known=frozen, around=around, step=step, senders=some)
             steps = 1 if self.inner else 2
-            blocks = fed.descend(blocks, batch, frozen, steps=steps, step_size=self.step_size, first=q * self.inner)
+            blocks = fed.descend(blocks, batch, frozen, LocalSteps(steps, self.step_size, first=q * self.inner))
         return fed.average(blocks, batch)
 
 
@@ -86,12 +88,12 @@ class Stale(Moving):
     def run_round(self, fed: Any, blocks: Any, r: int) -> Any:
         batch = fed.draw_batch(8, round=r)
         blocks = fed.broadcast(blocks, batch)
-        now = fed.embed(blocks, batch)
+        now, frozen = fed.embed(blocks, batch), None
         for some in (None, *self.senders):
             for silo in (*(some or ()), 1):
                 now = fed.embed(blocks, batch, only=silo, known=now)
-            frozen = fed.share_derivatives(now, batch, senders=some)
-            blocks = fed.descend(blocks, batch, frozen, steps=2, step_size=self.step_size)
+            frozen = fed.share_derivatives(now, batch, known=frozen, senders=some)
+            blocks = fed.descend(blocks, batch, frozen, LocalSteps(2, self.step_size))
         return fed.average(blocks, batch)
 
 
@@ -116,5 +118,5 @@ def test_somebody_has_sent_nothing_yet(engine: Any) -> None:
             blocks = fed.broadcast(blocks, batch)
             fed.share_derivatives(fed.embed(blocks, batch), batch, senders=(0,))
 
-    with pytest.raises(ConfigError, match="silo number 2 has sent nothing of this batch yet"):
+    with pytest.raises(ConfigError, match="silo number 2 does not send, and nothing it sent of this batch is known"):
         engine(THREE, make_task(3), Silent(()), precision=torch.float64).run_round()

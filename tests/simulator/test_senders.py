@@ -15,7 +15,7 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec, Channel, Draw, parse_codec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.protocol.batches import SeededBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.task import Task
@@ -50,11 +50,11 @@ class Absences:
         batch = fed.draw_batch(self.batch_size, round=r, parts=self.parts)
         blocks = fed.broadcast(blocks, batch)
         frozen = fed.share(fed.embed(blocks, batch), batch)
-        blocks = fed.descend(blocks, batch, frozen, steps=2, step_size=self.step_size)
+        blocks = fed.descend(blocks, batch, frozen, LocalSteps(2, self.step_size))
         receivers = self.to or (None,) * len(self.senders)
         for some, to in zip(self.senders, receivers, strict=True):
-            frozen = fed.share(fed.embed(blocks, batch), batch, senders=some, to=to)
-            blocks = fed.descend(blocks, batch, frozen, steps=2, step_size=self.step_size, only=to)
+            frozen = fed.share(fed.embed(blocks, batch), batch, known=frozen, senders=some, to=to)
+            blocks = fed.descend(blocks, batch, frozen, LocalSteps(2, self.step_size), only=to)
         blocks = fed.average(blocks, batch)
         return fed.average_groups(blocks, round=r) if self.topology.above else blocks
 
@@ -113,7 +113,7 @@ def test_all_senders_are_the_default(holder: int | None) -> None:
             blocks = fed.broadcast(blocks, batch)
             for _ in range(2):
                 frozen = fed.share(fed.embed(blocks, batch), batch)
-                blocks = fed.descend(blocks, batch, frozen, steps=2, step_size=0.3)
+                blocks = fed.descend(blocks, batch, frozen, LocalSteps(2, 0.3))
             return fed.average(blocks, batch)
 
     for engine in (simulator, PartyByParty):
@@ -208,5 +208,5 @@ class TooEarly(Absences):
 def test_a_silo_that_sent_nothing_of_this_batch_is_refused(engine: Any) -> None:
     ours = engine(THREE, make_task(3), TooEarly(()), seed=0, codecs={})
     ours.run_round()
-    with pytest.raises(ConfigError, match=r"share: silo number 1 has sent nothing of this batch yet"):
+    with pytest.raises(ConfigError, match="silo number 1 does not send, and nothing it sent of this"):
         ours.run_round()

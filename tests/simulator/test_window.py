@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from crosshatch.algorithms.abcd import ABCD
+from crosshatch.exchanges import LocalSteps
 from crosshatch.protocol.batches import GivenBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.testing.check_federation import check_rounds
@@ -67,7 +68,7 @@ class StepByStep:
         frozen = fed.share(fed.embed(blocks, batch), batch)
         for q in range(self.local_steps):
             blocks = fed.descend(
-                blocks, batch, frozen, steps=1, step_size=self.step_size, first=q, anticipation=1.5, earlier=memory
+                blocks, batch, frozen, LocalSteps(1, self.step_size, first=q, anticipation=1.5), earlier=memory
             )
         return fed.average(blocks, batch), ((batch, frozen), *memory)[:2]
 

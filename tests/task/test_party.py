@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from crosshatch.errors import ModelError
 from crosshatch.local.forward import forward
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.local.solve import Strategy, solve
 from crosshatch.task.elsewhere import Elsewhere
@@ -57,7 +58,7 @@ def samples() -> tuple[list[Tensor], Tensor]:
 def local_work(task: Task, fusion: str, silo: int, known: LossInputs, head: Tensor | None, x: Tensor) -> Problem:
     return Problem(
         task, silo, (Part(x, known, COUNTS),), task.initial()[silo], None if task.holds_head(silo) else head,
-        task.fusion.columns(widths(fusion), silo), steps=2, step_size=0.3,
+        task.fusion.columns(widths(fusion), silo), LocalSteps(2, 0.3),
     )  # fmt: skip
 
 

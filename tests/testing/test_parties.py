@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from crosshatch.errors import ConfigError
 from crosshatch.meter import Meter
 from crosshatch.protocol.message_contents import Call
 from crosshatch.testing.federations import FederationCase, graph_cases, vertical_cases
@@ -54,7 +55,7 @@ def tensors(value: Any) -> Iterator[Tensor]:
 
 
 def parties(engine: PartyByParty) -> Iterator[Hub | Client]:
-    for group in vertical(engine).federation.groups:
+    for group in vertical(engine).servers.groups:
         yield from group.parties.hubs
         for clients in group.parties.clients:
             yield from clients
@@ -102,7 +103,7 @@ def _indices(one: Hub | Client) -> set[int]:
 
 def test_a_client_has_its_own_samples_only() -> None:
     case = CASES["TDCD, labels held, each step"]
-    (group,) = vertical(make(case)).federation.groups
+    (group,) = vertical(make(case)).servers.groups
     for silo, clients in zip(case.data.silos, group.parties.clients, strict=True):
         assert np.array_equal(np.sort(np.concatenate([c.ids for c in clients])), np.arange(len(silo.train)))
         for client in clients:
@@ -116,7 +117,7 @@ def test_a_client_has_its_own_samples_only() -> None:
 
 def test_what_is_agreed_has_no_tensors() -> None:
     for case in CASES.values():
-        for group in vertical(make(case)).federation.groups:
+        for group in vertical(make(case)).servers.groups:
             assert isinstance(group.agreed, Agreed)
             assert not list(tensors(group.agreed))
 
@@ -153,9 +154,9 @@ def test_nothing_goes_round_the_post(link: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_block_nobody_sent_is_noticed() -> None:
     engine = make(CASES["TDCD"])
-    (group,) = vertical(engine).federation.groups
+    (group,) = vertical(engine).servers.groups
     batch = group.draw_batch(6, round=0)
-    with pytest.raises(AssertionError, match="nobody sent"):
+    with pytest.raises(ConfigError, match="were not sent their block"):
         group.embed(vertical(engine).blocks[0], batch)
 
 

@@ -13,7 +13,17 @@ from typing import Literal, Self
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_global_steps, check_local_steps
 from crosshatch.errors import ConfigError, require_whole
-from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, Memory
+from crosshatch.exchanges import (
+    Batch,
+    Blocks,
+    ClientWeights,
+    DrawsBatches,
+    Embeddings,
+    Federation,
+    Frozen,
+    LocalSteps,
+    Memory,
+)
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
@@ -28,8 +38,10 @@ class ABCD(DrawsBatches):
     `anticipation` is s: a number from 1 on, "silos" for K, or a share of K such as "0.5 silos" (never below 1). The
     local steps go through the batches of the last `window` rounds in turn, newest first.
 
-    >>> ABCD(local_steps=5).on(clients=1, groups=1).topology, ABCD(anticipation="0.5 silos").factor(6)
-    (Topology(tiers=(Tier(kind='V', interval=5),)), 3.0)
+    >>> str(ABCD(local_steps=5).on(clients=1, groups=1, labels_held=False).topology)
+    'V(5)'
+    >>> ABCD(anticipation="0.5 silos").factor(6)
+    3.0
     """
 
     local_steps: int = 10
@@ -94,7 +106,7 @@ class ABCD(DrawsBatches):
         """s."""
         return self.factor(silos)
 
-    def on(self, *, clients: int, groups: int) -> Self:
+    def on(self, *, clients: int, groups: int, labels_held: bool) -> Self:  # noqa: ARG002
         """Tiers that were left open are those of the federation."""
         if self.tiers != "auto":
             return self
@@ -119,17 +131,10 @@ class ABCD(DrawsBatches):
         batch = fed.draw_batch(self.batch_size, round=r)
         blocks = fed.broadcast(blocks, batch)
         embeddings = fed.embed(blocks, batch)
-        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
-        blocks = fed.descend(
-            blocks,
-            batch,
-            frozen,
-            steps=self.local_steps,
-            step_size=rate(self.step_size, r),
-            anticipation=self.factor(len(fed.silos)),
-            continued=True,
-            earlier=memory,
-        )
+        frozen = fed.exchange(embeddings, batch)
+        s = self.factor(len(fed.silos))
+        local = LocalSteps(self.local_steps, rate(self.step_size, r), anticipation=s, continued=True)
+        blocks = fed.descend(blocks, batch, frozen, local, earlier=memory)
         blocks = fed.average(blocks, batch, weights=self.weights)
         if self.tiers == "H V H" and (r + 1) * self.local_steps % (self.global_steps or self.local_steps) == 0:
             blocks = fed.average_groups(blocks, round=r)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
@@ -50,6 +50,6 @@ class Central(DrawsBatches):
         """Q steps of gradient descent on all blocks: each with the others' current embeddings, so the full gradient."""
         for q in range(self.local_steps):
             batch = fed.draw_batch(self.batch_size, round=r, first=q if self.fresh_batches else 0)
-            current = fed.share(fed.embed(blocks, batch), batch)
-            blocks = fed.descend(blocks, batch, current, steps=1, step_size=rate(self.step_size, r))
+            current = fed.exchange(fed.embed(blocks, batch), batch)
+            blocks = fed.descend(blocks, batch, current, LocalSteps(1, rate(self.step_size, r)))
         return blocks

@@ -11,7 +11,7 @@ from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
@@ -58,6 +58,6 @@ class FedAvg(DrawsBatches):
         parts = self.local_steps if self.fresh_batches else 1
         batch = fed.draw_batch(self.batch_size, round=r, parts=parts)
         blocks = fed.broadcast(blocks, batch)
-        alone = fed.share(fed.embed(blocks, batch), batch)  # one silo: nobody to share with, no message
-        blocks = fed.descend(blocks, batch, alone, steps=self.local_steps, step_size=rate(self.step_size, r))
+        alone = fed.exchange(fed.embed(blocks, batch), batch)  # one silo: nobody to tell, no message
+        blocks = fed.descend(blocks, batch, alone, LocalSteps(self.local_steps, rate(self.step_size, r)))
         return fed.average(blocks, batch, weights=self.weights)

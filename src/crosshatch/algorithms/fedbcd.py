@@ -11,7 +11,7 @@ from typing import Literal
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
@@ -75,13 +75,12 @@ class FedBCD(DrawsBatches):
         """One outer iteration of Algorithm 2, or one iteration of Algorithm 3."""
         batch = fed.draw_batch(self.batch_size, round=r)  # "Randomly sample a mini-batch S"
         embeddings = fed.embed(blocks, batch)
+        local = LocalSteps(
+            self.local_steps, rate(self.step_size, r), proximal=self.proximal, continued=self.continues_derivatives
+        )
         if self.takes_turns:
-            return self._take_turns(fed, blocks, batch, embeddings, rate(self.step_size, r))
-        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
-        return fed.descend(
-            blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r), proximal=self.proximal,
-            continued=self.continues_derivatives and fed.labels_held,
-        )  # fmt: skip
+            return self._take_turns(fed, blocks, batch, embeddings, local)
+        return fed.descend(blocks, batch, fed.exchange(embeddings, batch), local)
 
     def _take_turns(
         self,
@@ -89,19 +88,13 @@ class FedBCD(DrawsBatches):
         blocks: Blocks,
         batch: Batch,
         embeddings: Embeddings,
-        step_size: float,
+        local: LocalSteps,
     ) -> Blocks:
         """Algorithm 3: party after party, each with the newest outputs of all others."""
-        changed = tuple(fed.silos)  # what the label's holder has not seen of this batch
+        frozen = None
         for silo in fed.silos:
-            if fed.labels_held:
-                frozen = fed.share_derivatives(embeddings, batch, senders=changed, to=silo)
-            else:
-                frozen = fed.share(embeddings, batch, to=silo)
-            blocks = fed.descend(
-                blocks, batch, frozen, steps=self.local_steps, step_size=step_size, proximal=self.proximal, only=silo,
-                continued=self.continues_derivatives and fed.labels_held,
-            )  # fmt: skip
+            # what this silo, or the label's holder, has not seen of the others yet
+            frozen = fed.exchange(embeddings, batch, known=frozen, to=silo)
+            blocks = fed.descend(blocks, batch, frozen, local, only=silo)
             embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
-            changed = (silo,)
         return blocks

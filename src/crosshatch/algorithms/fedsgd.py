@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosshatch.algorithms.checks import check_batch_size
-from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
@@ -46,5 +46,5 @@ class FedSGD(DrawsBatches):
         batch = fed.draw_batch(self.batch_size, round=r)  # "Randomly sample S"
         embeddings = fed.embed(blocks, batch)
         # Exchange: with the label's holder where equation (2) holds, with everybody otherwise
-        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
-        return fed.descend(blocks, batch, frozen, steps=1, step_size=rate(self.step_size, r))
+        frozen = fed.exchange(embeddings, batch)
+        return fed.descend(blocks, batch, frozen, LocalSteps(1, rate(self.step_size, r)))

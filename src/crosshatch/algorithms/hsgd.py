@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from crosshatch.algorithms.checks import check_fraction, check_global_steps, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
@@ -59,10 +59,9 @@ class HSGD(Declared):
         blocks = fed.broadcast(blocks, batch)  # line 15: the edge's block to the devices
         embeddings = fed.embed(blocks, batch)  # line 17
         # lines 17-21: embeddings both ways, the head to the devices; derivatives where the hospital alone has labels
-        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
-        blocks = fed.descend(  # lines 22-26
-            blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r)
-        )
+        frozen = fed.exchange(embeddings, batch)
+        local = LocalSteps(self.local_steps, rate(self.step_size, r))
+        blocks = fed.descend(blocks, batch, frozen, local)  # lines 22-26
         blocks = fed.average(blocks, batch, weights=self.weights)  # line 12 of the next interval, equation (1)
         if (r + 1) % (self.global_steps // self.local_steps) == 0:
             blocks = fed.average_groups(blocks, round=r)  # lines 4-9, equation (2)

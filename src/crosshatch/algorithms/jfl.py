@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosshatch.algorithms.checks import check_fraction, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen, Within
+from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen, LocalSteps, Within
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
@@ -48,6 +48,6 @@ class JFL(Declared):
         batch = fed.select(self.fraction, round=r)
         blocks = fed.broadcast(blocks, batch, within=self.within)
         embeddings = fed.embed(blocks, batch)
-        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
-        blocks = fed.descend(blocks, batch, frozen, steps=self.local_steps, step_size=rate(self.step_size, r))
+        frozen = fed.exchange(embeddings, batch)
+        blocks = fed.descend(blocks, batch, frozen, LocalSteps(self.local_steps, rate(self.step_size, r)))
         return fed.average(blocks, batch, weights=self.weights, within=self.within)

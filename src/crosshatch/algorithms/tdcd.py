@@ -9,12 +9,11 @@ mini-batches up front. Line 32 of the journal averages after the Q-th step (its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
@@ -87,62 +86,26 @@ class TDCD(DrawsBatches):
         """Embeddings and blocks move every Q steps."""
         return Topology((Tier("V", self.local_steps), Tier("H", self.local_steps)))
 
+    def on(self, *, clients: int, groups: int, labels_held: bool) -> Self:  # noqa: ARG002
+        """Where labels are shared nobody has to ask for derivatives."""
+        return self if labels_held or not self.asks_each_step else replace(self, derivatives="each_round")
+
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """Lines 7-34 for the Q iterations of round r."""
         parts = self.local_steps if self.fresh_batches else 1
-        batch = fed.draw_batch(
-            self.batch_size, round=r, parts=parts
-        )  # line 9: same ids everywhere, from the shared seed
+        batch = fed.draw_batch(self.batch_size, round=r, parts=parts)  # line 9: same ids everywhere
         blocks = fed.broadcast(blocks, batch)  # lines 11-12
-        embeddings = fed.embed(blocks, batch)  # line 13
-        step_size, changed = rate(self.step_size, r), tuple(fed.silos)
-        if self.takes_turns:
-            for silo in fed.silos:
-                blocks = self._descend(fed, blocks, batch, embeddings, step_size, changed, silo)
-                embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
-                changed = (silo,)  # what the label's holder has not seen of this batch
-        else:
-            blocks = self._descend(fed, blocks, batch, embeddings, step_size, changed, None)
+        now = fed.embed(blocks, batch)  # line 13
+        eta, frozen = rate(self.step_size, r), None
+        steps = 1 if self.asks_each_step else self.local_steps  # between two exchanges: Remark 2, or lines 25-29
+        for silo in fed.silos if self.takes_turns else (None,):
+            if silo:
+                now = fed.embed(blocks, batch, only=silo - 1, known=now)  # whose turn it was
+            around = now if self.asks_each_step else None
+            for q in range(0, self.local_steps, steps):
+                if q:
+                    now = fed.embed(blocks, batch, only=silo, known=now)
+                frozen = fed.exchange(now, batch, known=frozen, around=around, step=q, to=silo)  # lines 13-22
+                local = LocalSteps(steps, eta, first=q, continued=self.continues_derivatives)
+                blocks = fed.descend(blocks, batch, frozen, local, only=silo)  # lines 25-29
         return fed.average(blocks, batch, weights=self.weights)  # line 32
-
-    def _descend(
-        self,
-        fed: Federation[Blocks, Batch, Embeddings, Frozen],
-        blocks: Blocks,
-        batch: Batch,
-        embeddings: Embeddings,
-        step_size: float,
-        changed: Sequence[int],
-        silo: int | None,
-    ) -> Blocks:
-        """An exchange and the local steps after it, of all silos or of the one whose turn it is."""
-        if not fed.labels_held:
-            frozen = fed.share(embeddings, batch, to=silo)  # lines 13-22
-        elif self.asks_each_step:
-            return self._ask_each_step(fed, blocks, batch, embeddings, step_size, changed, silo)
-        else:
-            frozen = fed.share_derivatives(embeddings, batch, senders=changed, to=silo)
-        return fed.descend(  # lines 25-29
-            blocks, batch, frozen, steps=self.local_steps, step_size=step_size, only=silo,
-            continued=self.continues_derivatives and fed.labels_held,
-        )  # fmt: skip
-
-    def _ask_each_step(
-        self,
-        fed: Federation[Blocks, Batch, Embeddings, Frozen],
-        blocks: Blocks,
-        batch: Batch,
-        embeddings: Embeddings,
-        step_size: float,
-        changed: Sequence[int],
-        silo: int | None,
-    ) -> Blocks:
-        """Remark 2: every local step begins with the derivatives at the client's own new embeddings."""
-        start = embeddings
-        for q in range(self.local_steps):
-            if q:
-                embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
-                changed = tuple(fed.silos) if silo is None else (silo,)
-            frozen = fed.share_derivatives(embeddings, batch, around=start, step=q, senders=changed, to=silo)
-            blocks = fed.descend(blocks, batch, frozen, steps=1, step_size=step_size, first=q, only=silo)
-        return blocks

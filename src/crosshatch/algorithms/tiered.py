@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from crosshatch.algorithms.checks import check_batch_size, check_choice, check_fraction
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen
+from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Topology
 
@@ -74,10 +74,10 @@ class Tiered(DrawsBatches):
         batch = self._choose_samples(fed, r)
         blocks = fed.broadcast(blocks, batch)
         embeddings = fed.embed(blocks, batch)
-        frozen = fed.share_derivatives(embeddings, batch) if fed.labels_held else fed.share(embeddings, batch)
+        frozen = fed.exchange(embeddings, batch)
         for done in range(steps, self.local_steps + 1, steps):
-            step_size = rate(self.step_size, r)
-            blocks = fed.descend(blocks, batch, frozen, steps=steps, step_size=step_size, first=done - steps)
+            local = LocalSteps(steps, rate(self.step_size, r), first=done - steps)
+            blocks = fed.descend(blocks, batch, frozen, local)
             depth = next((d for d, tier in enumerate(below) if done % tier.interval == 0), 0)
             blocks = fed.average(blocks, batch, weights=self.weights, depth=depth)
             if done < self.local_steps:

@@ -12,6 +12,7 @@ from crosshatch.exchanges.declared import (
 )
 from crosshatch.exchanges.drawing import DrawsBatches, batch_source, with_division
 from crosshatch.exchanges.duals import DualAlgorithm, DualFederation, Duals
+from crosshatch.exchanges.grouped import Grouped
 from crosshatch.exchanges.tokens import TokenAlgorithm, TokenFederation, Tokens
 from crosshatch.exchanges.vertical import (
     Algorithm,
@@ -21,9 +22,11 @@ from crosshatch.exchanges.vertical import (
     Federation,
     Frozen,
     Memory,
+    Number,
     RememberingAlgorithm,
     Within,
 )
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.protocol.names import ClientWeights
 
 __all__ = [
@@ -39,7 +42,10 @@ __all__ = [
     "Embeddings",
     "Federation",
     "Frozen",
+    "Grouped",
+    "LocalSteps",
     "Memory",
+    "Number",
     "RememberingAlgorithm",
     "TokenAlgorithm",
     "TokenFederation",

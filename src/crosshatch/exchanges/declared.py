@@ -129,8 +129,8 @@ class Declared:
         """How many times as far as itself a silo assumes all `silos` together to move; None: the others stand still."""
         return None
 
-    def on(self, *, clients: int, groups: int) -> Self:  # noqa: ARG002 - most methods run on one kind of federation
-        """The same on the tiers of a federation with so many clients in its largest silo, and so many groups."""
+    def on(self, *, clients: int, groups: int, labels_held: bool) -> Self:  # noqa: ARG002 - most are the same anywhere
+        """The same on a federation with so many clients in its largest silo, so many groups, and its labels shared."""
         return self
 
     @classmethod
@@ -207,11 +207,12 @@ def declared_instance(algorithm: Any) -> Any:
 
 
 def on_federation(algorithm: AnyOf, data: FederatedData) -> AnyOf:
-    """The algorithm on the tiers of this federation, where it runs on several kinds."""
+    """The algorithm on this kind of federation, where it runs on several."""
     if not isinstance(algorithm, Declared):
         return algorithm
     groups = 1 if data.groups is None else len(np.unique(data.groups))
-    return algorithm.on(clients=max(silo.clients for silo in data.silos), groups=groups)
+    held = data.label_silo is not None and len(data.silos) > 1
+    return algorithm.on(clients=max(silo.clients for silo in data.silos), groups=groups, labels_held=held)
 
 
 def on_silos(algorithm: object) -> TypeGuard[Algorithm]:

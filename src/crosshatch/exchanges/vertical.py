@@ -1,20 +1,26 @@
 """What an algorithm may ask of other parties: the exchanges, and the local work between them.
 
-An algorithm is written once against `Federation`. The simulator answers for everybody at once; a runtime answers in
-each party for that party's own share. What the four kinds of value *are* is the engine's business; an algorithm only
-hands them on:
+An algorithm is written once against `Federation`. The simulator answers for everybody at once; a party answers for its
+own share. What the four kinds of value *are* is the engine's business; an algorithm only hands them on:
 
 - `Blocks`: the weights, at the hubs between rounds and at the clients within one;
 - `Batch`: the samples of a round, the same ids everywhere, shared out by who holds them;
 - `Embeddings`: the blocks' outputs for a batch;
-- `Frozen`: what a silo's clients know of the others until the next exchange.
+- `Frozen`: what silos' clients know of the others, for the samples of a batch, until the next exchange.
+
+All of them are data: they can be pickled, compared and kept. An exchange is a function of them alone: whatever somebody
+knows from before is an argument (`known`).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, final
 
+from crosshatch.errors import ConfigError
+from crosshatch.exchanges.spelled_out import as_local_steps
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.protocol.names import ClientWeights
 from crosshatch.schedules import Schedule
 from crosshatch.topology import Topology
@@ -24,6 +30,7 @@ Blocks = TypeVar("Blocks")
 Batch = TypeVar("Batch")
 Embeddings = TypeVar("Embeddings")
 Frozen = TypeVar("Frozen")
+Number = TypeVar("Number", bool, int, float)
 
 
 Memory = tuple[Any, ...]
@@ -31,45 +38,46 @@ Memory = tuple[Any, ...]
 also in tuples, lists and dicts within. Engines keep it in checkpoints."""
 
 
-class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
+class Federation(ABC, Generic[Blocks, Batch, Embeddings, Frozen]):
     """The parties, as an algorithm sees them."""
 
     @property
+    @abstractmethod
     def silos(self) -> Sequence[int]:
         """Numbers of the silos."""
-        ...
 
     @property
+    @abstractmethod
     def labels_held(self) -> bool:
-        """Whether one silo alone knows the labels."""
-        ...
+        """Whether one silo alone of several knows the labels. `exchange` goes by it, so that texts need not ask."""
 
+    @abstractmethod
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
         """`parts` of the round's sets of `size` samples (None: all samples), from number `first` on.
 
         Drawn from the shared seed: no message.
         """
-        ...
 
+    @abstractmethod
     def select(self, fraction: float, *, round: int) -> Batch:
         """The samples of a fraction of the clients (of the silo with the most), drawn in each group: no message."""
-        ...
 
+    @abstractmethod
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:
         """From groups to server and back: every group gets the average, weighted by the groups' samples.
 
         `level` counts the horizontal tiers above the vertical one from the outermost (0: everybody).
         """
-        ...
 
+    @abstractmethod
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
         """From hub to clients: each client holding samples of the batch gets its silo's block.
 
         Within the "federation" it is the server that sends, to the clients themselves. From a `depth` above 0 it is the
         branches that many tiers below the hub.
         """
-        ...
 
+    @abstractmethod
     def average(
         self,
         blocks: Blocks,
@@ -86,73 +94,119 @@ class Federation(Protocol[Blocks, Batch, Embeddings, Frozen]):
         "federation" the clients of all groups send to the server itself and are averaged together. To a `depth` above
         0 it is the branches that many tiers below the hub which average, each over its own clients.
         """
-        ...
 
+    @abstractmethod
     def embed(
         self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None
     ) -> Embeddings:
         """Outputs of the blocks for the batch; with `only`, that silo's anew and the rest from `known`: no message."""
-        ...
 
-    def share(
-        self, embeddings: Embeddings, batch: Batch, *, senders: Sequence[int] | None = None, to: int | None = None
-    ) -> Frozen:
-        """From client to hub to other hubs to clients: everybody (or silo `to`) gets the others' part for its samples.
-
-        With a trained head its holder sends the head along. `senders` are the silos whose embeddings are sent (default:
-        all): those that the receivers do not know yet, or that are not absent. Nothing travels of the others; receivers
-        go on with what they saw of them (and of the head) since the batch was drawn, and there must be something.
-        """
-        ...
-
-    def share_derivatives(
+    @abstractmethod
+    def exchange(
         self,
         embeddings: Embeddings,
         batch: Batch,
         *,
+        known: Frozen | None = None,
         around: Embeddings | None = None,
         step: int = 0,
         senders: Sequence[int] | None = None,
         to: int | None = None,
     ) -> Frozen:
-        """Labels held: embeddings go to the label's holder, the loss's derivatives come back.
+        """What silos (or silo `to` alone) get to know of the others for their samples of the batch.
 
-        In a transfer task it is the components that come back, from which derivatives follow.
+        Where labels are shared, embeddings go from client to hub to other hubs to their clients; with a trained head
+        its holder sends the head along. Where one silo holds the labels, embeddings go to that silo and the loss's
+        derivatives come back; in a transfer task the components from which they follow.
 
-        The derivative for a silo is taken at its own `embeddings` and the others' in `around` (default: the same).
-        `senders` are the silos whose embeddings the holder does not know yet (default: all others); of any other it
-        goes on with what it was last sent of this batch, and there must be something. `step` above 0 is an exchange
-        within a round, of the samples of that local step.
+        `known` is what was known of this batch before, the outcome of an earlier exchange. Nothing travels of silos
+        that are not among the `senders`: who would have got their embeddings (and head) goes on with those in `known`.
+        By default senders are all silos whose embeddings are others than those in `known`. A silo that is not reached
+        (`to`) knows what it knew.
+
+        With `around` the exchange belongs to the local step numbered `step`: where one silo holds the labels, each
+        silo's derivative is taken at its own `embeddings` and the others' in `around`, for the samples of that step.
+        Where labels are shared there is nothing to ask within a round: what was known stays.
         """
-        ...
 
+    @abstractmethod
+    def decide(self, value: Number, *, round: int, by: int = 0) -> Number:
+        """What one party says where the way of a text depends on data, such as a verdict or a patience that is over.
+
+        The hub of silo `by` (in groups that of the first) tells the others, and all of them their clients, at work or
+        not: whatever value somebody else has come to, all go on with this one.
+        """
+
+    @abstractmethod
+    def _descend(
+        self,
+        blocks: Blocks,
+        batch: Batch,
+        frozen: Frozen,
+        local: LocalSteps,
+        *,
+        only: int | None,
+        earlier: Sequence[tuple[Batch, Frozen]],
+    ) -> Blocks:
+        """What `descend` does."""
+
+    @final
     def descend(
         self,
         blocks: Blocks,
         batch: Batch,
         frozen: Frozen,
+        local: LocalSteps | None = None,
         *,
-        steps: int,
-        step_size: float,
-        first: int = 0,
-        proximal: float = 0.0,
         only: int | None = None,
-        anticipation: float = 1.0,
-        continued: bool = False,
         earlier: Sequence[tuple[Batch, Frozen]] = (),
+        **spelled: Any,
     ) -> Blocks:
-        """`steps` local gradient steps at every client (of silo `only`): no message.
+        """Local gradient steps, as `local` says, at every client (of silo `only`): no message.
 
-        A batch of several parts is used part by part, beginning with number `first`, and after it what was exchanged
-        `earlier`, newest first. A client that is at work now but has no samples of a part from earlier takes in its
-        place the first part of `batch` that it has samples of. `proximal` is the weight of a proximal term towards the
-        block the client starts from.
-
-        With an `anticipation` above 1 each silo assumes that the others move along: the loss's derivative is taken that
-        many times as far from the scores of the exchange as the silo alone has moved them. Derivatives that the label's
-        holder sent stay as they are, or go on with the silo's own scores (`continued`, for a sum).
+        A batch of several parts is used part by part, and after it what was exchanged `earlier`, newest first. A client
+        that is at work now but has no samples of a part from earlier takes in its place the first part of `batch` that
+        it has samples of.
         """
-        ...
+        return self._descend(blocks, batch, frozen, as_local_steps(local, spelled), only=only, earlier=earlier)
+
+    @final
+    def share(
+        self,
+        embeddings: Embeddings,
+        batch: Batch,
+        *,
+        known: Frozen | None = None,
+        senders: Sequence[int] | None = None,
+        to: int | None = None,
+    ) -> Frozen:
+        """`exchange` for federations whose silos all have the labels, and refused elsewhere."""
+        if self.labels_held:
+            raise ConfigError(
+                "share is for silos that all have the labels, here one of them holds them (federation.labels): use "
+                "fed.exchange in its place, by which the others get derivatives"
+            )
+        return self.exchange(embeddings, batch, known=known, senders=senders, to=to)
+
+    @final
+    def share_derivatives(
+        self,
+        embeddings: Embeddings,
+        batch: Batch,
+        *,
+        known: Frozen | None = None,
+        around: Embeddings | None = None,
+        step: int = 0,
+        senders: Sequence[int] | None = None,
+        to: int | None = None,
+    ) -> Frozen:
+        """`exchange` for federations where one silo of several holds the labels, and refused elsewhere."""
+        if not self.labels_held and len(self.silos) > 1:
+            raise ConfigError(
+                "share_derivatives is for labels that one silo holds, here all silos have them (federation.labels): "
+                "use fed.exchange in its place, by which silos get each other's embeddings"
+            )
+        return self.exchange(embeddings, batch, known=known, around=around, step=step, senders=senders, to=to)
 
 
 class Algorithm(Protocol):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
+from math import ceil
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,7 +17,6 @@ from torch import Tensor, nn
 from crosshatch.local.layers import Chain, ChainPass
 from crosshatch.local.masks import own_masks
 from crosshatch.local.modules import call_with, evaluating, leaves
-from crosshatch.local.passes import KeptPass, in_pieces
 from crosshatch.local.pool import run_all
 from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.task.task import Task
@@ -23,6 +24,7 @@ from crosshatch.task.task import Task
 Ids = npt.NDArray[np.int64]
 BATCH_ROWS = 8192  # scored at a time
 _ALIGNED = 64  # bytes: where torch's own tensors begin
+_PIECE_ROWS = 512  # of modules other than chains
 _KEPT_BYTES = 2**30  # activations kept for a backward pass, per silo; beyond, the forward pass is repeated
 _SMALL_BYTES = 2**24  # outputs kept even if nobody asked for them, per silo
 _GRAPHS: WeakKeyDictionary[nn.Module, dict[torch.Size, int]] = WeakKeyDictionary()  # bytes of a pass, by its samples
@@ -36,6 +38,28 @@ def fixed_batches(xs: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     for low in range(0, max(1, len(xs[0])), BATCH_ROWS):
         pieces = [x[low : low + BATCH_ROWS] for x in xs]
         yield [piece if piece.data_ptr() % _ALIGNED == 0 else piece.clone() for piece in pieces]
+
+
+@dataclass(frozen=True)
+class KeptPass:
+    """One silo's forward pass under the weights `start`, kept for its backward pass.
+
+    For a chain these are every layer's outputs, differentiated by hand. For any other module they are pieces, each with
+    its rows and its embedding with the graph; the embedding is None where the graph would have taken too much memory,
+    or where somebody has gone back through it.
+    """
+
+    start: Tensor
+    leaves: Mapping[str, Tensor] = field(default_factory=dict)  # the block's parameters in the graphs
+    pieces: list[tuple[slice, Tensor | None]] = field(default_factory=list)
+    chain_pass: ChainPass | None = None  # this silo's pass stands in it at `place`
+    place: int = 0
+
+
+def in_pieces(rows: int) -> list[slice]:
+    """Rows cut for modules other than chains: memory stays bounded, and threads have work."""
+    size = max(1, ceil(rows / max(1, round(rows / _PIECE_ROWS))))
+    return [slice(low, min(low + size, rows)) for low in range(0, rows, size)]
 
 
 def forward(
@@ -129,20 +153,14 @@ def forward_rows(
     rows: Tensor,
     x: Tensor,
     counts: Ids,
-    owners: Ids | None = None,
     *,
     numbers: Ids,
     seed: tuple[int, ...],
 ) -> Tensor:
     """Embeddings (n, e) in training where every client at work has a block of its own, `rows` (clients, p).
 
-    Samples x are ordered by client, or `owners` (n,) says whose each is. `numbers` are those of the clients in their
-    silo, and `seed` is that of `forward`.
+    Samples x are ordered by client. `numbers` are those of the clients in their silo, and `seed` is that of `forward`.
     """
-    if owners is not None:
-        order = torch.as_tensor(np.argsort(owners, kind="stable"), device=x.device)
-        by_client = forward_rows(task, silo, rows, x.index_select(0, order), counts, numbers=numbers, seed=seed)
-        return torch.empty_like(by_client).index_copy_(0, order, by_client)
     random = draws_random_numbers(task.blocks[silo], x[:1])
     outputs = []
     with torch.no_grad():

@@ -12,13 +12,20 @@ import torch
 from torch import Tensor
 
 from crosshatch.errors import ConfigError
+from crosshatch.local.forward import KeptPass
 from crosshatch.local.moments import Moments
 from crosshatch.local.problem import Problem
 from crosshatch.local.solve import Strategy, solve
 
 
 def solve_given(
-    problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy, threads: int
+    problems: Sequence[Problem],
+    weights: Sequence[Tensor],
+    *,
+    keep: bool,
+    strategy: Strategy,
+    threads: int,
+    passes: Sequence[KeptPass | None] = (),
 ) -> list[Tensor]:
     """As `solve`, where some problems have their gradient given; each of these is about one client."""
     given = {i for i, problem in enumerate(problems) if problem.parts[0].loss_inputs.gradient is not None}
@@ -26,8 +33,9 @@ def solve_given(
     solved: dict[int, Tensor] = {}
     if others:
         found = solve(
-            [problems[i] for i in others], [weights[i] for i in others], keep=keep, strategy=strategy, threads=threads
-        )
+            [problems[i] for i in others], [weights[i] for i in others], keep=keep, strategy=strategy, threads=threads,
+            passes=[passes[i] for i in others] if passes else (),
+        )  # fmt: skip
         solved.update(zip(others, found, strict=True))
     for i in given:
         block = _along_one(problems[i])
@@ -39,7 +47,7 @@ def _along_one(problem: Problem) -> Tensor:
     """The client's block after steps along the gradient that came with the exchange."""
     gradient = problem.parts[0].loss_inputs.gradient
     assert gradient is not None
-    if len(problem.parts) > 1 or problem.anticipation != 1 or problem.continued:
+    if len(problem.parts) > 1 or problem.local.anticipation != 1 or problem.local.continued:
         raise ConfigError(
             "local steps on several batches, with anticipation or with derivatives that go on: a gradient that came "
             "encrypted is that of one batch and stays: set privacy.encryption = 'none', or use fedbcd"
@@ -56,11 +64,11 @@ def descend_along(problem: Problem, gradient: Callable[[Tensor], Tensor]) -> Ten
     moments = None if problem.state is None else Moments.of(problem.task.optimiser, problem.state[0])
     block = start.clone()
     with torch.no_grad():
-        for _ in range(problem.steps):
-            direction = gradient(block) + regulariser.l2 * block + problem.proximal * (block - start)
+        for _ in range(problem.local.steps):
+            direction = gradient(block) + regulariser.l2 * block + problem.local.proximal * (block - start)
             if moments is not None:
                 direction, moments = moments.after(direction)
-            block = block - problem.step_size * direction
+            block = block - problem.local.step_size * direction
             if regulariser.l1:
-                block = regulariser.proximal(block, problem.step_size)
+                block = regulariser.proximal(block, problem.local.step_size)
     return block if moments is None else moments.behind(block)

@@ -35,11 +35,10 @@ def solve_loop(problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: 
         threads = 1  # torch has one generator for all threads
     work = []
     for i, (problem, client_weights) in enumerate(zip(problems, weights, strict=True)):
-        parts = [part.ordered() for part in problem.parts]
-        rows = np.sum([part.counts for part in parts], axis=0)
+        rows = np.sum([part.counts for part in problem.parts], axis=0)
         workers: dict[int, _Worker] = {}
         runs = _runs(rows, -(-_RUNS // len(problems)))
-        work += [(i, partial(_run, problem, workers, parts, client_weights.tolist(), run, keep)) for run in runs]
+        work += [(i, partial(_run, problem, workers, client_weights.tolist(), run, keep)) for run in runs]
     results: list[list[Tensor]] = [[] for _ in problems]
     for (i, _), piece in zip(work, run_each([run for _, run in work], threads=threads), strict=True):
         if keep or not results[i]:
@@ -64,7 +63,6 @@ def _runs(rows: np.ndarray[tuple[int], np.dtype[np.int64]], count: int) -> list[
 def _run(
     problem: Problem,
     workers: dict[int, _Worker],
-    parts: Sequence[Part],
     client_weights: Sequence[float],
     clients: range,
     keep: bool,
@@ -75,7 +73,7 @@ def _run(
     starts = problem.start.expand(problem.clients, -1)
     width = starts.shape[1] + (0 if problem.state is None else problem.state.shape[1])
     total = worker.buffer.new_empty((len(clients), width) if keep else (width,))
-    offsets = [part.offsets.tolist() for part in parts]
+    parts, offsets = problem.parts, [part.offsets.tolist() for part in problem.parts]
     for i, client in enumerate(clients):
         mine = [part.rows(edges[client], edges[client + 1]) for part, edges in zip(parts, offsets, strict=True)]
         if problem.state is not None:
@@ -120,7 +118,7 @@ class _Worker:
         """All steps of the client with this number and these samples, from its start (p,)."""
         problem = self.problem
         self.buffer.copy_(start)
-        for step in range(problem.first, problem.first + problem.steps):
+        for step in range(problem.local.first, problem.local.first + problem.local.steps):
             part = parts[step % len(parts)]
             if len(part.x):
                 with own_masks((*problem.seed, step), problem.silo, number) if self.random else nullcontext():
@@ -144,7 +142,7 @@ class _Worker:
             gradient = self.problem.derivative(embedding.detach(), part.loss_inputs).div_(len(part.x))
             return torch.autograd.grad(embedding, self.trained, gradient, allow_unused=True)
         inputs = part.loss_inputs
-        if self.problem.anticipation == 1:
+        if self.problem.local.anticipation == 1:
             loss = self.problem.loss(embedding, inputs, self.head)
             return torch.autograd.grad(loss, self.trained, allow_unused=True)
         assert inputs.y is not None
@@ -155,13 +153,13 @@ class _Worker:
 
     def _step(self, gradients: Sequence[Tensor | None], start: Tensor) -> None:
         """One gradient step on the buffer the parameters are views of."""
-        problem, eta, regulariser = self.problem, self.problem.step_size, self.problem.task.regulariser
-        if regulariser.l2 or problem.proximal:
-            self.block.mul_(1 - eta * (regulariser.l2 + problem.proximal))
-        if problem.proximal:
+        problem, eta, regulariser = self.problem, self.problem.local.step_size, self.problem.task.regulariser
+        if regulariser.l2 or problem.local.proximal:
+            self.block.mul_(1 - eta * (regulariser.l2 + problem.local.proximal))
+        if problem.local.proximal:
             if self.held is not None:
-                self.held.mul_(1 - eta * problem.proximal)
-            self.buffer.add_(start, alpha=eta * problem.proximal)
+                self.held.mul_(1 - eta * problem.local.proximal)
+            self.buffer.add_(start, alpha=eta * problem.local.proximal)
         for parameter, gradient in zip(self.trained, gradients, strict=True):
             if gradient is not None:
                 parameter.sub_(gradient, alpha=eta)
@@ -179,9 +177,9 @@ class _Worker:
                 view.copy_(gradient)
         if l2:
             whole[: len(self.block)].add_(self.block, alpha=l2)
-        if problem.proximal:
-            whole.add_(self.buffer - start, alpha=problem.proximal)
+        if problem.local.proximal:
+            whole.add_(self.buffer - start, alpha=problem.local.proximal)
         for where in self.frozen:
             whole[where] = 0
         direction, self.moments = moments.after(whole)
-        self.buffer.sub_(direction, alpha=problem.step_size)
+        self.buffer.sub_(direction, alpha=problem.local.step_size)

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.anchors import Anchors
+from crosshatch.local.forward import KeptPass
 from crosshatch.local.layers import ChainPass
-from crosshatch.local.passes import KeptPass
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.task.losses import SampleWeighted, Sides, Transfer
 from crosshatch.task.task import Task
 
@@ -62,59 +63,42 @@ class LossInputs:
 
 @dataclass(frozen=True)
 class Part:
-    """The samples of some local steps: rows ordered by client, `counts[i]` of them at the i-th client at work.
-
-    With `owners` (n,) the rows are in any order, and `owners` says whose each is: enough where one pass serves all.
-    """
+    """The samples of some local steps: rows ordered by client, `counts[i]` of them at the i-th client at work."""
 
     x: Tensor
     loss_inputs: LossInputs
     counts: npt.NDArray[np.int64]
-    owners: npt.NDArray[np.int64] | None = None
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
         """Where each client's rows begin, and the end."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
-    def whose(self) -> npt.NDArray[np.int64]:
-        """Which client at work has each row."""
-        return np.repeat(np.arange(len(self.counts)), self.counts) if self.owners is None else self.owners
-
     def rows(self, low: int, high: int) -> Part:
         """One client's samples, which are these rows."""
         where = slice(low, high)
         return Part(self.x[where], self.loss_inputs.rows(where), np.array([high - low]))
-
-    def ordered(self) -> Part:
-        """The same samples ordered by client."""
-        if self.owners is None:
-            return self
-        order = torch.as_tensor(np.argsort(self.owners, kind="stable"), device=self.x.device)
-        return Part(self.x.index_select(0, order), self.loss_inputs.select(order), self.counts)
 
     def at_clients(self, then: npt.NDArray[np.int64], now: npt.NDArray[np.int64], newest: Sequence[Part]) -> Part:
         """What of a part whose clients at work were those numbered `then` is held by those numbered `now`.
 
         A client that holds nothing of it takes its samples of the first of the `newest` parts that it has some of.
         """
-        part = self.ordered()
         place = np.minimum(np.searchsorted(then, now), len(then) - 1)
-        counts = np.where(then[place] == now, part.counts[place], 0)
+        counts = np.where(then[place] == now, self.counts[place], 0)
         if np.array_equal(then, now) and counts.all():
-            return part
-        first, parts, length = part.offsets[place], [part], len(part.x)
+            return self
+        first, parts, length = self.offsets[place], [self], len(self.x)
         for other in newest:
             if counts.all():
                 break
-            ordered = other.ordered()
-            first = np.where(counts > 0, first, length + ordered.offsets[:-1])
-            counts = np.where(counts > 0, counts, ordered.counts)
-            parts.append(ordered)
-            length += len(ordered.x)
+            first = np.where(counts > 0, first, length + other.offsets[:-1])
+            counts = np.where(counts > 0, counts, other.counts)
+            parts.append(other)
+            length += len(other.x)
         rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         index = torch.as_tensor(rows, device=self.x.device)
-        x, inputs = part.x, part.loss_inputs
+        x, inputs = self.x, self.loss_inputs
         if len(parts) > 1:
             x, inputs = torch.cat([one.x for one in parts]), LossInputs.joined([one.loss_inputs for one in parts])
         return Part(x.index_select(0, index), inputs.select(index), counts)
@@ -122,7 +106,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Problem:
-    """`steps` gradient steps at each of a silo's clients at work.
+    """Gradient steps at each of a silo's clients at work, as `local` says.
 
     Step q uses part `(first + q) % len(parts)`; a client without rows in it stays where it is. The gradient is that of
     the mean loss over the client's rows, plus the regulariser's on the block (a head has none), plus `proximal` times
@@ -138,13 +122,7 @@ class Problem:
     start: Tensor  # (p,) the same for all, or (clients, p)
     head: Tensor | None  # the head as received; None at its holder, and for a sum
     columns: tuple[int, int]  # where this silo's embedding stands in what is joined
-    steps: int
-    step_size: float
-    first: int = 0
-    proximal: float = 0.0
-    anticipation: float = 1.0
-    continued: bool = False
-    kept_pass: KeptPass | None = None  # the forward pass of the first part at a common start, kept for the first step
+    local: LocalSteps
     seed: tuple[int, ...] = (0,)  # the run's seed and the round, for blocks which draw random numbers
     numbers: npt.NDArray[np.int64] | None = None  # of the clients at work in their silo; None: one after the other
     state: Tensor | None = None  # (clients, s) of the task's optimiser, see `moments.py`; None: plain steps
@@ -159,27 +137,21 @@ class Problem:
         """The number in the silo of the i-th client at work."""
         return client if self.numbers is None else int(self.numbers[client])
 
-    @property
-    def starts_from_kept_pass(self) -> bool:
-        """Whether the kept forward pass is that of the first step, which then uses the first of the parts."""
-        kept = self.kept_pass is not None and self.kept_pass.start is self.start
-        return kept and self.start.dim() == 1 and self.first % len(self.parts) == 0
-
     def join(self, own: Tensor, rest: Tensor) -> Tensor:
         """This silo's embeddings and the others' part together: the scores of a sum, or what the head takes."""
         return self.task.fusion.join(own, rest, self.columns)
 
     def ahead(self, moved: Tensor, start: Tensor | None) -> Tensor:
         """Where the others would have taken what this silo alone has moved from its start, had they moved along."""
-        if self.anticipation == 1:
+        if self.local.anticipation == 1:
             return moved
         assert start is not None
-        return torch.lerp(start, moved, self.anticipation)
+        return torch.lerp(start, moved, self.local.anticipation)
 
     def sent_derivative(self, own: Tensor, derivative: Tensor, start: Tensor | None) -> Tensor:
         """The derivative that the label's holder sent, or where it has got to since."""
-        if not self.continued:
-            return derivative.clone()
+        if not self.local.continued:
+            return derivative
         assert start is not None
         assert not isinstance(self.task.loss, SampleWeighted), "refused: a derivative does not tell a sample's weight"
         return self.task.loss.continued(derivative, self.ahead(own, start) - start)
@@ -187,7 +159,7 @@ class Problem:
     def derivative(self, embedding: Tensor, inputs: LossInputs) -> Tensor:
         """Each row's derivative of its loss at the block's outputs (..., n, e), for a sum or where it was sent."""
         if inputs.derivative is not None:
-            return self.sent_derivative(embedding, inputs.derivative, inputs.start)
+            return self.sent_derivative(embedding, inputs.derivative, inputs.start).clone()
         assert inputs.rest is not None
         assert inputs.y is not None
         assert self.task.head is None
@@ -198,62 +170,59 @@ class Problem:
         assert inputs.rest is not None
         return self.task.fusion.scores(self.join(embedding, inputs.rest), head)
 
-    def loss(
-        self,
-        embedding: Tensor,
-        inputs: LossInputs,
-        head: Callable[[Tensor], Tensor] | None,
-        weights: Tensor | None = None,
-    ) -> Tensor:
-        """Mean loss over the rows (or their sum under `weights` (n,)), differentiable in the embedding and the head."""
+    def loss(self, embedding: Tensor, inputs: LossInputs, head: Callable[[Tensor], Tensor] | None) -> Tensor:
+        """Mean loss over the rows, differentiable in the embedding and the head."""
         if inputs.derivative is not None:
-            values = (embedding * inputs.derivative).sum(-1)
-        else:
-            assert inputs.y is not None
-            values = self.task.loss.value(self.scores(embedding, inputs, head), inputs.y)
-        return values.mean() if weights is None else values @ weights
+            return (embedding * inputs.derivative).sum(-1).mean()
+        assert inputs.y is not None
+        return self.task.loss.value(self.scores(embedding, inputs, head), inputs.y).mean()
+
+    def descent(
+        self, embedding: Tensor, inputs: LossInputs, head: Callable[[Tensor], Tensor] | None, weights: Tensor
+    ) -> Tensor:
+        """What has the gradient of a step in the embedding and the head, added up over the rows under weights (n,)."""
+        if self.task.head is None or inputs.derivative is not None:
+            return (embedding * self.derivative(embedding.detach(), inputs)).sum(-1) @ weights
+        assert inputs.y is not None
+        scores = self.scores(embedding, inputs, head)
+        ahead = self.ahead(scores.detach(), inputs.start)
+        return (scores * self.task.loss.derivative(ahead, inputs.y)).sum(-1) @ weights
 
     def transfer_loss(self, embed: Callable[[Tensor], Tensor], part: Part) -> Tensor:
         """Mean objective of a transfer task over the rows of a part, differentiable in the block behind `embed`."""
         transfer, inputs, own = self.task.transfer, part.loss_inputs, embed(part.x)
         assert transfer is not None
         sides = inputs.sides(transfer, own, None if self.anchors is None else self.anchors.class_mean(embed))
-        if self.anticipation == 1:
+        if self.local.anticipation == 1:
             return transfer.values(self.task.loss, sides).mean()
         assert inputs.start is not None
-        return transfer.ahead(self.task.loss, sides, inputs.start, self.anticipation).mean()
+        return transfer.ahead(self.task.loss, sides, inputs.start, self.local.anticipation).mean()
 
 
-def served_by_one_pass(problems: Sequence[Problem]) -> list[int]:
+def served_by_one_pass(problems: Sequence[Problem], passes: Sequence[KeptPass | None]) -> list[int]:
     """Which of the problems are one step from a common start, so that their weighted sums follow from the kept pass."""
     return [
         i
-        for i, problem in enumerate(problems)
-        if problem.steps == 1
-        and problem.starts_from_kept_pass
+        for i, (problem, kept) in enumerate(zip(problems, passes, strict=True))
+        if kept is not None
+        and problem.local.steps == 1
+        and problem.task.transfer is None  # what it depends on is in no pass
         # The proximal step is not linear, so its average needs every client's own block.
         and (problem.clients == 1 or problem.task.regulariser.l1 == 0)
     ]
 
 
-def parts_by_client(problems: Sequence[Problem]) -> list[list[Part]]:
-    """Each problem's parts, their samples ordered by client."""
-    return [[part.ordered() for part in problem.parts] for problem in problems]
-
-
-def first_chain_passes(problems: Sequence[Problem]) -> list[ChainPass]:
+def first_chain_passes(problems: Sequence[Problem], passes: Sequence[KeptPass | None]) -> list[ChainPass]:
     """The kept passes of all problems' first steps, one behind another; none if even one of them is missing.
 
-    Only chains have them here, with the samples of the first part in the clients' order.
+    Only chains have them here.
     """
     found: list[tuple[ChainPass, int]] = []
-    for problem in problems:
-        kept = problem.kept_pass
-        in_order = problem.starts_from_kept_pass and problem.parts[0].owners is None
-        if kept is None or kept.chain_pass is None or not in_order:
+    for kept in passes:
+        if kept is None or kept.chain_pass is None:
             return []
         found.append((kept.chain_pass, kept.place))
     first = found[0][0]
-    if len(first.x) == len(found) and all(one is first for one, _ in found):
+    if len(first.x) == len(problems) and all(one is first for one, _ in found):
         return [first]
     return [one if len(one.x) == 1 else one.one(place) for one, place in found]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.errors import ConfigError
+from crosshatch.local.forward import KeptPass
 from crosshatch.local.layers import Layer
 from crosshatch.local.loop import solve_loop
 from crosshatch.local.one_step.shared import solve_shared
@@ -51,7 +52,7 @@ def choose(problem: Problem) -> Literal["loop", "stacked", "gram", "given"]:
     if shapes.front is not None and rows > _IMAGES:
         return "loop"
     pays = _gram_pays if shapes.front is None else _growing_pays
-    if _takes_gram(problem) and pays(rows, problem.steps, shapes.block[0]):
+    if _takes_gram(problem) and pays(rows, problem.local.steps, shapes.block[0]):
         return "gram"
     return "loop" if shapes.front is not None and problem.start.shape[-1] > _COPIED else "stacked"
 
@@ -76,16 +77,26 @@ def _growing_pays(rows: int, steps: int, layer: Layer) -> bool:
 
 
 def solve(
-    problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy, threads: int
+    problems: Sequence[Problem],
+    weights: Sequence[Tensor],
+    *,
+    keep: bool,
+    strategy: Strategy,
+    threads: int,
+    passes: Sequence[KeptPass | None] = (),
 ) -> list[Tensor]:
     """Each silo's weighted sum over its clients at work (p,), or with `keep` their blocks (clients, p).
+
+    `passes` are forward passes that the problems' first steps begin with, where somebody kept them.
 
     Problems with an optimiser's state are solved with `keep`: behind each block there is its new state.
     """
     results: dict[int, Tensor] = {}
-    shared = [] if keep else served_by_one_pass(problems)
+    passes = passes or [None] * len(problems)
+    shared = [] if keep else served_by_one_pass(problems, passes)
     if shared:
-        solved = solve_shared([problems[i] for i in shared], [weights[i] for i in shared], threads=threads)
+        chosen, found = [problems[i] for i in shared], [one for i in shared if (one := passes[i]) is not None]
+        solved = solve_shared(chosen, [weights[i] for i in shared], found, threads=threads)
         if len(shared) == len(problems):
             return solved
         results.update(zip(shared, solved, strict=True))
@@ -106,7 +117,9 @@ def solve(
             results.update(zip(loop, solved, strict=True))
         for gram, shapes, members in alike.values():
             chosen, client_weights = [problems[i] for i in members], [weights[i] for i in members]
-            solved = solve_stacked(chosen, shapes, client_weights, keep=keep, gram=gram, threads=threads)
+            solved = solve_stacked(
+                chosen, shapes, client_weights, [passes[i] for i in members], keep=keep, gram=gram, threads=threads
+            )
             results.update(zip(members, solved, strict=True))
     return [results[i] for i in range(len(problems))]
 
@@ -135,7 +148,7 @@ def _alike(problem: Problem, kind: str, shapes: Shapes) -> tuple[object, ...]:
     """Problems equal in this can be stacked."""
     columns = problem.columns if shapes.head else None
     sent = problem.parts[0].loss_inputs.derivative is not None
-    return kind, shapes, sent, columns, problem.start.shape[-1], problem.steps
+    return kind, shapes, sent, columns, problem.start.shape[-1], problem.local.steps
 
 
 def _shapes_of(problem: Problem) -> Shapes | None:

@@ -32,6 +32,10 @@ class Call:
     use: int = 0
 
 
+DECISION: Specs = ((torch.float64, (1,)),)
+"""What is decided, as one number."""
+
+
 @dataclass(frozen=True)
 class About:
     """What an exchange with the label's holder is about: parts of the batch (None: all of them).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -86,6 +86,15 @@ def check_derivatives(data: FederatedData, task: Task, name: str, *, continued: 
         )
 
 
+def check_continued(*, head: bool) -> None:
+    """A derivative goes on with a silo's own scores, which it has none of in front of a head."""
+    if head:
+        raise ModelError(
+            "LocalSteps.continued: behind a trained head only its holder could follow a derivative: set "
+            "model.fusion = 'sum' or federation.labels = 'shared', or leave it out"
+        )
+
+
 def check_turns(task: Task, name: str, topology: Topology, *, turns: bool) -> None:
     """Where silos take turns, what each of them needs of the others is there when its turn comes."""
     if turns and task.head is not None and topology.below:
@@ -119,16 +128,6 @@ def check_optimiser(data: FederatedData, task: Task, name: str, codecs: Mapping[
             raise ConfigError(
                 f"optimiser.state = 'averaged' sends states with the blocks, and codecs.{exchange} is about blocks "
                 "alone: set optimiser.state = 'kept' or 'reset', or leave the codec out"
-            )
-
-
-def check_seen(seen: Collection[int], others: Iterable[int]) -> None:
-    """Before a silo goes on with what it saw of the others, each of them has sent something."""
-    for silo in others:
-        if silo not in seen:
-            raise ConfigError(
-                f"share: silo number {silo} has sent nothing of this batch yet, so that nobody can go on with what "
-                "it sent before: name it in senders"
             )
 
 

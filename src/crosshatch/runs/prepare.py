@@ -143,7 +143,7 @@ def assemble(
     _check_codecs(config, simulator)
     batch_size = config.algorithm.batch_size
     if batch_size is not None and isinstance(simulator.state, VerticalState):
-        simulator.state.federation.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
+        simulator.state.fed.draw_batch(batch_size, round=0)  # refuses a batch larger than the data
     leakage = None if exposed is None else count_leakage(config, simulator, exposed)
     if leakage is not None:
         leakage.require_within()

@@ -37,7 +37,7 @@ from crosshatch.simulator.encrypted.assemble_encrypted import encrypted_exchange
 from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.groups import GroupedFederation
+from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.simulator.vertical.optimising import Optimising
 from crosshatch.task.optimisers import state_size
 from crosshatch.task.probe import ROWS
@@ -98,7 +98,7 @@ def assemble(
     *,
     seed: int,
     batches: BatchSource | tuple[BatchSource, ...] | None,
-) -> SimulatedFederation | GroupedFederation:
+) -> SimulatedFederation | SimulatedServer:
     """The federation an algorithm runs on; a ConfigError where it does not run on this one."""
     central, pairs = declared(algorithm).central, declared(algorithm).pairs
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
@@ -129,8 +129,7 @@ def assemble(
         )
     samples = np.array([len(group.data.y_train) for group in groups])
     tiers = tiers_of(len(groups), data.group_shape)
-    one_step = algorithm.local_steps == 1 and [tier.interval for tier in algorithm.topology.above] == [1]
-    return GroupedFederation(tuple(groups), samples, tiers, one_step)
+    return SimulatedServer(tuple(groups), samples, tiers)
 
 
 def _sources(batches: BatchSource | tuple[BatchSource, ...] | None, groups: int) -> tuple[BatchSource, ...]:

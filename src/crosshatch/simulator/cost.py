@@ -22,6 +22,7 @@ from torch.utils.flop_counter import flop_registry
 
 from crosshatch.exchanges import Algorithm, declared
 from crosshatch.local.anchors import Anchors
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.protocol.class_means import find_anchors
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -96,7 +97,7 @@ def step_cost(
     part = Part(x, LossInputs(y=y, rest=rest), torch.tensor([len(x)]).numpy())
     problem = Problem(
         task=task, silo=silo, parts=(part,), start=weights, head=None, columns=task.fusion.columns(widths, silo),
-        steps=1, step_size=0.0, anchors=anchors,
+        local=LocalSteps(1, 0.0), anchors=anchors,
     )  # fmt: skip
     _, head = task.split(silo, weights)
     if head is None:  # as received, where there is one: used, not trained
@@ -149,7 +150,7 @@ def silo_costs(groups: Sequence[SimulatedFederation], algorithm: Algorithm, *, i
         largest, in_all, at_work = int(rows.max(initial=0)), int(rows.sum()), int(np.count_nonzero(rows))
         anchors = find_anchors(first.data, first.task) if first.task.holds_head(j) else None
         step = _StepByRows.of(
-            first.task, j, first.data.silos[j].train[:1], first.data.y_train[:1], first.widths,
+            first.task, j, first.data.silos[j].train[:1], first.data.y_train[:1], first.accounts.contents.widths,
             None if anchors is None else anchors.for_round(first.arrivals.seed, 0),
         )  # fmt: skip
         peak = step.at(largest)

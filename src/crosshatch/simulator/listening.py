@@ -1,14 +1,14 @@
 """The messages between silos one by one, with their values: for audits of what others get to see.
 
-Who listens stands between the algorithm's text and the federation, so that a round to which nobody listens takes not
-one step more.
+Who listens stands between a federation and the numbers of its exchanges, so that a round to which nobody listens takes
+not one step more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, cast, final
 
 import numpy as np
 from torch import Tensor
@@ -21,8 +21,9 @@ from crosshatch.protocol.names import derivative_channels
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.groups import GroupedFederation
-from crosshatch.simulator.vertical.sharing import Frozen
+from crosshatch.simulator.vertical.groups import SimulatedServer
+from crosshatch.simulator.vertical.sharing import Arrived, Frozen, Sharing
+from crosshatch.task.task import Task
 
 _NO_SAMPLES: Ids = np.empty(0, dtype=np.int64)
 
@@ -57,11 +58,9 @@ class Heard:
 Hear: TypeAlias = Callable[[Heard], None]
 
 
-def listen_to(
-    federation: SimulatedFederation | GroupedFederation, algorithm: Algorithm, hear: Hear
-) -> ListenedFederation:
-    """The federation with a listener; a ConfigError where silos send each other nothing, or do so in groups."""
-    if isinstance(federation, GroupedFederation):
+def listen_to(federation: SimulatedFederation | SimulatedServer, algorithm: Algorithm, hear: Hear) -> None:
+    """Have a federation tell of its messages; a ConfigError where silos send each other nothing, or do so in groups."""
+    if isinstance(federation, SimulatedServer):
         raise ConfigError("messages are recorded of one federation, this one is in groups: set federation.groups = 1")
     silent = declared(algorithm).central or algorithm.topology.vertical is None or len(federation.silos) == 1
     if silent:
@@ -71,68 +70,78 @@ def listen_to(
         )
     if federation.encrypted is not None and not federation.encrypted.scores_in_clear:
         raise ConfigError("there is nothing to record, all messages are encrypted: set privacy.encryption = 'none'")
-    return ListenedFederation(federation, hear)
+    listened = ListenedSharing(federation.sharing, hear, encrypted=federation.encrypted is not None)
+    federation.sharing = cast(Sharing, listened)
+    if federation.encrypted is not None:
+        federation.encrypted.hear = listened.gradients
 
 
 @final
-class ListenedFederation:
-    """A federation that tells of every message between its silos; whatever else is asked, the federation answers."""
+@dataclass(frozen=True)
+class ListenedSharing:
+    """The numbers of exchanges, told to a listener."""
 
-    def __init__(self, federation: SimulatedFederation, hear: Hear) -> None:
-        self._federation, self._hear = federation, hear
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._federation, name)
+    sharing: Sharing
+    hear: Hear
+    encrypted: bool  # derivatives are no message then: what silos read in their place is
 
     def share(
-        self, embeddings: Embeddings, batch: Batch, *, senders: Sequence[int] | None = None, to: int | None = None
-    ) -> Frozen:
-        """Embeddings to all others or to one, the head with those of its holder."""
-        federation = self._federation
-        frozen = federation.share(embeddings, batch, senders=senders, to=to)
-        receivers = federation.silos if to is None else [to]
-        for j in federation.silos if senders is None else sorted(set(senders)):
-            others = tuple(i for i in receivers if i != j)
-            self._rows("share", j, others, batch, range(len(batch.parts)), _sent(embeddings, j))
-            if j == federation.task.head_holder and others and frozen.head is not None:
-                self._tell("head", j, others, batch, 0, frozen.head, _NO_SAMPLES)
-        return frozen
-
-    def share_derivatives(
         self,
         embeddings: Embeddings,
+        around: Embeddings,
         batch: Batch,
+        known: Frozen,
+        senders: Sequence[int],
+        receivers: Sequence[int],
         *,
-        around: Embeddings | None = None,
-        step: int = 0,
-        senders: Sequence[int] | None = None,
-        to: int | None = None,
-    ) -> Frozen:
-        """Embeddings to the label's holder, derivatives back."""
-        federation = self._federation
-        frozen = federation.share_derivatives(embeddings, batch, around=around, step=step, senders=senders, to=to)
-        about = About.of(len(batch.parts), step, inner=around is not None, head=embeddings.head is not None)
-        every = range(len(batch.parts))
-        holder = federation.data.label_holder
-        for j in federation.silos if senders is None else senders:
-            if j != holder:
-                asked = every if about.asked is None else [about.asked]
-                self._rows("share", j, (holder,), batch, asked, _sent(embeddings, j))
-        asking = [j for j in (federation.silos if to is None else [to]) if j != holder]
-        answered = every if about.answered is None else [about.answered]
-        known = frozen.known(asking)
-        for j in asking:
-            read = known[j][0].gradient
-            if read is not None:  # one batch per round, and to everybody a gradient of its own
-                self._tell("gradients", holder, (j,), batch, 0, read, batch.parts[0])
-        for silos in derivative_channels(asking, each=about.each or to is not None).values() if asking else ():
-            told = {s: known[silos[0]][s] for s in answered}
-            # In a transfer task components come in the derivatives' place.
-            transferred = federation.task.transfer is not None
-            found = {s: one.rest if transferred else one.derivative for s, one in told.items()}
-            drawn = {s: batch.as_drawn(silos[:1], s, [one])[0] for s, one in found.items() if one is not None}
-            self._rows("derivatives", holder, tuple(silos), batch, drawn, drawn)
-        return frozen
+        to: int | None,
+        use: int,
+    ) -> tuple[Frozen, Arrived]:
+        """Embeddings to all others or to one, the head with those of its holder."""
+        frozen, arrived = self.sharing.share(embeddings, around, batch, known, senders, receivers, to=to, use=use)
+        for j in senders:
+            others = tuple(i for i in receivers if i != j)
+            self._rows("share", j, others, batch, use, arrived[j])
+            if j == self.task.head_holder and others:
+                self._tell("head", j, others, batch, use, 0, frozen.heads[others[0]], _NO_SAMPLES)
+        return frozen, arrived
+
+    @property
+    def task(self) -> Task:
+        """What is trained."""
+        return self.sharing.task
+
+    def derivatives(
+        self,
+        embeddings: Embeddings,
+        around: Embeddings,
+        batch: Batch,
+        known: Frozen,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        *,
+        holder: int,
+        about: About,
+        use: int,
+    ) -> tuple[Frozen, Arrived]:
+        """Embeddings to the label's holder, derivatives (in a transfer task components) back."""
+        frozen, arrived = self.sharing.derivatives(
+            embeddings, around, batch, known, senders, receivers, holder=holder, about=about, use=use
+        )
+        for j in senders:
+            self._rows("share", j, (holder,), batch, use, arrived[j])
+        asking = [j for j in receivers if j != holder]
+        answered = range(len(batch.parts)) if about.answered is None else [about.answered]
+        channels = derivative_channels(asking, each=about.each or len(receivers) == 1) if asking else {}
+        for silos in () if self.encrypted else channels.values():
+            found = {s: rows for s in answered if (rows := frozen.derivatives[silos[0]][s]) is not None}
+            self._rows("derivatives", holder, tuple(silos), batch, use, found)
+        return frozen, arrived
+
+    def gradients(self, read: Mapping[int, Tensor], batch: Batch, holder: int, use: int) -> None:
+        """What silos read where derivatives travel encrypted: one batch per round, to everybody its own."""
+        for j, gradient in read.items():
+            self._tell("gradients", holder, (j,), batch, use, 0, gradient, batch.parts[0])
 
     def _rows(
         self,
@@ -140,11 +149,11 @@ class ListenedFederation:
         sender: int,
         receivers: tuple[int, ...],
         batch: Batch,
-        parts: Iterable[int],
-        values: Sequence[Tensor] | dict[int, Tensor],
+        use: int,
+        rows: Mapping[int, Tensor],
     ) -> None:
-        for s in parts if receivers else ():
-            self._tell(exchange, sender, receivers, batch, s, values[s], batch.parts[s])
+        for s, values in rows.items() if receivers else ():
+            self._tell(exchange, sender, receivers, batch, use, s, values, batch.parts[s])
 
     def _tell(
         self,
@@ -152,16 +161,10 @@ class ListenedFederation:
         sender: int,
         receivers: tuple[int, ...],
         batch: Batch,
+        use: int,
         part: int,
         values: Tensor,
         ids: Ids,
     ) -> None:
-        counted = {"head": "share", "gradients": "derivatives"}.get(exchange, exchange)
-        use = self._federation.uses[counted] - 1
         copy = values.detach().clone()
-        self._hear(Heard(batch.round, exchange, use, sender, receivers, part, ids, copy))
-
-
-def _sent(embeddings: Embeddings, silo: int) -> tuple[Tensor, ...]:
-    """A silo's embeddings as others see them: a codec may stand in between."""
-    return embeddings.seen.get(silo, embeddings.values[silo])
+        self.hear(Heard(batch.round, exchange, use, sender, receivers, part, ids, copy))

@@ -50,7 +50,7 @@ from crosshatch.simulator.listening import Hear
 from crosshatch.simulator.require_start import require_silos, require_start
 from crosshatch.simulator.state import State, VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.groups import GroupedFederation
+from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.task.directions import HIGHER_IS_BETTER
 from crosshatch.task.metrics import default_metrics, evaluate
 from crosshatch.task.own_metric import OwnMetric, find_metrics
@@ -111,7 +111,7 @@ class Simulator:
             network or ConstantNetwork(), self.meter, strategy, threads, precision, codecs or {}, privacy
         )  # fmt: skip
         self.threads, self._codecs = engine.threads, engine.codecs
-        self.federation: SimulatedFederation | GroupedFederation | SimulatedTokens | SimulatedDuals
+        self.federation: SimulatedFederation | SimulatedServer | SimulatedTokens | SimulatedDuals
         self.state: State
         if not on_silos(algorithm):
             self.data = by_columns(self.data)

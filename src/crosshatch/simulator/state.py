@@ -15,11 +15,10 @@ from crosshatch.exchanges import Algorithm, Memory, declared
 from crosshatch.protocol.refusals import require_memory
 from crosshatch.simulator.allocator import aligned
 from crosshatch.simulator.listening import Hear, listen_to
-from crosshatch.simulator.memory import pack, unpack, worked_out
-from crosshatch.simulator.vertical.averaging import averaged
 from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.groups import GroupBlocks, GroupedFederation
+from crosshatch.simulator.vertical.groups import SimulatedServer
+from crosshatch.simulator.vertical.memory import pack, unpack
 from crosshatch.task.task import Task
 
 
@@ -80,10 +79,10 @@ class VerticalState:
 
     summed = False
 
-    def __init__(self, federation: SimulatedFederation | GroupedFederation, algorithm: Algorithm, task: Task) -> None:
+    def __init__(self, federation: SimulatedFederation | SimulatedServer, algorithm: Algorithm, task: Task) -> None:
         self.federation, self.algorithm, self.task = federation, algorithm, task
-        self._asked: Any = federation  # what the algorithm's text talks to
-        self.groups = federation.groups if isinstance(federation, GroupedFederation) else (federation,)
+        self.groups = federation.groups if isinstance(federation, SimulatedServer) else (federation,)
+        self.fed: Any = federation.together if isinstance(federation, SimulatedServer) else federation  # the text's
         self._first = tuple(task.initial())
         self.blocks = (Blocks(self._first),) * len(self.groups)
         self.memory: Memory = ()  # the algorithm's own
@@ -91,7 +90,7 @@ class VerticalState:
 
     def listen(self, hear: Hear) -> None:
         """From now on tell of every message between silos."""
-        self._asked = listen_to(self.federation, self.algorithm, hear)
+        listen_to(self.federation, self.algorithm, hear)
 
     @property
     def seconds(self) -> float:
@@ -107,36 +106,37 @@ class VerticalState:
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """The hubs' blocks, averaged over groups where there are any."""
-        if isinstance(self.federation, GroupedFederation):
+        if isinstance(self.federation, SimulatedServer):
             return self.federation.model(self.blocks)
         return self.blocks[0].base
 
     def run_round(self, r: int) -> None:
         """The algorithm's round, in all groups."""
         for group in self.groups:
-            group.uses.clear()
-            if group.optimising is not None:
-                group.optimising.begin_round()
-        grouped = isinstance(self.federation, GroupedFederation)
+            group.begin_round(r)
+        grouped = isinstance(self.federation, SimulatedServer)
         before = self.blocks if grouped else self.blocks[0]
         text: Any = self.algorithm
         after: Any
         if self._remembers:
-            after, memory = require_memory(text, text.run_round(self._asked, before, r, self.memory))
-            self.memory = worked_out(memory)
+            after, self.memory = require_memory(text, text.run_round(self.fed, before, r, self.memory))
         else:
-            after = text.run_round(self._asked, before, r)
+            after = text.run_round(self.fed, before, r)
         wanted: Any = tuple if grouped else Blocks
         if not isinstance(after, wanted):
             raise ConfigError(
                 f"run_round of algorithm {type(text).__name__} returned {type(after).__name__}: end it with "
                 "`return blocks`, what broadcast, descend or average returned last"
             )
-        blocks: GroupBlocks = averaged(after) if grouped else (after,)
         # Between rounds there is what the hubs hold: steps that were never averaged are lost with their clients.
-        self.blocks = tuple(one if one.steps is None else Blocks(one.base) for one in blocks)
+        pairs = zip(self.groups, after if grouped else (after,), strict=True)
+        self.blocks = tuple(self._at_hubs(group, blocks) for group, blocks in pairs)
         if any(trained is not None for trained in self.task.trained):
             self.blocks = tuple(self._with_untrained(blocks) for blocks in self.blocks)
+
+    def _at_hubs(self, group: SimulatedFederation, blocks: Blocks) -> Blocks:
+        held = group.at_clients.at_hubs(blocks)
+        return Blocks(held.base) if held.moved or held.branches or held.received or held.sent_to else held
 
     def _with_untrained(self, blocks: Blocks) -> Blocks:
         """What is not trained is never sent: it stays just as it was, without the rounding of averages."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crosshatch.local.forward import KeptPass
 from crosshatch.local.layers import ChainPass
 from crosshatch.local.modules import untrained
 from crosshatch.local.one_step.traced import descend_by_graph, head_of
@@ -18,46 +19,35 @@ from crosshatch.local.problem import Part, Problem
 Numbers = npt.NDArray[np.floating]
 
 
-def solve_shared(problems: Sequence[Problem], weights: Sequence[Tensor], *, threads: int) -> list[Tensor]:
+def solve_shared(
+    problems: Sequence[Problem], weights: Sequence[Tensor], passes: Sequence[KeptPass], *, threads: int
+) -> list[Tensor]:
     """Each silo's weighted sum (p,) of its clients' blocks after one step; silos of one chain pass together."""
-    if _complete(problems):
-        return _solve(problems, weights, threads)
     groups: dict[int, list[int]] = {}
-    for i, problem in enumerate(problems):
-        groups.setdefault(id(_chain_pass(problem)), []).append(i)
+    for i, kept in enumerate(passes):
+        groups.setdefault(id(kept.chain_pass), []).append(i)
     results: dict[int, Tensor] = {}
     for members in groups.values():
-        together = [problems[i] for i in members]
-        one_by_one = _chain_pass(together[0]) is not None and not _complete(together)
-        for group in [[i] for i in members] if one_by_one else [members]:
-            solved = _solve([problems[i] for i in group], [weights[i] for i in group], threads)
+        for group in [members] if solve_together(passes[members[0]].chain_pass, members) else [[i] for i in members]:
+            chosen = [passes[i] for i in group]
+            solved = _solve([problems[i] for i in group], [weights[i] for i in group], chosen, threads)
             results.update(zip(group, solved, strict=True))
     return [results[i] for i in range(len(problems))]
 
 
-def _chain_pass(problem: Problem) -> ChainPass | None:
-    assert problem.kept_pass is not None
-    return problem.kept_pass.chain_pass
+def solve_together(chain_pass: ChainPass | None, members: Sequence[int]) -> bool:
+    """Whether these problems are about all silos of a chain pass, or about graphs."""
+    return chain_pass is None or len(chain_pass.weights) == len(members)
 
 
-def _complete(problems: Sequence[Problem]) -> bool:
-    """Whether these problems are about all silos of one chain pass, and alike in the order of their samples."""
-    chain_pass = _chain_pass(problems[0])
-    if chain_pass is None or len(chain_pass.weights) != len(problems):
-        return False
-    in_order = problems[0].parts[0].owners is None
-    return all(
-        _chain_pass(problem) is chain_pass and (problem.parts[0].owners is None) == in_order for problem in problems
-    )
-
-
-def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int) -> list[Tensor]:
+def _solve(
+    problems: Sequence[Problem], weights: Sequence[Tensor], passes: Sequence[KeptPass], threads: int
+) -> list[Tensor]:
     """The sums for all problems of a chain pass, for one of them, or for any with a graph."""
-    first, chain_pass = problems[0], _chain_pass(problems[0])
-    eta, regulariser = first.step_size, first.task.regulariser
+    first, chain_pass = problems[0], passes[0].chain_pass
+    eta, regulariser = first.local.step_size, first.task.regulariser
     if chain_pass is not None and len(problems) < len(chain_pass.weights):
-        assert first.kept_pass is not None
-        chain_pass = chain_pass.one(first.kept_pass.place)
+        chain_pass = chain_pass.one(passes[0].place)
     parts = [problem.parts[0] for problem in problems]
     lengths = [len(part.counts) for part in parts]
     begins = [0, *accumulate(lengths[:-1])]
@@ -71,14 +61,14 @@ def _solve(problems: Sequence[Problem], weights: Sequence[Tensor], threads: int)
     starts = [_shrunk(problem, *factors) for problem, *factors in zip(problems, keeps, kept, strict=True)]
     # Each silo's block for itself: tensors inside others are aligned differently, and kernels may round differently.
     if chain_pass is not None:
-        gradients = _by_hand(problems, chain_pass, _per_row(parts, per_client, begins, first.start))
+        gradients = _by_hand(problems, chain_pass, _per_row(parts, per_client, first.start))
         totals = [torch.sub(start, gradient, alpha=eta) for start, gradient in zip(starts, gradients, strict=True)]
     else:
         per_row = [
-            _per_row([part], per_client[begin : begin + length], [0], first.start)[0]
+            _per_row([part], per_client[begin : begin + length], first.start)[0]
             for part, begin, length in zip(parts, begins, lengths, strict=True)
         ]
-        totals = descend_by_graph(problems, starts, per_row, threads=threads)
+        totals = descend_by_graph(problems, passes, starts, per_row, threads=threads)
     if regulariser.l1 and counts.all():  # one client each, see served_by_one_pass
         for problem, total, one in zip(problems, totals, each.tolist(), strict=True):
             block, _ = problem.task.split(problem.silo, total)
@@ -105,30 +95,19 @@ def _scaled(start: Tensor, keep: float) -> Tensor:
     return start if abs(keep - 1) < 1e-12 else start * keep
 
 
-def _per_row(parts: Sequence[Part], per_client: Numbers, begins: Sequence[int], like: Tensor) -> Tensor:
+def _per_row(parts: Sequence[Part], per_client: Numbers, like: Tensor) -> Tensor:
     """The clients' numbers, one silo's behind another's, as numbers of their rows (problems, n)."""
-    owners = [part.owners for part in parts if part.owners is not None]
     per_client = per_client.astype(np.float64 if like.dtype == torch.float64 else np.float32)
-    if owners:
-        places = np.array(owners)
-        places += np.array(begins)[:, np.newaxis]
-        per_row = per_client.take(places)
-    else:
-        per_row = per_client.repeat(np.concatenate([part.counts for part in parts])).reshape(len(parts), -1)
+    per_row = per_client.repeat(np.concatenate([part.counts for part in parts])).reshape(len(parts), -1)
     return torch.from_numpy(per_row).to(like.device)
 
 
 def _by_hand(problems: Sequence[Problem], chain_pass: ChainPass, per_row: Tensor) -> Tensor:
     """Gradients (problems, p) of problems with equal chains."""
-    derivative = problems[0].parts[0].loss_inputs.derivative
-    head: Tensor | None = None
-    if derivative is not None and all(problem.parts[0].loss_inputs.derivative is derivative for problem in problems):
-        gradient = derivative * per_row.unsqueeze(-1)
-    else:
-        own = chain_pass.outputs[-1]
-        pairs = [_at_embedding(p, mine, rows) for p, mine, rows in zip(problems, own, per_row, strict=True)]
-        gradient, head = torch.stack([at_own for at_own, _ in pairs]), pairs[0][1]
-    flat = chain_pass.gradient(gradient)
+    own = chain_pass.outputs[-1]
+    pairs = [_at_embedding(p, mine, rows) for p, mine, rows in zip(problems, own, per_row, strict=True)]
+    flat = chain_pass.gradient(torch.stack([at_own for at_own, _ in pairs]))
+    head = pairs[0][1]
     return flat if head is None else torch.cat([flat, head.unsqueeze(0)], dim=1)  # who holds the head is alone
 
 
@@ -141,6 +120,6 @@ def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tenso
     own = own.detach().requires_grad_()
     with torch.enable_grad():
         held = None if held is None else held.requires_grad_()
-        loss = problem.loss(own, inputs, head_of(problem, held), per_row)
+        loss = problem.descent(own, inputs, head_of(problem, held), per_row)
     gradients = torch.autograd.grad(loss, [own] if held is None else [own, held])
     return gradients[0], gradients[1] if held is not None else None

@@ -8,23 +8,28 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from crosshatch.local.forward import KeptPass
 from crosshatch.local.modules import call, call_with
 from crosshatch.local.pool import run_all
 from crosshatch.local.problem import Problem
 
 
 def descend_by_graph(
-    problems: Sequence[Problem], starts: Sequence[Tensor], per_row: Sequence[Tensor], *, threads: int
+    problems: Sequence[Problem],
+    passes: Sequence[KeptPass],
+    starts: Sequence[Tensor],
+    per_row: Sequence[Tensor],
+    *,
+    threads: int,
 ) -> list[Tensor]:
     """From each start (p,) one step down the gradient of its problem's losses, each row's under its weight in (n,).
 
     Threads take the pieces of all problems; gradients are subtracted one parameter at a time, in the pieces' order.
     """
     work = []
-    for i, problem in enumerate(problems):
-        assert problem.kept_pass is not None
-        pieces = problem.kept_pass.pieces
-        work += [(i, partial(_gradients, problem, rows, embedding, per_row[i])) for rows, embedding in pieces]
+    for i, (problem, kept) in enumerate(zip(problems, passes, strict=True)):
+        pieces = kept.pieces
+        work += [(i, partial(_gradients, problem, kept, rows, embedding, per_row[i])) for rows, embedding in pieces]
         pieces[:] = [(rows, None) for rows, _ in pieces]  # a graph can be gone back through once
     totals = [torch.empty_like(start) for start in starts]
     now = list(starts)  # where each stands: what a first piece starts from is not copied
@@ -32,7 +37,7 @@ def descend_by_graph(
         places = (_parameters(problems[i], flat) for flat in (totals[i], now[i]))
         for target, before, gradient in zip(*places, gradients, strict=True):
             if gradient is not None:
-                torch.sub(before, gradient, alpha=problems[i].step_size, out=target)
+                torch.sub(before, gradient, alpha=problems[i].local.step_size, out=target)
             elif now[i] is not totals[i]:
                 target.copy_(before)
         now[i] = totals[i]
@@ -46,10 +51,11 @@ def head_of(problem: Problem, held: Tensor | None) -> Callable[[Tensor], Tensor]
     return None if head is None or flat is None else partial(call, head, flat)
 
 
-def _gradients(problem: Problem, rows: slice, embedding: Tensor | None, per_row: Tensor) -> list[Tensor | None]:
+def _gradients(
+    problem: Problem, kept: KeptPass, rows: slice, embedding: Tensor | None, per_row: Tensor
+) -> list[Tensor | None]:
     """The gradients from one piece of the pass: of each parameter of the block, and of the head if it is held here."""
-    part, kept, block = problem.parts[0], problem.kept_pass, problem.task.blocks[problem.silo]
-    assert kept is not None
+    part, block = problem.parts[0], problem.task.blocks[problem.silo]
     leaves = list(kept.leaves.values())
     held = problem.task.split(problem.silo, problem.start.detach())[1]
     if held is not None:
@@ -57,7 +63,7 @@ def _gradients(problem: Problem, rows: slice, embedding: Tensor | None, per_row:
     with torch.enable_grad():
         if embedding is None:
             embedding = call_with(block, kept.leaves, part.x[rows])
-        loss = problem.loss(embedding, part.loss_inputs.rows(rows), head_of(problem, held), per_row[rows])
+        loss = problem.descent(embedding, part.loss_inputs.rows(rows), head_of(problem, held), per_row[rows])
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
     found = iter(torch.autograd.grad(loss, wanted, allow_unused=True))
     return [next(found) if leaf.requires_grad else None for leaf in leaves]

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crosshatch.local.forward import KeptPass
 from crosshatch.local.layers import Copies
 from crosshatch.local.moments import Moments
 from crosshatch.local.pool import run_all
@@ -40,10 +41,17 @@ _CACHE_BYTES = 2**26  # for a bucket of convolutions
 
 
 def solve_stacked(
-    problems: Sequence[Problem], shapes: Shapes, weights: Sequence[Tensor], *, keep: bool, gram: bool, threads: int
+    problems: Sequence[Problem],
+    shapes: Shapes,
+    weights: Sequence[Tensor],
+    passes: Sequence[KeptPass | None],
+    *,
+    keep: bool,
+    gram: bool,
+    threads: int,
 ) -> list[Tensor]:
     """For problems alike in shape and settings: each one's weighted sum (p,), or its clients' blocks (clients, p)."""
-    stack = Stack(problems)
+    stack = Stack(problems, passes)
     client_weights = torch.cat(list(weights)).to(problems[0].start)  # one for each job
     totals = [_idle(stack, i, client_weights, keep=keep) for i in range(len(problems))]
     groups = buckets(stack.most_rows)
@@ -73,7 +81,7 @@ def _pieces(stack: Stack, groups: Sequence[Jobs], shapes: Shapes, gram: bool, th
         block = problem.start.shape[-1]
         if gram:  # a layer made of its rows instead of its own numbers
             layer = shapes.block[0]
-            block += rows * problem.steps * (layer.inputs + layer.outputs) - layer.size
+            block += rows * problem.local.steps * (layer.inputs + layer.outputs) - layer.size
         count = threads * ceil(len(jobs) * width * max(front.numbers(rows) / room, block / _MOST_BYTES) / threads)
         pieces += np.array_split(jobs, min(count, len(jobs)))
     return pieces
@@ -129,7 +137,7 @@ class Bucket:
         front = [] if self.front is None else self.front.tensors
         self.regularised = [*front, *(tensor for layers in self.chain for tensor in layers.tensors)]
         self.trained = [*front, *(tensor for layers in self.behind for tensor in layers.tensors)]
-        self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.proximal else []
+        self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.local.proximal else []
 
     def _front(self, shapes: Shapes) -> Recurrent | Convolved | None:
         """The layers in front of the chain; the samples become what they take."""
@@ -144,7 +152,7 @@ class Bucket:
 
     def _chain(self, shapes: Shapes, gram: bool) -> list[Gram | Growing | Copies]:
         """The layers of the chain, the first for itself where it stays implicit."""
-        first, proximal = shapes.block[0], self.problem.proximal
+        first, proximal = shapes.block[0], self.problem.local.proximal
         if not gram:
             start = numbers_at_start(self.members, slice(shapes.ahead, None))
             known, need_input = self.parts[0].outputs, self.front is not None
@@ -153,7 +161,7 @@ class Bucket:
         if self.front is None:
             implicit = Gram(self.members, first, self.parts[0], proximal)
         else:
-            implicit = Growing(self.members, first, shapes.ahead, self.parts[0], self.problem.steps, proximal)
+            implicit = Growing(self.members, first, shapes.ahead, self.parts[0], self.problem.local.steps, proximal)
         if len(shapes.block) == 1:
             return [implicit]
         return [implicit, Copies(shapes.block[1:], numbers_at_start(self.members, slice(implicit.where.stop, None)))]
@@ -169,8 +177,8 @@ class Bucket:
 
     def run(self) -> None:
         """All steps."""
-        for step in range(self.problem.steps):
-            rows = self.parts[(self.problem.first + step) % len(self.parts)]
+        for step in range(self.problem.local.steps):
+            rows = self.parts[(self.problem.local.first + step) % len(self.parts)]
             if rows.alive is None:
                 self._step(rows)
                 continue
@@ -181,7 +189,11 @@ class Bucket:
 
     def _step(self, rows: Rows) -> None:
         """One gradient step of all jobs, in place."""
-        eta, regulariser, proximal = self.problem.step_size, self.problem.task.regulariser, self.problem.proximal
+        eta, regulariser, proximal = (
+            self.problem.local.step_size,
+            self.problem.task.regulariser,
+            self.problem.local.proximal,
+        )
         self.descend(rows, eta, 1 - eta * (regulariser.l2 + proximal), 1 - eta * proximal)
         for tensor, anchor in zip(self.trained, self.anchor, strict=False):
             tensor.add_(anchor, alpha=eta * proximal)
@@ -204,12 +216,10 @@ class Bucket:
         """Gradient at the block's outputs (K, m, e); a head held here takes its step on the way."""
         problem, task, columns = self.problem, self.problem.task, self.problem.columns
         if rows.derivative is not None:
-            if not problem.continued:
-                return rows.derivative * rows.scale
-            return problem.sent_derivative(own, rows.derivative, rows.start).mul_(rows.scale)
+            return problem.sent_derivative(own, rows.derivative, rows.start) * rows.scale
         assert rows.y is not None
         assert rows.rest is not None
-        looks_ahead = problem.anticipation != 1
+        looks_ahead = problem.local.anticipation != 1
         if self.head is None:
             own = problem.ahead(own, rows.start) if looks_ahead else own
             return task.loss.derivative(task.fusion.join(own, rows.rest, columns), rows.y).mul_(rows.scale)
@@ -221,11 +231,11 @@ class Bucket:
 
     def run_optimised(self, state: Tensor) -> Tensor:
         """All steps with the task's optimiser, from states (K, s); the blocks with their states behind, (K, p + s)."""
-        regulariser, proximal = self.problem.task.regulariser, self.problem.proximal
+        regulariser, proximal = self.problem.task.regulariser, self.problem.local.proximal
         begin = Moments.of(self.problem.task.optimiser, state)
         moments, count = [self._as_trained(moment) for moment in begin.moments], begin.count.unsqueeze(-1)
-        for step in range(self.problem.steps):
-            rows = self.parts[(self.problem.first + step) % len(self.parts)]
+        for step in range(self.problem.local.steps):
+            rows = self.parts[(self.problem.local.first + step) % len(self.parts)]
             before = [tensor.clone() for tensor in self.trained]
             self.descend(rows, -1.0, 0.0, 0.0)  # leaves the gradients in the weights' place
             if regulariser.l2:
@@ -233,7 +243,7 @@ class Bucket:
             if proximal:
                 add_pulls(self.trained, before, self.anchor, proximal)
             moments, count = take_step(
-                begin.optimiser, self.trained, before, moments, count, self.problem.step_size, rows.alive
+                begin.optimiser, self.trained, before, moments, count, self.problem.local.step_size, rows.alive
             )
         end = Moments(begin.optimiser, [self._flat(moment) for moment in moments], count.squeeze(-1))
         return end.behind(self._flat(self.trained))

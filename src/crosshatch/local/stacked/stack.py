@@ -11,7 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from crosshatch.local.problem import Problem, first_chain_passes, parts_by_client
+from crosshatch.local.forward import KeptPass
+from crosshatch.local.problem import Problem, first_chain_passes
 
 Jobs = npt.NDArray[np.int64]
 _BUCKETS = 4
@@ -51,14 +52,14 @@ class ProblemJobs:
 class Stack:
     """The samples and starts of problems alike in shape; a job is one client of one of them."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], passes: Sequence[KeptPass | None]) -> None:
         self.problems = problems
         self.first_job = np.cumsum([0, *(len(problem.parts[0].counts) for problem in problems)])
-        parts = parts_by_client(problems)
+        parts = [problem.parts for problem in problems]
         every = range(len(parts[0]))
         self.counts = [np.concatenate([mine[s].counts for mine in parts]) for s in every]
         self.most_rows: Jobs = np.max(self.counts, axis=0)
-        kept = first_chain_passes(problems)
+        kept = first_chain_passes(problems, passes)
         layers = zip(*((one.x, *one.outputs) for one in kept), strict=True)
         first = [_cat([tensor.flatten(0, 1) for tensor in layer]) for layer in layers]
         known = len(first[:1])  # the first part's samples lie in the kept pass

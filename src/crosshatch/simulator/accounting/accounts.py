@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crosshatch.exchanges import Within
 from crosshatch.network import Direction
-from crosshatch.protocol.message_contents import About, Always, Call, Contents, MessageContents, Specs
+from crosshatch.protocol.message_contents import DECISION, About, Always, Call, Contents, MessageContents, Specs
 from crosshatch.simulator.accounting.links import ClientLink, Links
 from crosshatch.simulator.vertical.batch import Batch
 
@@ -124,6 +124,13 @@ class Accounts:
         usual = [contents.answers[i] for i in linked] if everybody else contents.answers_of(sending, linked)
         whole = contents.answers_of(sending, linked, whole=True) if behind else usual
         self._to_clients(batch, linked, usual, whole, behind, call)
+
+    def decide(self, everybody: Batch, by: int, call: Call) -> None:
+        """One hub to all others, every hub to all its clients."""
+        others = [j for j in range(len(self.sizes)) if j != by]
+        self.links.hubs_to_hubs([by], others, [DECISION], "across", call)
+        linked = self._with_links(range(len(self.sizes)))
+        self.links.hubs_to_clients(everybody, linked, [Always(DECISION)] * len(linked), call)
 
     def _ask(self, batch: Batch, senders: Sequence[int], call: Call, part: int | None = None) -> None:
         """Embeddings from the clients to their hubs, of all parts or one."""

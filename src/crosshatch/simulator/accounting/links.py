@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from crosshatch import wire
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Direction, Network, Seconds
 from crosshatch.protocol.batches import Ids
@@ -42,19 +43,33 @@ class Links:
     one_party: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
     hubs_together: bool = False  # the hubs of a group are one party: devices talk to their hospital
     log: Callable[[Message], None] | None = None
-    _clients: Sequence[Ids] = field(default=(), repr=False)  # of the batch that `_at_work` is about
+    _clients: Sequence[Ids] = field(default=(), repr=False)  # of the batch that `_at_work` and the clocks are about
+    _clocks: dict[int, tuple[Sequence[Ids], Seconds]] = field(default_factory=dict, repr=False)  # by batch, this round
     _at_work: dict[tuple[int, ...], AtWork] = field(default_factory=dict, repr=False)
     _tables: dict[tuple[object, ...], Ids] = field(default_factory=dict, repr=False)  # sizes of messages by rows
 
+    def begin_round(self) -> None:
+        """Clients' clocks are those of a round."""
+        self._clocks.clear()
+        self._clients = ()
+
     def begin(self, batch: Batch) -> None:
         """Work on a batch begins: its clients got nothing yet."""
-        self.clocks.clients = np.full(sum(map(len, batch.clients)), -np.inf)
+        self._clocks[id(batch.clients)] = batch.clients, np.full(sum(map(len, batch.clients)), -np.inf)
+        self._clients = ()
+
+    def _turn_to(self, batch: Batch) -> None:
+        """Clients' clocks are those of the batch's; of one from an earlier round they begin as their hubs' are."""
+        self._clients = batch.clients
+        self._at_work.clear()
+        if id(batch.clients) not in self._clocks:
+            self._clocks[id(batch.clients)] = batch.clients, self.clocks.hubs.repeat(list(map(len, batch.clients)))
+        self.clocks.clients = self._clocks[id(batch.clients)][1]
 
     def _find(self, batch: Batch, silos: tuple[int, ...]) -> AtWork:
         """The clients at work of these silos, given in ascending order."""
         if batch.clients is not self._clients:
-            self._clients = batch.clients
-            self._at_work.clear()
+            self._turn_to(batch)
         if silos not in self._at_work:
             clients = [batch.clients[j] for j in silos]
             lengths = [len(mine) for mine in clients]
@@ -176,20 +191,18 @@ class Links:
                 self.log((sender, receiver, call.round, call.exchange, call.use, specs))
         return float(self.network.transfer("branch-hub", direction, np.array([size]), name, None)[0])
 
-    def work(
-        self, batch: Batch, silos: tuple[int, ...], first: int, steps: int, rows: Sequence[Ids] | None = None
-    ) -> None:
-        """So many local steps at each of the clients, from number `first` on.
+    def work(self, batch: Batch, silos: tuple[int, ...], local: LocalSteps, rows: Sequence[Ids] | None = None) -> None:
+        """So many local steps at each of the clients.
 
         `rows` are the samples of each part at every client: one without samples for a step rests. None: nobody rests.
         """
-        at_work = self._find(batch, silos)
+        at_work, steps = self._find(batch, silos), local.steps
         if rows is None and not (self.one_machine or self.one_party or self._special):
             self.clocks.clients[at_work.where] += steps * self._usual_step
             return
         each: Ids = np.full(len(at_work.rows), steps)
         if rows is not None:
-            each = np.sum([rows[(first + q) % len(rows)] > 0 for q in range(steps)], axis=0)
+            each = np.sum([rows[(local.first + q) % len(rows)] > 0 for q in range(steps)], axis=0)
         for j, where in zip(silos, at_work.places(), strict=True) if self.one_machine or self.one_party else ():
             if self.one_machine or j in self.one_party:
                 # A hospital of pairs trains one model for each of its devices, one after the other.

@@ -6,7 +6,7 @@ clocks, and beside these to clocks on which messages take no time: what is left 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
+from crosshatch.local.forward import KeptPass
 from crosshatch.local.given_gradient import solve_given
 from crosshatch.local.layers import Layer
 from crosshatch.local.problem import LossInputs, Problem
@@ -54,6 +55,7 @@ class EncryptedExchange:
     settings: PrivacySettings
     ciphertexts: Ciphertexts
     clocks: ComputingClocks = field(init=False)
+    hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # the gradients, holder and use
     scores_in_clear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -65,37 +67,55 @@ class EncryptedExchange:
         return {j: Sums(layer.size, layer.size) for j, layer in self.layers.items()}
 
     def solve(
-        self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy, threads: int
+        self,
+        problems: Sequence[Problem],
+        weights: Sequence[Tensor],
+        *,
+        keep: bool,
+        strategy: Strategy,
+        threads: int,
+        passes: Sequence[KeptPass | None] = (),
     ) -> list[Tensor]:
         """Local steps: the holder's as in clear, the others' along their gradients."""
-        return solve_given(problems, weights, keep=keep, strategy=strategy, threads=threads)
+        return solve_given(problems, weights, keep=keep, strategy=strategy, threads=threads, passes=passes)
 
     def exchange(
-        self, frozen: Frozen, batch: Batch, holder: int, senders: Sequence[int], receivers: Sequence[int],
-        down: Call, next_call: NextCall,
-    ) -> Frozen:  # fmt: skip
+        self,
+        frozen: Frozen,
+        known: Mapping[int, LossInputs],
+        batch: Batch,
+        holder: int,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        down: Call,
+        next_call: NextCall,
+    ) -> Frozen:
         """What silos know after it: the holder what others sent it, each other receiver its gradient."""
         self.clocks.wait(holder, [j for j in senders if j != holder])
         asking = [j for j in receivers if j != holder]
         require_one_batch(batch)
         if asking:
-            known = dict(frozen.known(receivers))
-            sent = known[asking[0]][0].derivative  # with a sum, one serves all
+            sent = known[asking[0]].derivative  # with a sum, one serves all
             assert sent is not None
             point = self.settings.point
             derivatives = point.encode(sent.double().numpy(force=True), "a derivative of the loss")
             found = self.ciphertexts.exchange(derivatives, {j: self._features(j, batch) for j in asking})
             self._send(found, holder, asking, derivatives.shape, down, next_call)
-            for j in asking:
-                means = gradient(found.gradients[j], point, *derivatives.shape)
-                known[j] = [LossInputs(gradient=_flat(means, self.layers[j]).to(sent))]
-            frozen = replace(frozen, known=lambda wanted: {j: known[j] for j in wanted})
+            gradients = {
+                j: _flat(gradient(found.gradients[j], point, *derivatives.shape), self.layers[j]).to(sent)
+                for j in asking
+            }
+            if self.hear is not None:
+                self.hear(gradients, batch, holder, down.use)
+            unread = {j: rows for j, rows in frozen.derivatives.items() if j not in asking}
+            frozen = replace(frozen, derivatives=unread, gradients={**frozen.gradients, **gradients})
         self.clocks.end()
         return frozen
 
     def _features(self, silo: int, batch: Batch) -> Whole:
         """A silo's samples (n, d), with ones behind them where the block has a bias."""
-        (x,) = batch.features([silo], 0, [self.data.silos[silo].train])
+        train = self.data.silos[silo].train
+        x = train if batch.whole else train.index_select(0, torch.from_numpy(batch.parts[0]))
         rows = x.flatten(1).double().numpy(force=True)
         if self.layers[silo].bias:
             rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)

@@ -5,7 +5,7 @@ Both silos are one party each with a key of its own. What one side hides is in `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
+from crosshatch.local.forward import KeptPass
 from crosshatch.local.given_gradient import descend_along
 from crosshatch.local.layers import Chain, ChainPass
 from crosshatch.local.problem import LossInputs, Problem
@@ -54,6 +55,7 @@ class EncryptedTransfer:
     settings: PrivacySettings
     ciphertexts: TransferCiphertexts[Any]
     clocks: ComputingClocks = field(init=False)
+    hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # there is nothing to hear
     _told: dict[int, Told[Any]] = field(default_factory=dict)  # by the silo that was told, of this round
     _signed: dict[int, Any] = field(default_factory=dict)  # what the silo with the labels made of it
     _next_call: NextCall = field(init=False)
@@ -82,20 +84,26 @@ class EncryptedTransfer:
         return self.task.transfer
 
     def exchange(
-        self, frozen: Frozen, batch: Batch, holder: int, senders: Sequence[int],  # noqa: ARG002
-        receivers: Sequence[int], down: Call, next_call: NextCall,
-    ) -> Frozen:  # fmt: skip
+        self,
+        frozen: Frozen,
+        known: Mapping[int, LossInputs],
+        batch: Batch,
+        holder: int,
+        senders: Sequence[int],  # noqa: ARG002
+        receivers: Sequence[int],
+        down: Call,
+        next_call: NextCall,
+    ) -> Frozen:
         """Each receiver gets the other's components, which it cannot read."""
         require_one_batch(batch)
         self._next_call, self._round = next_call, down.round
-        known = frozen.known(receivers)
         seconds = {}
         for j in receivers:
-            self._told[j], seconds[j] = self.ciphertexts.tell(1 - j, self._plain(j, known[j][0], holder))
+            self._told[j], seconds[j] = self.ciphertexts.tell(1 - j, self._plain(j, known[j], holder))
         contents = [self._contents(batch.rows).components] * len(receivers)
         self._across([1 - j for j in receivers], seconds, contents, "components")
         if holder in receivers:
-            told, inputs = self._told[holder], known[holder][0]
+            told, inputs = self._told[holder], known[holder]
             assert inputs.y is not None
             signs = (2 * inputs.y - 1).long().numpy(force=True)
             sums = partial(sum_of_signs, told.rows, signs, threads=self.ciphertexts.threads)
@@ -119,7 +127,7 @@ class EncryptedTransfer:
 
     def solve(
         self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy,
-        threads: int,  # noqa: ARG002
+        threads: int, passes: Sequence[KeptPass | None] = (),  # noqa: ARG002
     ) -> list[Tensor]:  # fmt: skip
         """Local steps, each with a gradient that the other side reads masked."""
         if strategy not in ("auto", "loop"):
@@ -131,7 +139,7 @@ class EncryptedTransfer:
             found = self._descend(problem, answers[problem.silo])
             solved.append(found.unsqueeze(0) if keep else found * weight.to(found))
         self.clocks.begin()
-        for step in range(problems[0].steps):
+        for step in range(problems[0].local.steps):
             self._send({j: mine[step] for j, mine in answers.items()}, problems[0].parts[0].x.shape[0])
         self.clocks.end()
         return solved

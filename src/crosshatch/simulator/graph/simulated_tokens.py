@@ -7,7 +7,7 @@ Every token has a model: a copy of each block, kept by the block's agent. All co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,10 @@ class Tokens:
     seconds: Seconds  # (tokens,) the time each has come to
     free: Seconds  # (agents,) when each agent has done its last visit
     visits: Ids  # (agents,) how many visits each has had
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without the views, which would be of other tensors in a copy."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def views(self) -> _Views:

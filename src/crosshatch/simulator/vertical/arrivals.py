@@ -80,14 +80,14 @@ class Arrivals:
         client = np.concatenate([np.repeat(np.arange(len(one.counts)), one.counts) for one in held])
         order = np.argsort(client, kind="stable")  # one message per client, about all its parts
         counts: Ids = np.bincount(client, minlength=len(batch.clients[sender]))
-        stacked = torch.cat([batch.by_client([sender], s, [value])[0] for s, value in zip(parts, rows, strict=True)])
+        stacked = torch.cat([batch.by_client(sender, s, value) for s, value in zip(parts, rows, strict=True)])
         index = torch.as_tensor(order, device=stacked.device)
         arrived = self._channel(exchange, name, self.samples).transmit(
             stacked.index_select(0, index), ids[order], counts, draws=self._draws(exchange, name, batch, use, sender)
         )
         back = torch.empty_like(arrived).index_copy_(0, index, arrived)
         pieces = torch.split(back, [len(value) for value in rows])
-        return tuple(batch.as_drawn([sender], s, [piece])[0] for s, piece in zip(parts, pieces, strict=True))
+        return tuple(batch.as_drawn(sender, s, piece) for s, piece in zip(parts, pieces, strict=True))
 
     def vector(self, name: str, row: Tensor, call: Call, *, where: Tensor | None) -> Tensor:
         """What arrives of one vector (p,) from a party with a channel of its own; the rest as for `vectors`."""
@@ -137,6 +137,15 @@ class Arrivals:
         self._up_to_date[key] = after
         missed: npt.NDArray[np.bool_] | None = None if before is None else ~before.numpy()[clients]
         return missed if missed is not None and missed.any() else None
+
+    def all_behind(
+        self, exchange: str, clients: Mapping[int, int], batch: Batch, to: str
+    ) -> dict[int, npt.NDArray[np.bool_]]:
+        """The same of some silos with so many clients each; silos without any are left out."""
+        if exchange not in self.altered:
+            return {}
+        late = {j: self.behind(exchange, f"{block_channel(j)}{to}", batch.clients[j], n) for j, n in clients.items()}
+        return {j: missed for j, missed in late.items() if missed is not None}
 
     def snapshot(self) -> dict[str, Tensor]:
         """Memories of error feedback, for a checkpoint."""

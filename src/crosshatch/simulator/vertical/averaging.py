@@ -1,54 +1,151 @@
-"""The hubs' averages over their clients, with the local steps that lead to them.
+"""Local steps that were asked for, computed: every client's own block, or at once the hubs' averages over clients.
 
-An average needs less than every client's own block, so `local.solve` is asked for the weighted sums alone, those of all
-silos and groups in one go.
+An average needs less than every client's own block: from a common start one pass serves all clients. So `descend` says
+in the blocks it returns which steps were taken, and here, in one place, they are computed for whoever needs what comes
+out of them: those of all silos and groups in one go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
+import numpy as np
+import torch
 from torch import Tensor
 
+from crosshatch.local.forward import KeptPass
 from crosshatch.local.problem import Problem
-from crosshatch.simulator.vertical.blocks import Blocks
+from crosshatch.protocol.what_is_known import check_sent
+from crosshatch.simulator.passes import Passes
+from crosshatch.simulator.vertical.batch import Batch
+from crosshatch.simulator.vertical.blocks import Blocks, Moved, rows_of
+from crosshatch.simulator.vertical.branches import Branches
 
 _ROUNDING = 1e-9  # what may be left of 1 where all clients are at work
 
 
-def averaged(blocks: Sequence[Blocks]) -> tuple[Blocks, ...]:
-    """The blocks of some groups, all averages that were asked for computed in one go; the others as they are."""
-    sums: dict[tuple[int, int], Tensor] = {}  # by group and silo, over the clients at work
-    due: list[tuple[int, int]] = []
-    problems: list[Problem] = []
-    weights: list[Tensor] = []
-    for g, steps in enumerate(one.steps for one in blocks):
-        if steps is None or steps.average is None:
-            continue
-        for j, problem in steps.problems.items():
-            if j in steps.done:
-                rows = steps.done[j]
-                sums[g, j] = steps.average.at_work[j].to(rows) @ rows
-            else:
-                due.append((g, j))
-                problems.append(problem)
-                weights.append(steps.average.at_work[j])
-                solver = steps.solver  # the same everywhere
+class Solver(Protocol):
+    """Who computes local steps: `local.solve.solve` with its strategy and threads."""
+
+    def __call__(
+        self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, passes: Sequence[KeptPass | None]
+    ) -> list[Tensor]:
+        """Each problem's weighted sum over its clients at work (p,), or with `keep` their blocks (clients, p)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """Blocks whose clients are to be averaged, by silo how much clients at work count, and all others together."""
+
+    blocks: Blocks
+    at_work: Mapping[int, Tensor]  # one number for each client
+    idle: Mapping[int, float]  # with the block that a client would have started from
+    passes: Passes
+
+
+def client_blocks(blocks: Blocks, solver: Solver, passes: Passes) -> dict[int, Tensor]:
+    """The blocks (clients at work, p) of silos whose clients have taken steps."""
+    found, due = _at_hand(blocks, passes)
     if due:
-        sums |= dict(zip(due, solver(problems, weights, keep=False), strict=True))
-    return tuple(_with_sums(one, g, sums) for g, one in enumerate(blocks))
+        ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in due.values()]
+        kept = [passes.find(problem) for problem in due.values()]
+        for j, rows in zip(due, solver(list(due.values()), ones, keep=True, passes=kept), strict=True):
+            passes.keep_blocks(due[j], rows)
+            found[j] = rows
+    return found
 
 
-def _with_sums(blocks: Blocks, group: int, sums: Mapping[tuple[int, int], Tensor]) -> Blocks:
-    """The hubs' blocks from the weighted sums over the clients at work."""
-    if blocks.steps is None or blocks.steps.average is None:
-        return blocks
-    base, idle = list(blocks.base), blocks.steps.average.idle
-    for j in blocks.steps.problems:
-        base[j] = add_idle(sums[group, j], base[j], idle[j])
-    return Blocks(tuple(base))
+def _at_hand(blocks: Blocks, passes: Passes) -> tuple[dict[int, Tensor], dict[int, Problem]]:
+    """By silo the clients' blocks that are there, and the steps that are still to be computed."""
+    found: dict[int, Tensor] = {}
+    due: dict[int, Problem] = {}
+    for j, moved in blocks.moved.items():
+        rows = passes.find_blocks(moved.to) if isinstance(moved.to, Problem) else moved.to
+        if rows is not None:
+            found[j] = rows
+        elif isinstance(moved.to, Problem):
+            due[j] = moved.to
+    return found, due
 
 
-def add_idle(total: Tensor, start: Tensor, idle: float) -> Tensor:
-    """A weighted sum (p,), and the clients not at work with the block they would have started from; in place."""
-    return total.add_(start, alpha=idle) if idle > _ROUNDING else total
+def averaged(groups: Sequence[Weighed], solver: Solver) -> tuple[Blocks, ...]:
+    """The blocks of some groups after their averages, the steps before these computed in one go."""
+    sums: dict[tuple[int, int], Tensor] = {}  # by group and silo, over the clients at work
+    due: dict[tuple[int, int], Problem] = {}
+    for g, one in enumerate(groups):
+        found, asked = _at_hand(one.blocks, one.passes)
+        sums |= {(g, j): one.at_work[j].to(rows) @ rows for j, rows in found.items()}
+        due |= {(g, j): problem for j, problem in asked.items()}
+    if due:
+        weights = [groups[g].at_work[j] for g, j in due]
+        kept = [groups[g].passes.find(problem) for (g, _), problem in due.items()]
+        sums |= dict(zip(due, solver(list(due.values()), weights, keep=False, passes=kept), strict=True))
+    after = []
+    for g, one in enumerate(groups):
+        base = list(one.blocks.base)
+        for j, idle in one.idle.items():
+            total = sums[g, j]
+            base[j] = total.add_(base[j], alpha=idle) if idle > _ROUNDING else total
+        after.append(Blocks(tuple(base)))
+    return tuple(after)
+
+
+@dataclass(frozen=True)
+class AtClients:
+    """What the clients at work hold of blocks that a round hands on."""
+
+    solver: Callable[[], Solver]
+    passes: Passes
+    branches: Branches | None
+    one_party: frozenset[int]  # silos whose hub has its client's block at once
+    unsent: frozenset[int]  # silos whose client has its hub's block without a message
+
+    def check_sent(self, blocks: Blocks, batch: Batch, silos: Iterable[int]) -> None:
+        """The clients at work have the blocks that they are to work with."""
+        for j in silos:
+            if j not in self.unsent:
+                check_sent(j, batch.clients[j], blocks.sent_to[j] if blocks.sent_to else None)
+
+    def starts(self, blocks: Blocks, batch: Batch) -> Sequence[Tensor]:
+        """What each silo's clients at work start from: (p,), or (clients, p) where their branches differ."""
+        starts = blocks.received or blocks.branches or blocks.base
+        if self.branches is None:
+            return starts
+        deepest, of = self.branches.deepest, self.branches.of
+        return [
+            start if start.dim() == 1 else start.index_select(0, torch.as_tensor(of(j, batch.clients[j], deepest)))
+            for j, start in enumerate(starts)
+        ]
+
+    def blocks(self, blocks: Blocks, batch: Batch) -> dict[int, Tensor]:
+        """The blocks (clients at work, p) of silos whose clients have taken steps."""
+        if not blocks.moved:
+            return {}
+        rows, starts = client_blocks(blocks, self.solver(), self.passes), self.starts(blocks, batch)
+        return {j: rows_of(batch.clients[j], moved.clients, rows[j], starts[j]) for j, moved in blocks.moved.items()}
+
+    def at_hubs(self, blocks: Blocks) -> Blocks:
+        """The same with the steps of silos that are one party: their hubs have the client's block at once."""
+        moved = {j: one for j, one in blocks.moved.items() if j in self.one_party}
+        if not moved:
+            return blocks
+        base = list(blocks.base)
+        for j, rows in client_blocks(replace(blocks, moved=moved), self.solver(), self.passes).items():
+            base[j] = rows[0]
+        return replace(blocks, base=tuple(base))
+
+    def with_resting(self, before: Blocks, after: Blocks, batch: Batch, silos: Sequence[int]) -> Blocks:
+        """Clients of these silos that took steps on an earlier batch alone have the blocks they had."""
+        apart = [j for j in silos if not np.isin(before.moved[j].clients, batch.clients[j]).all()]
+        if not apart:
+            return after
+        old, new = (client_blocks(blocks, self.solver(), self.passes) for blocks in (before, after))
+        moved = dict(after.moved)
+        for j in apart:
+            every = np.union1d(batch.clients[j], before.moved[j].clients)
+            resting = rows_of(every, before.moved[j].clients, old[j], new[j][0])  # who has none is in the new ones
+            moved[j] = Moved(every, rows_of(every, batch.clients[j], new[j], resting))
+        return replace(after, moved=moved)

@@ -6,7 +6,7 @@ directly. What a client sends is encoded where "average" has a codec; what a bra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -55,38 +55,41 @@ class Branches:
     def average(
         self,
         blocks: Blocks,
+        moved: Mapping[int, Tensor],
         starts: Sequence[Tensor],
         batch: Batch,
         weights: ClientWeights,
         owners: Sequence[Ids],
         arrivals: Arrivals,
+        trained: Sequence[Tensor | None],
         depth: int,
         call: Call,
     ) -> Blocks:
         """Averages at the nodes of a depth, from the clients' blocks; `owners[j]` (n,) says who holds silo j's samples.
 
-        `starts` are what the clients at work started from. A client or branch with nobody at work counts with the block
-        it would have started from.
+        `moved` are the blocks (clients at work, p) of silos that took steps, `starts` what these started from. A client
+        or branch with nobody at work counts with the block it would have started from.
         """
-        assert blocks.steps is not None
-        averages = []
-        for j, rows in blocks.steps.client_blocks().items():
+        averages = [self._held(blocks, j) for j in range(len(blocks.base))]
+        for j, rows in moved.items():
             clients = batch.clients[j]
             own = torch.as_tensor(self.of(j, clients, self.deepest))
-            before = blocks.branches[j] if blocks.branches else blocks.base[j].expand(self.count(self.deepest), -1)
-            trained = blocks.steps.problems[j].task.trained[j]
-            rows = arrivals.blocks(rows, starts[j], j, clients, self.clients[j], call, where=trained)
+            before = averages[j]
+            rows = arrivals.blocks(rows, starts[j], j, clients, self.clients[j], call, where=trained[j])
             everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
             branch = self.of(j, np.arange(self.clients[j]), self.deepest)
             total = torch.as_tensor(np.bincount(branch, everyone, minlength=len(before))).to(rows)
             each = torch.as_tensor(everyone[clients]).to(rows)
-            moved = torch.zeros_like(before).index_add_(
-                0, own, each.unsqueeze(1) * (rows - before.index_select(0, own))
-            )
-            averages.append(self._gather(before * total.unsqueeze(1) + moved, total, before, depth))
+            apart = each.unsqueeze(1) * (rows - before.index_select(0, own))
+            sums = (before * total.unsqueeze(1)).index_add_(0, own, apart)
+            averages[j] = self._gather(sums, total, before, depth)
         if depth == 0:
-            return Blocks(tuple(rows[0] for rows in averages))
+            return Blocks(tuple(averages[j][0] if j in moved else base for j, base in enumerate(blocks.base)))
         return Blocks(blocks.base, branches=tuple(averages))
+
+    def _held(self, blocks: Blocks, silo: int) -> Tensor:
+        """What the innermost branches of a silo hold, (branches, p)."""
+        return blocks.branches[silo] if blocks.branches else blocks.base[silo].expand(self.count(self.deepest), -1)
 
     def _gather(self, sums: Tensor, total: Tensor, before: Tensor, depth: int) -> Tensor:
         """Weighted sums (branches, p) of the innermost branches, averaged at the nodes of a depth and sent back."""
@@ -111,12 +114,12 @@ class Branches:
         A branch above others or above clients at work holds what it got; one without keeps what its node had.
         """
         if not any(arrivals.travels("broadcast", j) for j in range(len(blocks.base))):
-            return Blocks(blocks.base, branches=blocks.branches if depth else ())
+            return Blocks(blocks.base, branches=blocks.branches if depth else (), sent_to=batch.clients)
         ids, node = np.arange(self.count(depth)), torch.as_tensor(self.above(depth))
         first = torch.as_tensor(np.searchsorted(self.above(depth), ids))  # all branches under a node have its block
         branches, received = [], []
         for j, base in enumerate(blocks.base):
-            held = blocks.branches[j] if depth else base.expand(self.count(self.deepest), -1)
+            held = self._held(blocks, j) if depth else base.expand(self.count(self.deepest), -1)
             branches.append(held)
             received.append(held if depth else base)
             if not arrivals.travels("broadcast", j):
@@ -128,4 +131,4 @@ class Branches:
                 below = np.unique(self.of(j, batch.clients[j], depth + 1))
                 got = torch.as_tensor(np.isin(self.above(depth + 1), below)).unsqueeze(1)
                 branches[j] = torch.where(got, arrived.index_select(0, node), held)
-        return Blocks(blocks.base, branches=tuple(branches), received=tuple(received))
+        return Blocks(blocks.base, branches=tuple(branches), received=tuple(received), sent_to=batch.clients)

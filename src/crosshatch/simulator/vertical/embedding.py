@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -13,31 +13,30 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.forward import forward, forward_alike, forward_rows
 from crosshatch.local.layers import Chain
-from crosshatch.local.passes import KeptPass
 from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.protocol.class_means import find_anchors
+from crosshatch.protocol.what_is_known import Samples, Stamp
+from crosshatch.simulator.passes import Passes
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.task.task import Task
 
-Outputs = tuple[tuple[Tensor, ...], KeptPass | None]
-"""Of one silo, part by part in the batch's order, and the first part's pass where it is kept."""
+Outputs = tuple[Tensor, ...]
+"""Of one silo, part by part in the batch's order."""
 
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Outputs of every silo's block, part by part, in the batch's order.
+    """Outputs of every silo's block for the samples of a batch, part by part, in the batch's order.
 
-    `passes` are forward passes kept for a first local step. `head` is the head of that moment at its holder's hub,
-    `clients_head` at the holder's clients, (h,) for all or (clients at work, h); both are None for a sum. `seen` is
-    what others got to see of a silo's values where a codec stood in between.
+    `made` says of each silo's by which `embed` they were made. `head` is the head of that moment at its holder's hub,
+    `clients_head` at the holder's clients, (h,) for all or (clients at work, h); both are None for a sum.
     """
 
-    values: tuple[tuple[Tensor, ...], ...]  # [silo][part] (n, e)
-    passes: tuple[KeptPass | None, ...]
+    samples: Samples
+    values: tuple[Outputs, ...]  # [silo][part] (n, e)
+    made: tuple[Stamp, ...]  # [silo]
     head: Tensor | None
     clients_head: Tensor | None
-    seen: dict[int, tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -46,46 +45,47 @@ class Embedder:
 
     data: FederatedData
     task: Task
+    passes: Passes
     seed: int
     threads: int
     keep_passes: bool  # the next local work is a single step
     one_party: frozenset[int] = frozenset()  # silos whose hub is their client, and has its block at once
 
     def embed(
-        self, blocks: Blocks, starts: Sequence[Tensor], batch: Batch, *, only: int | None, known: Embeddings | None
+        self,
+        base: Sequence[Tensor],
+        weights: Sequence[Tensor],
+        moved: Collection[int],
+        batch: Batch,
+        made: Stamp,
+        *,
+        only: int | None,
+        known: Embeddings | None,
     ) -> Embeddings:
-        """Outputs of the blocks (of silo `only`, the rest from `known`), at the clients' weights where they moved.
+        """Outputs (of silo `only`, the rest from `known`) under each silo's `weights`, (p,) or (clients at work, p).
 
-        `starts` are what each silo's clients at work start from.
+        `base` are the hubs' blocks, and `moved` the silos whose clients have taken steps from what they got.
         """
-        moved = {} if blocks.steps is None else blocks.steps.client_blocks()
-        weights = [moved.get(j, start) for j, start in enumerate(starts)]
-        count = len(self.data.silos)
-        values: list[tuple[Tensor, ...]] = [()] * count if known is None else list(known.values)
-        passes: list[KeptPass | None] = [None] * count if known is None else list(known.passes)
+        values: list[Outputs] = [()] * len(weights) if known is None else list(known.values)
+        stamps = [made] * len(weights) if known is None or only is None else list(known.made)
         if only is not None:
-            values[only], passes[only] = self._silo(weights[only], batch, only)
+            values[only], stamps[only] = self._silo(weights[only], batch, only), made
         for chain, alike in self._alike if only is None else ():
             for j, outputs in zip(alike, self._silos([weights[j] for j in alike], batch, alike, chain), strict=True):
-                values[j], passes[j] = outputs
-        seen = {} if known is None or only is None else {j: rows for j, rows in known.seen.items() if j != only}
+                values[j] = outputs
         head: Tensor | None = None
         clients_head: Tensor | None = None
-        holder = self._head_holder
+        holder = self.task.fusion.holder
         if holder is not None:
             own = self.task.split(holder, weights[holder])[1]
             assert own is not None
             clients_head = own[0] if own.dim() == 2 and len(own) == 1 else own
-            head = clients_head if holder in self.one_party and holder in moved else self.task.head_in(blocks.base)
+            head = clients_head if holder in self.one_party and holder in moved else self.task.head_in(base)
             if self._anchors is not None:
-                head = clients_head = self._drawn_mean(self._anchors, weights[holder], batch.round)
+                head = clients_head = self._drawn_mean(self._anchors, holder, weights[holder], batch.round)
             if known is not None and only not in (None, holder):
                 clients_head = known.clients_head  # that of the moment its clients' embeddings are of
-        return Embeddings(tuple(values), tuple(passes), head, clients_head, seen)
-
-    @cached_property
-    def _head_holder(self) -> int | None:
-        return self.task.head_holder
+        return Embeddings(batch.parts, tuple(values), tuple(stamps), head, clients_head)
 
     @cached_property
     def _anchors(self) -> Anchors | None:
@@ -93,9 +93,8 @@ class Embedder:
         transfer = self.task.transfer
         return None if transfer is None or transfer.mean_samples is None else find_anchors(self.data, self.task)
 
-    def _drawn_mean(self, anchors: Anchors, weights: Tensor, round: int) -> Tensor:
-        assert self._head_holder is not None
-        embed = partial(self.task.embed, self._head_holder, weights.reshape(-1))
+    def _drawn_mean(self, anchors: Anchors, holder: int, weights: Tensor, round: int) -> Tensor:
+        embed = partial(self.task.embed, holder, weights.reshape(-1))
         with torch.no_grad():
             return anchors.for_round(self.seed, round).class_mean(embed)
 
@@ -122,28 +121,24 @@ class Embedder:
         alone = chain is None or len(silos) == 1 or len(batch.parts) > 1 or batch.whole
         if chain is None or alone or any(one.dim() == 2 for one in weights):
             return [self._silo(one, batch, j) for j, one in zip(silos, weights, strict=True)]
-        x = batch.gather(silos, 0, [self.data.silos[j].train for j in silos])
-        done = forward_alike(chain, weights, x, keep=self.keep_passes)
-        drawn = batch.as_drawn(silos, 0, [rows for rows, _ in done])
-        return [((rows,), passes) for rows, (_, passes) in zip(drawn, done, strict=True)]
+        done = forward_alike(chain, weights, self.passes.gather(batch, silos), keep=self.keep_passes)
+        for j, (_, kept) in zip(silos, done, strict=True):
+            self.passes.keep(batch, j, kept)
+        return [(batch.as_drawn(j, 0, rows),) for j, (rows, _) in zip(silos, done, strict=True)]
 
     def _silo(self, weights: Tensor, batch: Batch, silo: int) -> Outputs:
         """Of one silo, under weights (p,) or each client's own (clients, p)."""
         outputs: list[Tensor] = []
-        kept = None
         for s, held in enumerate(batch.held[silo]):
-            (x,) = batch.features([silo], s, [self.data.silos[silo].train])
-            seed = (self.seed, batch.round, s)
+            x, numbers, seed = self.passes.features(batch, silo, s), batch.clients[silo], (self.seed, batch.round, s)
             if weights.dim() == 2:
-                rows = forward_rows(
-                    self.task, silo, weights, x, held.counts, held.owners, numbers=batch.clients[silo], seed=seed
-                )
+                rows = forward_rows(self.task, silo, weights, x, held.counts, numbers=numbers, seed=seed)
             else:
-                keep = self.keep_passes and s == 0
-                rows, passes = forward(
-                    self.task, silo, weights, x, keep=keep, threads=self.threads, seed=seed,
-                    holders=(batch.clients[silo], held.counts),
+                rows, kept = forward(
+                    self.task, silo, weights, x, keep=self.keep_passes and s == 0, threads=self.threads, seed=seed,
+                    holders=(numbers, held.counts),
                 )  # fmt: skip
-                kept = passes if s == 0 else kept
-            outputs += batch.as_drawn([silo], s, [rows])
-        return tuple(outputs), kept
+                if s == 0:
+                    self.passes.keep(batch, silo, kept)
+            outputs.append(batch.as_drawn(silo, s, rows))
+        return tuple(outputs)

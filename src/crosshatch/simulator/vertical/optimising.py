@@ -14,8 +14,8 @@ from torch import Tensor
 
 from crosshatch.local.problem import Problem
 from crosshatch.protocol.batches import Ids
+from crosshatch.simulator.vertical.averaging import Solver
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.blocks import Solver
 from crosshatch.task.optimisers import Optimiser, state_size
 
 _CLIENTS, _HUB = "clients", "hub"
@@ -76,7 +76,9 @@ class Optimising:
         """The clients' blocks (clients at work, p) after their steps, by silo; their states are noted."""
         ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in problems.values()]
         done = {}
-        for (j, problem), rows in zip(problems.items(), solver(list(problems.values()), ones, keep=True), strict=True):
+        for (j, problem), rows in zip(
+            problems.items(), solver(list(problems.values()), ones, keep=True, passes=()), strict=True
+        ):
             assert problem.numbers is not None
             numbers = len(self.like[j])
             done[j] = rows[:, :numbers].contiguous()

@@ -31,7 +31,5 @@ def with_own_heads(
 
 def _rows_by_client(held: Holdings) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """For each client at work the places of its rows in the batch."""
-    if held.owners is not None:
-        return [np.flatnonzero(held.owners == client) for client in range(len(held.counts))]
     order = np.arange(held.counts.sum()) if held.order is None else held.order.cpu().numpy()
     return np.split(order, np.cumsum(held.counts)[:-1])

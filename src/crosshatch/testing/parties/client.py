@@ -12,23 +12,22 @@ from torch import Tensor
 
 from crosshatch.codecs import Draw
 from crosshatch.local.anchors import Anchors
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.masks import own_masks
 from crosshatch.local.moments import Moments
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.message_contents import Call
 from crosshatch.testing.parties.agreed import Agreed, Batch
 from crosshatch.testing.parties.desk import Desk
-from crosshatch.testing.parties.model import KnownOfOthers, Look, Model
+from crosshatch.testing.parties.model import KnownOfOthers, Model
 
 
 @dataclass
 class Client:
     """One party. `ids` (ascending) are its samples' numbers, x (n, ...) their features, y (n,) their labels or None.
 
-    `others` is what it was last told of the other silos' embeddings (at the round's start, where its silo holds the
-    labels): by silo for a head, their sum (under None) otherwise; rows of all parts of the batch. `head` is the one it
-    was last sent for this batch. `moments` is its state of the optimiser, where there is one. `anchors` are its samples
-    that a class mean is of, where it holds one.
+    `moments` is its state of the optimiser, where there is one. `anchors` are its samples that a class mean is of,
+    where it holds one.
     """
 
     agreed: Agreed
@@ -39,8 +38,6 @@ class Client:
     y: Tensor | None
     model: Model
     desk: Desk = field(default_factory=Desk)
-    others: dict[int | None, Tensor] = field(default_factory=dict)
-    head: Tensor | None = None
     moments: Moments | None = None
     anchors: Anchors | None = None
 
@@ -58,10 +55,6 @@ class Client:
         """Of its samples in the batch."""
         assert self.y is not None, "labels are held by another silo"
         return self.y[self._mine(batch.ids(part))]
-
-    def rest(self) -> Tensor:
-        """What it was told of all others: their sum, or side by side."""
-        return torch.cat([self.others[j] for j in sorted(self.others, key=lambda j: j or 0)], dim=1)
 
     def counts(self, batch: Batch) -> list[int]:
         """How many samples of each part it has."""
@@ -130,12 +123,7 @@ class Client:
         block: Tensor,
         exchanged: Sequence[tuple[Batch, Sequence[KnownOfOthers]]],
         head: Tensor | None,
-        *,
-        steps: int,
-        step_size: float,
-        first: int,
-        proximal: float,
-        look: Look,
+        local: LocalSteps,
     ) -> Tensor:
         """Gradient steps on its own samples; it stays where it is in a step whose part it has nothing of.
 
@@ -151,7 +139,7 @@ class Client:
             if s < len(known)
         ]
         mine_first = next((one for one in every if one[2] and len(self._mine(one[0]))), every[0])
-        for step in range(first, first + steps):
+        for step in range(local.first, local.first + local.steps):
             ids, known, is_newest = every[step % len(every)]
             if not is_newest and not len(self._mine(ids)):
                 ids, known, _ = mine_first
@@ -159,9 +147,8 @@ class Client:
             if len(mine):
                 with self._masks(newest, step):
                     now, self.moments = self.model.step(
-                        now, self.x[mine], known, head, size=step_size, proximal=proximal, start=block, look=look,
-                        moments=self.moments, anchors=anchors,
-                    )  # fmt: skip
+                        now, self.x[mine], known, head, local, start=block, moments=self.moments, anchors=anchors
+                    )
         if anchors is None:
             return now
         mean = self.model.class_mean(now, anchors, every=True)

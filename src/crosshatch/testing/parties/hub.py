@@ -20,36 +20,34 @@ from crosshatch.testing.parties.model import Model
 
 @dataclass
 class Hub:
-    """One party. `told` is the block its clients hold since the last broadcast.
-
-    `seen` is what other silos sent last of their embeddings of the batch, by silo; at the label's holder, at the
-    round's start. `moments` is the average of its clients' states, where those are averaged.
-    """
+    """One party. `moments` is the average of its clients' states, where those are averaged."""
 
     agreed: Agreed
     silo: int
     model: Model
     desk: Desk = field(default_factory=Desk)
-    told: Tensor | None = None
-    seen: dict[int, Tensor] = field(default_factory=dict)
     moments: Moments | None = None
 
-    def broadcast(self, block: Tensor, clients: list[int], call: Call) -> dict[int, Tensor]:
-        """What each client at work gets of the block; one that missed what the message builds on gets it whole."""
+    def broadcast(self, block: Tensor, clients: list[int], call: Call) -> tuple[Tensor, dict[int, Tensor]]:
+        """The block as clients will have it, and what each at work gets.
+
+        One that missed what the message builds on gets it whole.
+        """
         codec, value = self.agreed.codec("broadcast", self.silo), self.model.sent(block)
         draw = Draw(self.agreed.seed, f"broadcast:{self.silo}", (call.round, call.use, 0))
         content = self.desk.encode_vector("broadcast", codec, value, draw)
         whole = self.desk.decode_vector("broadcast back", codec, content, len(value), self.agreed.dtype, draw)
-        self.told = self.model.filled(whole)
         behind = self.desk.behind("broadcast", codec, clients)
         if self.silo in self.agreed.one_party:
             behind = ()  # the party got every message, whichever of its pairs it was for
-        return {k: whole if k in behind else content for k in clients}
+        return self.model.filled(whole), {k: whole if k in behind else content for k in clients}
 
-    def average(self, block: Tensor, given: Mapping[int, Tensor], weights: ClientWeights, call: Call) -> Tensor:
-        """The average over the clients; those not at work count with the hub's own block."""
+    def average(
+        self, block: Tensor, told: Tensor | None, given: Mapping[int, Tensor], weights: ClientWeights, call: Call
+    ) -> Tensor:
+        """The average over the clients; those not at work count with the hub's own block. `told` is what they had."""
         mine = self.model.sent(block)
-        blocks = {client: self._block_of(client, content, len(mine), call) for client, content in given.items()}
+        blocks = {client: self._block_of(client, content, told, len(mine), call) for client, content in given.items()}
         return self.model.filled(self._mean(mine, blocks, weights))
 
     def average_moments(self, given: Mapping[int, Tensor], weights: ClientWeights) -> None:
@@ -70,14 +68,14 @@ class Hub:
                 total = total + weight * mine
         return total
 
-    def _block_of(self, client: int, content: Tensor, size: int, call: Call) -> Tensor:
+    def _block_of(self, client: int, content: Tensor, told: Tensor | None, size: int, call: Call) -> Tensor:
         codec = self.agreed.codec("average", self.silo)
         if codec is None:
             return content
-        assert self.told is not None
+        assert told is not None
         draw = Draw(self.agreed.seed, f"average:{self.silo}", (call.round, call.use, client))
         move = self.desk.decode_vector(f"average {client}", codec, content, size, self.agreed.dtype, draw)
-        return self.model.sent(self.told) + move
+        return self.model.sent(told) + move
 
     def gather(self, exchange: str, given: Mapping[int, Tensor], batch: Batch, part: int | None, width: int) -> Tensor:
         """What its clients sent about their rows, for another hub: all rows in the batch's order, or all the bytes."""
@@ -120,7 +118,9 @@ class Hub:
         behind = self.desk.behind(f"head:{name}", codec, clients)
         return {k: whole if k in behind else content for k in clients}
 
-    def put_together(self, arrived: Mapping[int, Tensor], batch: Batch) -> dict[int | None, Tensor]:
+    def put_together(
+        self, arrived: Mapping[int, Tensor], seen: Mapping[int, Tensor], batch: Batch
+    ) -> dict[int | None, Tensor]:
         """What it tells its clients of the other silos: the sum of all (under None), or each one's that is new.
 
         Without others that is zeros, or nothing, wide as it is.
@@ -128,6 +128,6 @@ class Hub:
         if self.agreed.head_holder is not None:
             nothing = torch.empty(len(batch.ids()), 0, dtype=self.agreed.dtype)
             return {j: arrived[j] for j in sorted(arrived)} or {self.silo: nothing}
-        every = [self.seen[j] for j in sorted(self.seen)]
+        every = [seen[j] for j in sorted(seen)]
         zeros = torch.zeros(len(batch.ids()), self.agreed.widths[self.silo], dtype=self.agreed.dtype)
         return {None: zeros if not every else torch.stack(every).sum(0)}

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from crosshatch.local.anchors import Anchors
+from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.moments import Moments
 from crosshatch.task.losses import Loss, SampleWeighted, Transfer
 from crosshatch.task.optimisers import Optimiser, state_size
@@ -31,14 +32,6 @@ class KnownOfOthers:
     derivative: Tensor | None = None  # (n, e) of the loss, where another silo holds the labels
     own: Tensor | None = None  # (n, e) the client's own embeddings at that exchange
     head: Tensor | None = None  # the head at that exchange, where there is one
-
-
-@dataclass(frozen=True)
-class Look:
-    """How far a step looks ahead of what its client alone has moved, and whether derivatives go on; see `descend`."""
-
-    anticipation: float = 1.0
-    continued: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,22 +147,22 @@ class Model:
         return anchors.class_mean(lambda x: self.embed(weights, x), every=every)
 
     def _transfer_loss(
-        self, transfer: Transfer, own: Tensor, known: KnownOfOthers, mean: Tensor | None, look: Look
+        self, transfer: Transfer, own: Tensor, known: KnownOfOthers, mean: Tensor | None, local: LocalSteps
     ) -> Tensor:
         """The mean over the rows of what ties two silos together, or what has its gradient; `mean` is Phi_A."""
         assert known.rest is not None
         margins, apart = self._margins(own, known, mean)
         square = transfer.alignment == "distance"
         aligned = apart.square().sum(1) if square else -(own * known.rest[:, : own.shape[1]]).sum(1)
-        if look.anticipation == 1:
+        if local.anticipation == 1:
             values = self.loss.value(margins, torch.ones(len(own)).to(own))
         else:
             assert known.own is not None
             margins_then, apart_then = self._margins(known.own, known, known.head)
-            ahead = margins_then + look.anticipation * (margins - margins_then)
+            ahead = margins_then + local.anticipation * (margins - margins_then)
             values = (margins * self.loss.derivative(ahead.detach(), torch.ones(len(own)).to(own))).sum(1)
             if square:
-                far = apart_then + look.anticipation * (apart - apart_then)
+                far = apart_then + local.anticipation * (apart - apart_then)
                 aligned = (2 * far.detach() * apart).sum(1)
         return (values + transfer.weight * aligned).mean()
 
@@ -188,30 +181,30 @@ class Model:
         x: Tensor,
         known: KnownOfOthers,
         head: Tensor | None,
-        look: Look,
+        local: LocalSteps,
         anchors: Anchors | None = None,
     ) -> Tensor:
         """Over the rows x (n, ...), or what has its gradient; `head` is the one received, the holder has its own."""
         own = self.embed(weights, x)
         if self.transfer is not None:
             mean = known.head if anchors is None else self.class_mean(weights, anchors)
-            return self._transfer_loss(self.transfer, own, known, mean, look)
+            return self._transfer_loss(self.transfer, own, known, mean, local)
         if known.derivative is not None:
             derivative = known.derivative
-            if look.continued:
+            if local.continued:
                 assert known.own is not None
                 assert not isinstance(self.loss, SampleWeighted)
-                moved = look.anticipation * (own.detach() - known.own)
+                moved = local.anticipation * (own.detach() - known.own)
                 derivative = self.loss.continued(derivative, moved)
             return (own * derivative).sum(-1).mean()
         assert known.y is not None
         used = self.head_of(weights) if self.holds_head else head
         scores = self._scores(own, known, used)
-        if look.anticipation == 1:
+        if local.anticipation == 1:
             return self.loss.value(scores, known.y).mean()
         assert known.own is not None
         stood = self._scores(known.own, known, known.head)
-        derivative = self.loss.derivative(stood + look.anticipation * (scores - stood).detach(), known.y)
+        derivative = self.loss.derivative(stood + local.anticipation * (scores - stood).detach(), known.y)
         return (scores * derivative.detach()).sum(-1).mean()
 
     def _scores(self, own: Tensor, known: KnownOfOthers, head: Tensor | None) -> Tensor:
@@ -228,23 +221,21 @@ class Model:
         x: Tensor,
         known: KnownOfOthers,
         head: Tensor | None,
+        local: LocalSteps,
         *,
-        size: float,
-        proximal: float,
         start: Tensor,
-        look: Look,
         moments: Moments | None,
         anchors: Anchors | None = None,
     ) -> tuple[Tensor, Moments | None]:
         """One gradient step, with a pull towards the start and the regulariser on the block; the moments after it."""
         leaf = weights.clone().requires_grad_()
-        (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head, look, anchors), leaf)
+        (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head, local, anchors), leaf)
         block = torch.arange(len(weights)) < self._block_size
         gradient = gradient + torch.where(block, self.regulariser.gradient(weights), torch.zeros_like(weights))
-        gradient = gradient + proximal * (weights - start)
+        gradient = gradient + local.proximal * (weights - start)
         if self.trained is not None:
             gradient = torch.zeros_like(gradient).index_copy(0, self.trained, gradient[self.trained])
         direction, now = (gradient, None) if moments is None else moments.after(gradient)
-        after = weights - size * direction
-        after = torch.where(block, self.regulariser.proximal(after, size), after)
+        after = weights - local.step_size * direction
+        after = torch.where(block, self.regulariser.proximal(after, local.step_size), after)
         return (after if self.trained is None else start.index_copy(0, self.trained, after[self.trained])), now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Algorithm, Memory, batch_source, declared, with_division
+from crosshatch.exchanges import Algorithm, Grouped, Memory, batch_source, declared, with_division
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.protocol.class_means import find_anchors
@@ -34,7 +34,7 @@ from crosshatch.testing.parties.agreed import Agreed
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.legs import Parties
 from crosshatch.testing.parties.exchanges.party_federation import PartyFederation
-from crosshatch.testing.parties.exchanges.party_groups import Groups
+from crosshatch.testing.parties.exchanges.party_groups import PartyServers
 from crosshatch.testing.parties.hub import Hub
 from crosshatch.testing.parties.model import Model
 from crosshatch.testing.parties.post import Post
@@ -54,21 +54,21 @@ class VerticalParties:
         self._check(data, task, codecs)
         members = members_of(data, seed=seed)
         groups = tuple(self._federation(n, member, task, widths, codecs) for n, member in enumerate(members))
-        self.federation = Groups(groups, tiers_of(len(groups), data.group_shape), self.post)
+        self.servers = PartyServers(groups, tiers_of(len(groups), data.group_shape), self.post)
         self.memory: Memory = ()
         self.blocks = tuple(Blocks(tuple(hub.model.first for hub in group.parties.hubs)) for group in groups)
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """What the hubs hold, averaged over groups."""
-        return self.federation.model(self.blocks)
+        return self.servers.model(self.blocks)
 
     def run_round(self, r: int) -> None:
         """The algorithm's text, once, for all parties."""
-        self.federation.begin_round()
-        grouped = len(self.federation.groups) > 1
-        fed, before = (self.federation, self.blocks) if grouped else (self.federation.groups[0], self.blocks[0])
-        text: Any = self.algorithm
+        self.servers.begin_round(r)
+        groups, text = self.servers.groups, cast(Any, self.algorithm)
+        grouped = len(groups) > 1
+        fed, before = (Grouped(groups, self.servers), self.blocks) if grouped else (groups[0], self.blocks[0])
         if declared(text).remembers:
             after, self.memory = require_memory(text, text.run_round(fed, before, r, self.memory))
         else:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import derivative_channels, share_channel
-from crosshatch.protocol.refusals import check_seen
+from crosshatch.protocol.what_is_known import check_seen
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.client import Client
 from crosshatch.testing.parties.exchanges.legs import Parties
@@ -18,9 +18,9 @@ from crosshatch.testing.parties.model import KnownOfOthers
 from crosshatch.testing.parties.values_by_party import Embeddings, Frozen, Who, know
 
 
-@dataclass(frozen=True)
+@dataclass
 class HeldLabels:
-    """One use of the exchange with the label's holder.
+    """One use of the exchange with the label's holder, after which the holder's silo knows `seen`, `made` and `others`.
 
     `around` are the embeddings the others' are taken from, `about` says which parts of the batch travel. Within a round
     (`about.asked` is a part) the holder's hub adds to each silo's new embeddings what it remembers of the others.
@@ -29,14 +29,17 @@ class HeldLabels:
     fed: Parties
     batch: Batch
     around: Embeddings
+    before: Frozen
     about: About
     up: Call
     down: Call
 
-    @property
-    def _holder(self) -> int:
+    def __post_init__(self) -> None:
+        """Begin with what was known before."""
         assert self.fed.agreed.label_holder is not None
-        return self.fed.agreed.label_holder
+        self.holder = self.fed.agreed.label_holder
+        self.seen, self.made = dict(self.before.seen.get(self.holder, {})), dict(self.before.made.get(self.holder, {}))
+        self.others = dict(self.before.others)
 
     @property
     def _later(self) -> bool:
@@ -44,37 +47,38 @@ class HeldLabels:
 
     def ask(self, embeddings: Embeddings, senders: Sequence[int]) -> dict[Who, dict[int | None, Tensor]]:
         """Embeddings of these silos go to the holder's hub and on to its clients; what each got in this step alone."""
-        fed, batch, part, holder = self.fed, self.batch, self.about.asked, self._holder
-        hub, sending = fed.hubs[holder], [j for j in senders if j != holder]
+        fed, batch, part, holder = self.fed, self.batch, self.about.asked, self.holder
         new: dict[int, Tensor] = {}
-        for j in sending:
+        for j in senders:
             name, width = share_channel(j), fed.agreed.widths[j]
             rows = fed.rows_of(embeddings, j, batch, part)
             gathered = fed.collect("share", name, j, rows, width, batch, part, self.up)
             (arrived,) = fed.post.carry(fed.between_hubs("up"), self.up, gathered)
-            new[j] = hub.read("share", name, j, arrived, width, batch, part, self.up)
+            new[j] = fed.hubs[holder].read("share", name, j, arrived, width, batch, part, self.up)
         if not self._later:
-            hub.seen |= new
-        check_seen(hub.seen, fed.agreed.others(holder))
-        if not sending:
+            self.seen |= new
+            self.made |= {j: embeddings.made[j] for j in new}
+        check_seen(self.seen, fed.agreed.others(holder))
+        if not senders:
             return {}
         columns = self._columns(new)
         heard: dict[Who, dict[int | None, Tensor]] = {}
         for client in fed.at_work(batch, [holder], part):
+            me = (holder, client.number)
             beside = torch.cat(list(columns.values()), dim=1)
             place = fed.agreed.rows(holder, client.number, batch, part)
             (mine,) = fed.post.carry(fed.link(holder, "down"), self.up, beside[place])
             pieces = torch.split(mine, [one.shape[1] for one in columns.values()], dim=1)
             told = dict(zip(columns, pieces, strict=True))
             if self._later:
-                heard[holder, client.number] = told
+                heard[me] = told
             else:
-                client.others |= told
+                self.others[me] = {**self.others.get(me, {}), **told}
         return heard
 
     def _columns(self, new: Mapping[int, Tensor]) -> dict[int | None, Tensor]:
         """What the holder's hub tells its clients: by silo, or one sum under None."""
-        seen = self.fed.hubs[self._holder].seen
+        seen = self.seen
         if self.fed.agreed.head_holder is not None:
             return dict(new.items())
         if not self._later:
@@ -89,9 +93,11 @@ class HeldLabels:
         before = sum(len(ids) for ids in self.batch.parts[:part])
         return before, before + len(self.batch.parts[part])
 
-    def answer(self, receivers: Sequence[int], heard: Mapping[Who, Mapping[int | None, Tensor]]) -> Frozen:
+    def answer(
+        self, receivers: Sequence[int], heard: Mapping[Who, Mapping[int | None, Tensor]]
+    ) -> dict[Who, tuple[KnownOfOthers, ...]]:
         """Derivatives go from the holder's clients by way of the hubs to the clients of the other receivers."""
-        fed, batch, holder, part = self.fed, self.batch, self._holder, self.about.answered
+        fed, batch, holder, part = self.fed, self.batch, self.holder, self.about.answered
         asking = [j for j in receivers if j != holder]
         channels = derivative_channels(asking, each=self.about.each or len(receivers) == 1) if asking else {}
         given: dict[str, dict[int, Tensor]] = {name: {} for name in channels}
@@ -107,9 +113,9 @@ class HeldLabels:
         for name, silos in channels.items():
             for j in silos:
                 known |= self._pass_on(name, j, given[name])
-        for client in fed.at_work(batch, [holder]) if holder in receivers else ():
-            known[holder, client.number] = know(client, batch, client.rest())
-        return Frozen(known)
+        for client in fed.at_work(batch, [holder]):  # it is always told
+            known[holder, client.number] = know(client, batch, self.others[holder, client.number])
+        return known
 
     @property
     def _drawn(self) -> Call:
@@ -117,7 +123,7 @@ class HeldLabels:
         return Call("derivatives", self.down.round, self.up.use)
 
     def _pass_on(self, name: str, silo: int, given: Mapping[int, Tensor]) -> dict[Who, tuple[KnownOfOthers, ...]]:
-        fed, batch, holder, part = self.fed, self.batch, self._holder, self.about.answered
+        fed, batch, holder, part = self.fed, self.batch, self.holder, self.about.answered
         width = (1 if fed.hubs[silo].model.transfer is None else 2) * fed.agreed.widths[silo]
         gathered = fed.hubs[holder].gather("derivatives", given, batch, part, width)
         (content,) = fed.post.carry(fed.between_hubs("down"), self.down, gathered)
@@ -150,7 +156,7 @@ class HeldLabels:
         end = start + len(client.labels(self.batch, part))
         if client.model.transfer is not None:
             return client.components(torch.cat(own), self.around.heads[me], client.labels(self.batch))
-        others = {j: rows[start:end] for j, rows in client.others.items()}
+        others = {j: rows[start:end] for j, rows in self.others[me].items()}
         return client.derivatives(
             torch.cat(own) if part is None else own[part], others, self.around.heads.get(me),
             client.labels(self.batch, part), silo, heard.get(silo),

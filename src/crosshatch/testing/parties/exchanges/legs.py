@@ -80,11 +80,3 @@ class Parties:
             for client in self.at_work(batch, [silo], part)
             for values in (embeddings.values[silo, client.number],)
         }
-
-    def forget(self) -> None:
-        """There is a new batch: everybody forgets what it was told of the last one."""
-        for hub in self.hubs:
-            hub.seen.clear()
-            for client in self.clients[hub.silo]:
-                client.others.clear()
-                client.head = None

@@ -28,12 +28,11 @@ from crosshatch.testing.parties.values_by_party import Blocks, Node, Who
 class Branches:
     """The tree below each hub; a node is (silo, level, number), level 0 the hub itself.
 
-    `_desks` are the nodes' own; `_told` is what each node above clients last told them.
+    `_desks` are the nodes' own.
     """
 
     parties: Parties
     _desks: dict[Node, Desk] = field(default_factory=dict)
-    _told: dict[Node, Tensor] = field(default_factory=dict)
 
     @property
     def deepest(self) -> int:
@@ -57,7 +56,7 @@ class Branches:
 
     def broadcast(self, blocks: Blocks, batch: Batch, depth: int, call: Call) -> Blocks:
         """Nodes of a depth send to everybody at work below them; a branch on the way holds what it passed on."""
-        nodes = dict(blocks.nodes) if depth else {}
+        nodes, told = dict(blocks.nodes) if depth else {}, dict[Node, Tensor]()
         held: dict[Who, Tensor] = {(j, 0): blocks.hubs[j] for j in self.parties.agreed.one_party}
         for j in self._linked():
             for sender, clients in self._at_work(j, batch, depth).items():
@@ -71,8 +70,8 @@ class Branches:
                 for k in clients:
                     own = self._above(j, k, self.deepest)
                     (mine,) = self.parties.post.carry("client-hub down", call, arrived[own])
-                    held[j, k] = self._told[own] = self._decode(sender, mine, call)
-        return Blocks(blocks.hubs, held, held, nodes=nodes)
+                    held[j, k] = told[own] = self._decode(sender, mine, call)
+        return Blocks(blocks.hubs, held, held, nodes=nodes, told=told)
 
     def _is_above(self, node: Node, below: Node) -> bool:
         shape = self.parties.agreed.branches
@@ -100,7 +99,7 @@ class Branches:
     def average(self, blocks: Blocks, batch: Batch, weights: ClientWeights, depth: int, call: Call) -> Blocks:
         """Clients send to their branch, and branches on to the nodes of a depth: sums weighted by the clients below."""
         hubs, nodes = list(blocks.hubs), dict(blocks.nodes)
-        for j in self._linked():
+        for j in (j for j in self._linked() if j in blocks.moved):
             agreed, at_work = self.parties.agreed, self.parties.agreed.at_work(j, batch)
             client_weights = everyones_weights(agreed.owners[j], agreed.clients[j], np.array(at_work), weights).tolist()
             given: dict[int, Tensor] = {}
@@ -108,7 +107,7 @@ class Branches:
                 me = (j, client.number)
                 content = client.give_block(blocks.clients[me], blocks.starts[me], call)
                 (given[client.number],) = self.parties.post.carry("client-hub up", call, content)
-            below = self._sums_of_clients(j, given, nodes, blocks.hubs[j], client_weights, call)
+            below = self._sums_of_clients(j, given, blocks, client_weights, call)
             for level in range(self.deepest, depth, -1):
                 arrived = {}
                 for node, total in below.items():
@@ -127,8 +126,7 @@ class Branches:
         self,
         silo: int,
         given: Mapping[int, Tensor],
-        nodes: Mapping[Node, Tensor],
-        hub: Tensor,
+        blocks: Blocks,
         client_weights: list[float],
         call: Call,
     ) -> dict[Node, Tensor]:
@@ -137,11 +135,12 @@ class Branches:
         for k, weight in enumerate(client_weights):
             node = self._above(silo, k, self.deepest)
             if any(self._above(silo, other, self.deepest) == node for other in given):
-                own = self._block_of(node, k, given[k], call) if k in given else model.sent(nodes.get(node, hub))
+                before = blocks.nodes.get(node, blocks.hubs[silo])
+                own = self._block_of(node, k, given[k], blocks, call) if k in given else model.sent(before)
                 sums[node] = sums.get(node, torch.zeros_like(own)) + weight * own
         return sums
 
-    def _block_of(self, node: Node, client: int, content: Tensor, call: Call) -> Tensor:
+    def _block_of(self, node: Node, client: int, content: Tensor, blocks: Blocks, call: Call) -> Tensor:
         agreed, model = self.parties.agreed, self.parties.hubs[node[0]].model
         codec = agreed.codec("average", node[0])
         if codec is None:
@@ -149,7 +148,7 @@ class Branches:
         draw = Draw(agreed.seed, f"average:{node[0]}", (call.round, call.use, client))
         size = model.sizes[0]
         move = self._desk(node).decode_vector(f"average {client}", codec, content, size, agreed.dtype, draw)
-        return model.sent(self._told[node]) + move
+        return model.sent(blocks.told[node]) + move
 
     def _sums_of_branches(
         self,

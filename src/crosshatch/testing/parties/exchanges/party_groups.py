@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from crosshatch.codecs import Draw
-from crosshatch.exchanges import ClientWeights, Within
+from crosshatch.exchanges import ClientWeights, Number, Within
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.client_weights import counted_together
+from crosshatch.protocol.what_is_known import check_decision
 from crosshatch.testing.parties.agreed import Batch
 from crosshatch.testing.parties.desk import Desk
 from crosshatch.testing.parties.exchanges.party_federation import PartyFederation
 from crosshatch.testing.parties.post import Post, Uses
-from crosshatch.testing.parties.values_by_party import Blocks, Embeddings, Frozen
-
-T = TypeVar("T")
+from crosshatch.testing.parties.values_by_party import Blocks
 
 
 @dataclass
-class Groups:
-    """Several federations; `tiers[level][g]` is the member of that horizontal tier which group g belongs to.
+class PartyServers:
+    """The servers above some groups; `tiers[level][g]` is the member of that tier which group g belongs to.
 
     Every member of a tier has a server of its own, with a desk in `_servers`.
     """
@@ -41,47 +39,25 @@ class Groups:
         """Numbers of the silos of a group."""
         return self.groups[0].silos
 
-    @property
-    def labels_held(self) -> bool:
-        """Whether one silo of a group alone knows the labels."""
-        return self.groups[0].labels_held
-
-    def begin_round(self) -> None:
+    def begin_round(self, round: int) -> None:
         """No exchange was used yet, in any group."""
-        for uses in (self.uses, *(group.uses for group in self.groups)):
-            uses.begin_round()
+        self.uses.begin_round()
         for group in self.groups:
-            group.parties.begin_round()
-
-    def _each(self, what: Callable[[PartyFederation, int], T]) -> tuple[T, ...]:
-        return tuple(what(group, g) for g, group in enumerate(self.groups))
-
-    def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> tuple[Batch, ...]:
-        """`size` samples in every group."""
-        return self._each(lambda group, _: group.draw_batch(size, round=round, parts=parts, first=first))
-
-    def select(self, fraction: float, *, round: int) -> tuple[Batch, ...]:
-        """A fraction of the clients of every group."""
-        return self._each(lambda group, _: group.select(fraction, round=round))
-
-    def broadcast(
-        self, blocks: tuple[Blocks, ...], batch: tuple[Batch, ...], *, within: Within = "silo", depth: int = 0
-    ) -> tuple[Blocks, ...]:
-        """In every group."""
-        return self._each(lambda group, g: group.broadcast(blocks[g], batch[g], within=within, depth=depth))
+            group.begin_round(round)
 
     def average(
         self,
         blocks: tuple[Blocks, ...],
         batch: tuple[Batch, ...],
         *,
-        weights: ClientWeights = "equal",
-        within: Within = "silo",
-        depth: int = 0,
+        weights: ClientWeights,
+        within: Within,
+        depth: int,
     ) -> tuple[Blocks, ...]:
         """In every group; within the federation the server has them all, and goes on with one average."""
-        after = self._each(
-            lambda group, g: group.average(blocks[g], batch[g], weights=weights, within=within, depth=depth)
+        after = tuple(
+            group.average(blocks[g], batch[g], weights=weights, within=within, depth=depth)
+            for g, group in enumerate(self.groups)
         )
         if within == "silo":
             return after
@@ -109,7 +85,7 @@ class Groups:
         for g in members:
             self.groups[g].parties.take_moments(silo, mean)
 
-    def average_groups(self, blocks: tuple[Blocks, ...], *, round: int, level: int = 0) -> tuple[Blocks, ...]:
+    def average_groups(self, blocks: tuple[Blocks, ...], *, round: int, level: int) -> tuple[Blocks, ...]:
         """Every hub sends to the server of its member of the tier, and the average weighted by samples comes back."""
         call = self.uses.call("average_groups", round)
         after = list(blocks)
@@ -146,84 +122,20 @@ class Groups:
                 after[g] = Blocks(tuple(hubs[g]))
         return tuple(after)
 
+    def decide(self, value: Number, *, round: int, by: int) -> Number:
+        """A hub of the first group to the server, which tells the same hub of every other one."""
+        check_decision(value, by, len(self.silos))
+        call = self.uses.call("decide", round)
+        (said,) = self.post.carry("group-server up", call, torch.tensor([value], dtype=torch.float64))
+        for _ in self.groups[1:]:
+            (heard,) = self.post.carry("group-server down", call, said)
+        return type(value)(heard.item())
+
     def model(self, blocks: Sequence[Blocks]) -> tuple[Tensor, ...]:
         """The groups' blocks weighted by their samples: what an onlooker makes of the hubs' blocks."""
         same = all(all(map(torch.equal, one.hubs, blocks[0].hubs)) for one in blocks)
         every = [one.hubs for one in blocks]
         return every[0] if same else _mean(every, [group.agreed.samples for group in self.groups])
-
-    def embed(
-        self,
-        blocks: tuple[Blocks, ...],
-        batch: tuple[Batch, ...],
-        *,
-        only: int | None = None,
-        known: tuple[Embeddings, ...] | None = None,
-    ) -> tuple[Embeddings, ...]:
-        """In every group."""
-        return self._each(
-            lambda group, g: group.embed(blocks[g], batch[g], only=only, known=None if known is None else known[g])
-        )
-
-    def share(
-        self,
-        embeddings: tuple[Embeddings, ...],
-        batch: tuple[Batch, ...],
-        *,
-        senders: Sequence[int] | None = None,
-        to: int | None = None,
-    ) -> tuple[Frozen, ...]:
-        """Inside every group."""
-        return self._each(lambda group, g: group.share(embeddings[g], batch[g], senders=senders, to=to))
-
-    def share_derivatives(
-        self,
-        embeddings: tuple[Embeddings, ...],
-        batch: tuple[Batch, ...],
-        *,
-        around: tuple[Embeddings, ...] | None = None,
-        step: int = 0,
-        senders: Sequence[int] | None = None,
-        to: int | None = None,
-    ) -> tuple[Frozen, ...]:
-        """With the label's holder inside every group."""
-        return self._each(
-            lambda group, g: group.share_derivatives(
-                embeddings[g], batch[g], around=None if around is None else around[g], step=step, senders=senders, to=to
-            )
-        )
-
-    def descend(
-        self,
-        blocks: tuple[Blocks, ...],
-        batch: tuple[Batch, ...],
-        frozen: tuple[Frozen, ...],
-        *,
-        steps: int,
-        step_size: float,
-        first: int = 0,
-        proximal: float = 0.0,
-        only: int | None = None,
-        anticipation: float = 1.0,
-        continued: bool = False,
-        earlier: Sequence[tuple[tuple[Batch, ...], tuple[Frozen, ...]]] = (),
-    ) -> tuple[Blocks, ...]:
-        """In every group."""
-        return self._each(
-            lambda group, g: group.descend(
-                blocks[g],
-                batch[g],
-                frozen[g],
-                steps=steps,
-                step_size=step_size,
-                first=first,
-                proximal=proximal,
-                only=only,
-                anticipation=anticipation,
-                continued=continued,
-                earlier=[(samples[g], known[g]) for samples, known in earlier],
-            )
-        )
 
 
 def _mean(values: Sequence[tuple[Tensor, ...]], counts: Sequence[int]) -> tuple[Tensor, ...]:

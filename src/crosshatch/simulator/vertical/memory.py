@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,24 +18,10 @@ from torch import Tensor
 
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Memory
-from crosshatch.local.problem import LossInputs
 from crosshatch.simulator.vertical.batch import Batch, Holdings
-from crosshatch.simulator.vertical.sharing import Frozen
+from crosshatch.simulator.vertical.sharing import Frozen, Sent
 
 _STRUCTURE, _TENSOR = "memory.structure", "memory.tensor."
-
-
-def worked_out(value: Any) -> Any:
-    """The same with everything worked out that was put off, and nothing kept that only the round itself needed."""
-    if isinstance(value, tuple):
-        return tuple(map(worked_out, value))
-    if isinstance(value, list):
-        return list(map(worked_out, value))
-    if isinstance(value, dict):
-        return {key: worked_out(one) for key, one in value.items()}
-    if isinstance(value, Frozen) and not value.worked_out:
-        return Frozen.of(*_frozen_parts(value))
-    return value
 
 
 def pack(memory: Memory) -> dict[str, Tensor]:
@@ -56,26 +43,16 @@ def unpack(tensors: Mapping[str, Tensor], device: torch.device) -> Memory:
     return memory
 
 
-def _frozen_parts(value: Frozen) -> tuple[Any, Any, Tensor | None]:
-    silos = range(len(value.passes))
-    return dict(value.known(silos)), dict(value.stood(silos)), value.head
-
-
 # How each kind is taken apart and put together again.
+_KINDS = (Batch, Holdings, Frozen, Sent)
 _APART: Mapping[type, Callable[[Any], tuple[Any, ...]]] = {
-    Batch: lambda batch: (batch.round, batch.parts, batch.clients, batch.held, batch.whole),
-    Holdings: lambda held: (held.order, held.counts, held.owners),
-    LossInputs: lambda inputs: (inputs.y, inputs.rest, inputs.derivative, inputs.start),
-    Frozen: _frozen_parts,
+    **dict.fromkeys(_KINDS, lambda value: tuple(getattr(value, field.name) for field in fields(value))),
     tuple: lambda values: values,
     list: tuple,
     dict: lambda table: tuple(table.items()),
 }
 _TOGETHER: Mapping[str, Callable[..., Any]] = {
-    "Batch": Batch,
-    "Holdings": Holdings,
-    "LossInputs": LossInputs,
-    "Frozen": Frozen.of,
+    **{kind.__name__: kind for kind in _KINDS},
     "tuple": lambda *values: values,
     "list": lambda *values: list(values),
     "dict": lambda *items: dict(items),
