@@ -26,7 +26,12 @@ FEDERATIONS: dict[str, tuple[Any, str]] = {
     "groups, labels held": (make_data((1, 3), groups=(9, 8), held=0), "H(2) V(2) H(2)"),
     "one silo": (make_data((3,)), "H(2)"),
 }
-CODECS = ({}, {"share": "ef(topk(0.5))"}, {"derivatives": "quantise(8)", "broadcast": "half"}, {"average": "half"})
+CODECS: tuple[dict[str, str], ...] = (
+    {},
+    {"share": "ef(topk(0.5))"},
+    {"derivatives": "quantise(8)", "broadcast": "half"},
+    {"average": "half"},
+)
 Line = tuple[str, dict[str, Any]]
 
 
@@ -142,8 +147,8 @@ class RandomText:
             ("embed", {"batch": 0, "only": None, "known": False}),
             ("exchange", {"embeddings": 0, "known": False, "senders": None, "to": None, "around": None, "step": 0}),
         ]
-        for kind, given in (*begin, *self.lines):
-            getattr(reader, kind)(**given)
+        for kind, named in (*begin, *self.lines):
+            getattr(reader, kind)(**named)
         reader.average(0, "equal")
         if self.topology.above:
             reader.groups()
