@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import date
 from pathlib import Path
 
 import polars as pl
@@ -248,3 +249,46 @@ def test_settings_that_nothing_would_follow_are_refused(tmp_path: Path) -> None:
     silos = (SiloSettings("one", csv=CsvSettings(decimal=",")),)
     with pytest.raises(ConfigError, match=r"'one' has csv and no path: say it in data.csv"):
         load_dataset(DataSettings(path="a.csv", label="y"), federation=FederationSettings(silos=silos), base=tmp_path)
+
+
+cells = st.text(st.sampled_from('ab "\n,;#x'), max_size=6).map(lambda text: f"c{text}e")
+
+
+@given(
+    rows=st.lists(st.tuples(cells, cells), min_size=1, max_size=40),
+    separator=st.sampled_from([",", ";", "\t"]),
+    every=st.booleans(),
+    size=st.integers(1, 7),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80, deadline=None)
+def test_quotes_lines_and_separators_in_cells(
+    tmp_path: Path, rows: list[tuple[str, str]], separator: str, every: bool, size: int
+) -> None:
+    """As Python's own reader reads them, whole and in batches of any size."""
+    out = io.StringIO()
+    csv.writer(out, delimiter=separator, quoting=csv.QUOTE_ALL if every else csv.QUOTE_MINIMAL).writerows(
+        [("first", "second"), *rows]
+    )
+    (tmp_path / "a.csv").write_text(out.getvalue(), newline="")
+    asked = Asked(CsvSettings(separator=separator, nulls=(), header=True, skip=0), text=frozenset(["first", "second"]))
+    wanted = list(csv.reader(io.StringIO(out.getvalue()), delimiter=separator))[1:]
+    assert [list(row) for row in read_table(tmp_path / "a.csv", asked).frame.rows()] == wanted
+    batches = list(table_batches(tmp_path / "a.csv", asked, rows=size))
+    assert [list(row) for row in pl.concat(batches).rows()] == wanted
+
+
+@given(
+    days=st.lists(st.dates(date(1930, 1, 1), date(2060, 12, 31)), min_size=2, max_size=30),
+    form=st.sampled_from(["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%b-%Y", "%Y-%m-%dT%H:%M:%S"]),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+def test_dates_are_the_days_they_are_or_refused(tmp_path: Path, days: list[date], form: str) -> None:
+    lines = "".join(f"{day.strftime(form)},x\n" for day in days)
+    (tmp_path / "a.csv").write_text(f"d,b\n{lines}")
+    if form in ("%m/%d/%Y", "%d/%m/%Y") and all(day.day <= 12 for day in days):
+        with pytest.raises(DataError, match="either number may be the month"):
+            read_table(tmp_path / "a.csv", Asked())
+        return
+    table = read_table(tmp_path / "a.csv", Asked())
+    assert table.frame["d"].to_list() == [(day - date(1970, 1, 1)).days for day in days]
+    assert "'d' has dates, written" in said(table)
