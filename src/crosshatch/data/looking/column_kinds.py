@@ -16,6 +16,7 @@ MANY = 50
 """Categories from which on a line says how many there are."""
 _MOST_COMPARED = 2000
 _SENTENCE = 3  # words
+_ONCE_OF = 10  # rows per category, from which on one that occurs once is odd
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,11 @@ def _said_of_categories(
         )
     if different > _MOST_COMPARED or forced:
         return
+    counts = known.alias("value").value_counts()
+    once = counts.filter(counts["count"] == 1)["value"]
+    if len(once) and len(known) >= _ONCE_OF * different:
+        some = ", ".join(f"'{_short(value)}'" for value in sorted(once.to_list())[:3])
+        yield Note("rare category", PLAIN, place, f"{column} has categories that occur once, {some}: slips?")
     folded = categories.str.to_lowercase().str.replace_all(r"[\s_\-.]+", " ")
     for same in folded.filter(folded.is_duplicated()).unique(maintain_order=True)[:3]:
         alike = ", ".join(f"'{value}'" for value in categories.filter(folded == same).to_list()[:4])

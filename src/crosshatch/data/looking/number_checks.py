@@ -70,7 +70,7 @@ def _placeholders(known: pl.Series, different: int, place: str) -> Iterator[Note
     if others.n_unique() < 2:
         return
     low, high = float(others.min()), float(others.max())  # type: ignore[arg-type]
-    for value, count in found.value_counts(sort=True).iter_rows():
+    for value, count in found.alias("value").value_counts(sort=True).iter_rows():
         away = value < low - (high - low) or value > high + (high - low)
         frequent = count >= 5 and different > 50 and count > 10 * len(others) / others.n_unique()
         if abs(value) >= 99 and (away or frequent):

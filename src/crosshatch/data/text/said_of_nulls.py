@@ -44,4 +44,8 @@ def said_of_nulls(
 def null_counts(cells: pl.Series, words: tuple[str, ...]) -> list[tuple[str, int]]:
     """Which of these words are in a column, and how often."""
     found = cells.filter(cells.is_in(words)) if words else cells.clear()
-    return [(str(word), int(count)) for word, count in found.value_counts(sort=True).iter_rows()] if len(found) else []
+    return (
+        [(str(word), int(count)) for word, count in found.alias("value").value_counts(sort=True).iter_rows()]
+        if len(found)
+        else []
+    )
