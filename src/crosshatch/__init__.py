@@ -5,10 +5,10 @@ Everything named here is loaded when it is first used, so that importing the pac
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers know it: `typing` takes longer to load than all the rest
 if TYPE_CHECKING:
+    from typing import Any
+
     from crosshatch.algorithms.abcd import ABCD
     from crosshatch.algorithms.central import Central
     from crosshatch.algorithms.dcpa import DCPA
@@ -179,6 +179,8 @@ if not TYPE_CHECKING:  # a type checker shall know the names above, and no other
 
     def __getattr__(name: str) -> Any:
         """Load a public name from its home."""
+        from importlib import import_module
+
         if name not in _HOMES:
             raise AttributeError(f"module 'crosshatch' has no attribute {name!r}")
         return getattr(import_module(f"crosshatch.{_HOMES[name]}"), name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 __all__ = ["main"]
 
 
@@ -11,9 +13,13 @@ def main(arguments: list[str] | None = None) -> None:
     Ctrl-C is listened to before anything else is imported: typer and torch take their time.
     """
     if arguments is None:
-        from crosshatch.runs.stopping import leave_on_interrupt
+        try:
+            from crosshatch.runs.stopping import leave_on_interrupt
 
-        leave_on_interrupt()
+            leave_on_interrupt()
+        except KeyboardInterrupt:
+            print("error: interrupted", file=sys.stderr)
+            sys.exit(130)
     from crosshatch.cli import app
 
     app.main(arguments)
