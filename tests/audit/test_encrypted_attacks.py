@@ -56,9 +56,10 @@ def attack(folder: Path, parts: tuple[Matrix, Matrix, Matrix], **sections: Any) 
     return {one.attack: one for one in audit_attacks(folder / "run").findings if one.target == "labels, by a"}
 
 
-def best(found: dict[str, AttackFindings], figure: str) -> float:
-    names = ("labels by kriging over rounds", "labels by a joint fit")
-    return max(value for name in names for key, value in found[name].figures.items() if key.startswith(figure))
+def best(found: dict[str, AttackFindings]) -> float:
+    """The best AUC of what all rounds told. That after the first round is another fit, of one batch to all rows."""
+    names, figures = ("labels by kriging over rounds", "labels by a joint fit"), ("AUC", "AUC as bits")
+    return max(value for name in names for key, value in found[name].figures.items() if key in figures)
 
 
 def test_batches_drawn_anew_give_the_labels_away(tmp_path: Path) -> None:
@@ -67,7 +68,7 @@ def test_batches_drawn_anew_give_the_labels_away(tmp_path: Path) -> None:
     kriging = found["labels by kriging over rounds"]
     assert kriging.beside["AUC, columns alone"] < 0.75
     assert kriging.figures["AUC after the first round"] < 0.8
-    assert best(found, "AUC") > 0.97
+    assert best(found) > 0.97
     assert kriging.remark == "450 equations about 200 labels, from 50 rounds"
 
 
@@ -77,8 +78,9 @@ def test_batches_drawn_anew_are_refused(tmp_path: Path) -> None:
 
 
 def within_the_rule(folder: Path, seed: int, rounds: int) -> None:
-    found = attack(folder, made(1300, 8, seed), algorithm={"batch_size": 512}, run={"rounds": rounds, "seed": seed})
-    assert best(found, "AUC") <= found["labels by kriging over rounds"].beside["AUC, columns alone"] + 0.02
+    algorithm = {"batch_size": 512, "division_seed": seed}  # given: a test is the same every time
+    found = attack(folder, made(1300, 8, seed), algorithm=algorithm, run={"rounds": rounds, "seed": seed})
+    assert best(found) <= found["labels by kriging over rounds"].beside["AUC, columns alone"] + 0.02
 
 
 def test_a_partition_tells_no_more_than_the_columns(tmp_path: Path) -> None:
