@@ -145,6 +145,14 @@ def test_known_weights_recover_the_rows(held: int | None, turns: bool, size: int
     assert known.share == 1
 
 
+def test_known_weights_recover_the_rows_of_a_run_in_single_precision(tmp_path: Path) -> None:
+    """Weights of the same run in double precision are other weights: with them 2% of these rows are recovered."""
+    shape = Shape(columns=(6, 3), rounds=200, step_size=0.1, samples=200, precision="float32")
+    (silo,) = audit_theorem1(make_run(shape, tmp_path), silo="s0").silos
+    (known,) = [one for one in silo.recoveries if one.condition == "weights known"]
+    assert known.share == 1
+
+
 def test_known_rows_recover_the_others(tmp_path: Path) -> None:
     shape = Shape(columns=(4, 2), rounds=40, step_size=0.5, samples=80)
     silo = audit_theorem1(make_run(shape, tmp_path)).silos[0]

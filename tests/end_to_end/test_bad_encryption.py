@@ -129,8 +129,8 @@ def test_graphs_are_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFix
 def test_derivatives_outside_of_the_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A regression whose labels are in the hundreds of thousands."""
     random = np.random.default_rng(0)
-    x = random.normal(size=(200, 2))
-    rows = [f"{i},{a},{b},{300_000 * a}" for i, (a, b) in enumerate(x)]
+    x = random.normal(size=(200, 3))
+    rows = [f"{i},{a},{b},{300_000 * (a + b + c)}" for i, (a, b, c) in enumerate(x)]  # no column tells the label alone
     (tmp_path / "people.csv").write_text("\n".join(["id,u,v,y", *rows]))
     text = CONFIG.replace('name = "breast_cancer"', 'path = "people.csv"\nid = "id"\nlabel = "y"\nstandardise = false')
     text = text.replace("span = [0, 10]", 'columns = ["u"]').replace("span = [10, 30]", 'columns = ["v"]')

@@ -20,7 +20,8 @@ from crosshatch.audit.on_labels.told_sums import Equations
 from crosshatch.audit.other_data import Matrix
 from crosshatch.protocol.batches import Ids
 
-DENSE = 3000  # equations, up to which the solve is exact
+_DENSE = 3000  # equations, up to which the solve is exact
+_NUMBERS = 2 * 10**7  # of these equations over all samples, beyond which there are too many for memory
 LABEL = 0.25  # the variance of a label that is 0 or 1
 _FITTED = 300  # equations by which the prior is chosen
 _TRIES = 150
@@ -105,9 +106,14 @@ def likelihood(equations: Equations, values: Matrix, prior: Prior) -> tuple[Matr
     )
 
 
+def dense(equations: Equations) -> bool:
+    """Whether the equations are few enough for an exact solve, which keeps some matrices of all their numbers."""
+    return equations.count <= _DENSE and equations.count * equations.samples <= _NUMBERS
+
+
 def krige(equations: Equations, values: Matrix, prior: Prior) -> Matrix:
     """The mean of what labels make of every sample's derivative (n, c), given the values (N, c) of all equations."""
-    if equations.count > DENSE:
+    if not dense(equations):
         return _krige_many(equations, values, prior)
     by, z = likelihood(equations, values, prior)
     inner = by @ by.T * LABEL

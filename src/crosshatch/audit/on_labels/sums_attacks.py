@@ -14,7 +14,7 @@ from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_labels.as_bits import MOST, bits
 from crosshatch.audit.on_labels.integer_search import ROWS, search
 from crosshatch.audit.on_labels.joint_fit import fit_jointly
-from crosshatch.audit.on_labels.kriging import DENSE, choose_prior, krige, likelihood
+from crosshatch.audit.on_labels.kriging import choose_prior, dense, krige, likelihood
 from crosshatch.audit.on_labels.label_leak import read_labels, true_labels
 from crosshatch.audit.on_labels.told_sums import Equations, Told, as_equations
 from crosshatch.audit.other_data import Matrix
@@ -87,7 +87,7 @@ def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str
             early = _first(few) if rounds == 1 else size * krige(few, np.concatenate(few.values) / size, prior)
             after = "the first round" if rounds == 1 else f"{rounds} rounds"
             figures |= {f"{name} after {after}": value for name, value in _figures(run, early, few.seen).items()}
-    if run.data.target == "binary" and equations.count <= DENSE and equations.samples <= MOST:
+    if run.data.target == "binary" and dense(equations) and equations.samples <= MOST:
         by, z = likelihood(equations, values, prior)
         odds = bits(by, z[:, 0])
         if odds is not None:

@@ -19,6 +19,7 @@ from crosshatch.simulator.listening import Heard
 
 SAMPLES = 3000  # that are looked at, at most, drawn from all
 NUMBERS = 400  # per sample that are used, at most, spread over all rounds
+MOST = 64  # the rank up to which what is missing is put in: time and memory go with its square
 _RIDGES = 28
 _SWEEPS = 10  # with each
 
@@ -41,7 +42,8 @@ def all_rounds(
 ) -> Sent | None:
     """What a silo sent in all rounds, of rank at most `rank`; None where it sent nothing.
 
-    What is missing of a block that is not `linear`, or of which too little was sent, is put in roughly.
+    What is missing of a block that is not `linear` or wider than `MOST`, or of which too little was sent, is put in
+    roughly.
     """
     heard = [one for one in messages if one.exchange == "share" and one.sender == silo]
     if not heard:
@@ -67,9 +69,9 @@ def all_rounds(
     share = float(there.mean())
     if share < 1:
         counts = there.sum(axis=1)
-        exact = linear and float((counts > rank).mean()) > 0.5
+        exact = linear and rank <= MOST and float((counts > rank).mean()) > 0.5
         often = counts > (rank if exact else 0)  # of others too little is known
-        rank = rank if exact else min(rank, max(2, int(np.median(counts)) // 2))
+        rank = rank if exact else min(rank, MOST, max(2, int(np.median(counts)) // 2))
         samples, values, there = samples[often], values[often], there[often]
         least = 1e-9 if exact else 1e-2
         values = complete(np.where(there, values, 0.0), there, min(rank, *values.shape), least)

@@ -25,6 +25,7 @@ _CONTRASTS = ("logcosh", "cube", "exp")
 _NORMAL = 0.37457  # the mean of log cosh of a normal number
 _STARTS = 40  # random directions from which columns of two values are looked for, beside the components
 _TWO = 1e-4  # of the spread: what may be left of a column that takes two values
+_CONSTANT = 1e-2  # relative: what centring leaves of a direction that is the bias, but for rounding
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def separate(directions: Matrix, columns: Matrix, *, seed: int) -> Separated:
     columns = columns[:, np.ptp(columns, axis=0) > 0]
     centred = directions - directions.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    left = left[:, sizes > 1e-6 * sizes[0]] * np.sqrt(len(left))
+    left = left[:, sizes > _CONSTANT * sizes[0]] * np.sqrt(len(left))
     draw = np.random.default_rng(seed)
     turned = left @ np.linalg.qr(draw.normal(size=(left.shape[1],) * 2))[0]
     components = _components(left, seed)
@@ -59,12 +60,15 @@ def separate(directions: Matrix, columns: Matrix, *, seed: int) -> Separated:
 
 
 def _components(left: Matrix, seed: int) -> Matrix:
-    """The least Gaussian of what three contrasts give."""
+    """The least Gaussian of what three contrasts give.
+
+    `left` is white already; whitened once more, with all sizes alike, it may lose a direction.
+    """
     best, most = left, -1.0
     for contrast in _CONTRASTS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = FastICA(fun=contrast, whiten="unit-variance", max_iter=500, random_state=seed).fit_transform(left)
+            found = FastICA(fun=contrast, whiten=False, max_iter=500, random_state=seed).fit_transform(left)
         apart = float(((np.log(np.cosh(found)).mean(axis=0) - _NORMAL) ** 2).sum())
         if apart > most:
             best, most = found, apart
