@@ -72,6 +72,19 @@ def test_batches_drawn_anew_give_the_labels_away(tmp_path: Path) -> None:
     assert kriging.remark == "450 equations about 200 labels, from 50 rounds"
 
 
+def test_rare_labels_are_given_away_as_well(tmp_path: Path) -> None:
+    """One in five: what all labels have in common says nothing of how far each is from it."""
+    mine, theirs, _ = made(250, 8, 4)
+    signal = 0.3 * mine[:, 0] + theirs[:, 0] - theirs[:, 1]
+    rare = (signal > np.quantile(signal, 0.8)).astype(np.float64)
+    changes = {"algorithm": {"batch_size": 144, "local_steps": 1} | OLD, "privacy": ACCEPTED, "run": {"rounds": 20}}
+    kriging = attack(tmp_path, (mine, theirs, rare), **changes)["labels by kriging over rounds"]
+    assert kriging.beside["AUC, columns alone"] < 0.75
+    assert kriging.figures["AUC"] > 0.97
+    assert kriging.figures["accuracy as bits"] > 0.98
+    assert kriging.figures["AUC after 10 rounds"] > kriging.figures["AUC after the first round"]
+
+
 def test_batches_drawn_anew_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="every new batch tells more about the same labels"):
         attack(tmp_path, made(800, 8, 1), algorithm={"batch_size": 512} | OLD, run={"rounds": 5})

@@ -77,7 +77,9 @@ def _zeros(run: AuditedRun, own: Tensor) -> Tensor:
 def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str, float]]:
     """What labels make of derivatives (n, c), and the figures of it; for two classes also as bits."""
     values = np.concatenate(equations.values)
-    size = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0  # the first derivatives are labels
+    size = 1.0  # of two classes the first derivatives are 1/2 - y; of others they are labels of some size
+    if run.data.target != "binary":
+        size = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0
     prior = choose_prior(equations, values / size)
     found = size * krige(equations, values / size, prior)
     figures = _figures(run, found, equations.seen)
