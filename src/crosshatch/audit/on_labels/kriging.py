@@ -96,13 +96,14 @@ def _as_prior(logs: Matrix, clock: Matrix) -> Prior:
     return Prior(clock, rate, (rough, smooth), (all_rough, all_smooth), noise + 1e-9)
 
 
-def likelihood(equations: Equations, values: Matrix, prior: Prior) -> tuple[Matrix, Matrix]:
-    """Z (N, n) and z (N, c) so that the labels a have likelihood exp(-|z - Z a|^2 / 2): all else is averaged out."""
+def likelihood(equations: Equations, values: Matrix, prior: Prior) -> tuple[Matrix, Matrix, float]:
+    """Z (N, n), z (N, c) and s so that labels a have likelihood exp(-|z - Z a|^2 / 2 - s): all else is averaged out."""
     rounds, whole = equations.rounds, equations.whole()
     root = np.linalg.cholesky(prior.beside_labels(rounds, whole.T @ whole, whole.sum(axis=0)))
     return (
         solve_triangular(root, (whole * prior.fading(rounds)).T, lower=True),
         solve_triangular(root, values, lower=True),
+        float(np.log(np.diag(root)).sum()),
     )
 
 
@@ -115,7 +116,7 @@ def krige(equations: Equations, values: Matrix, prior: Prior) -> Matrix:
     """The mean of what labels make of every sample's derivative (n, c), given the values (N, c) of all equations."""
     if not dense(equations):
         return _krige_many(equations, values, prior)
-    by, z = likelihood(equations, values, prior)
+    by, z, _ = likelihood(equations, values, prior)
     inner = by @ by.T * LABEL
     inner[np.diag_indices(len(inner))] += 1
     found: Matrix = LABEL * by.T @ np.linalg.solve(inner, z)

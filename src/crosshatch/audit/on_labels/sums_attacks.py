@@ -14,7 +14,7 @@ from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_labels.as_bits import MOST, bits
 from crosshatch.audit.on_labels.integer_search import ROWS, search
 from crosshatch.audit.on_labels.joint_fit import fit_jointly
-from crosshatch.audit.on_labels.kriging import choose_prior, dense, krige, likelihood
+from crosshatch.audit.on_labels.kriging import Prior, choose_prior, dense, krige, likelihood
 from crosshatch.audit.on_labels.label_leak import read_labels, true_labels
 from crosshatch.audit.on_labels.told_sums import Equations, Told, as_equations
 from crosshatch.audit.other_data import Matrix
@@ -77,9 +77,9 @@ def _zeros(run: AuditedRun, own: Tensor) -> Tensor:
 def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str, float]]:
     """What labels make of derivatives (n, c), and the figures of it; for two classes also as bits."""
     values = np.concatenate(equations.values)
-    size = 1.0  # of two classes the first derivatives are 1/2 - y; of others they are labels of some size
-    if run.data.target != "binary":
-        size = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0
+    binary = run.data.target == "binary"
+    told = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0
+    size = 1.0 if binary else told  # of two classes the first derivatives are 1/2 - y, of others of some size
     prior = choose_prior(equations, values / size)
     found = size * krige(equations, values / size, prior)
     figures = _figures(run, found, equations.seen)
@@ -89,13 +89,24 @@ def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str
             early = _first(few) if rounds == 1 else size * krige(few, np.concatenate(few.values) / size, prior)
             after = "the first round" if rounds == 1 else f"{rounds} rounds"
             figures |= {f"{name} after {after}": value for name, value in _figures(run, early, few.seen).items()}
-    if run.data.target == "binary" and dense(equations) and equations.samples <= MOST:
-        by, z = likelihood(equations, values, prior)
-        odds = bits(by, z[:, 0])
+    if binary and dense(equations) and equations.samples <= MOST:
+        odds = _as_bits(equations, values, [prior, choose_prior(equations, values / told)])
         if odds is not None:
             as_bits = _figures(run, -odds[:, None], equations.seen)
             figures |= {f"{name} as bits": value for name, value in as_bits.items()}
     return found, figures
+
+
+def _as_bits(equations: Equations, values: Matrix, priors: list[Prior]) -> Matrix | None:
+    """Log odds (n,) of labels 1 by the prior under which its bits make the values most likely; None: none settles."""
+    found: list[tuple[float, Matrix]] = []
+    for prior in priors:
+        by, z, volume = likelihood(equations, values, prior)
+        odds = bits(by, z[:, 0])
+        if odds is not None:
+            rest = z[:, 0] - by @ np.where(odds > 0, -0.5, 0.5)
+            found.append((float(rest @ rest) / 2 + volume, odds))
+    return min(found, key=lambda one: one[0])[1] if found else None
 
 
 def _first(equations: Equations) -> Matrix:
