@@ -24,6 +24,10 @@ def read(tmp_path: Path, text: str | bytes, **given: object) -> Table:
     return read_table(path, Asked(CsvSettings(**given)))  # type: ignore[arg-type]
 
 
+AMOUNTS = "a;b\n" + "".join(f"{i}.{100 + i},5{i % 7};x\n" for i in range(1, 31))
+DAYS = "a,b\n" + "".join(f"{1 + i % 12}/{i}/2015,x\n" for i in range(1, 31))
+
+
 def said(table: Table) -> str:
     return "\n".join(map(str, table.notes))
 
@@ -40,7 +44,10 @@ def said(table: Table) -> str:
         ('a,b\n"1,169",0.25\n"2,096",3.5\n', {}, [1169, 2096], "as other columns have decimal points"),
         ('a,b\n"1,169","0,25"\n"2,096","3,5"\n', {}, [1.169, 2.096], "as other columns have decimal commas"),
         ("a;b\n1.169;0,25\n2.096;3,5\n", {}, [1169, 2096], "as other columns have decimal commas"),
-        ("a;b\n1.169;x\n2.096;y\n", {}, [1.169, 2.096], "not as thousands: '1.169' is read as 1.169"),
+        ("a;b\n1.169;0.25\n2.096;3.5\n", {}, [1.169, 2.096], "separated by semicolons"),
+        ("a;b\n1.169;0,25\nn.a.;3,5\n", {}, [1169, None], "as other columns have decimal commas"),
+        ("a;b\n1.169;n.a.\n2.096;3,5\n", {}, [1169, 2096], "as other columns have decimal commas"),
+        ("a;b\n1.169;x\n2.096;y\n", {"decimal": "."}, [1.169, 2.096], "separated by semicolons"),
         ('a,b\n"1,169",x\n"2,096",y\n', {"decimal": "."}, [1169, 2096], "'1,169' is read as 1169"),
         ('a,b\n"1,169",x\n"2,096",y\n', {"decimal": ","}, [1.169, 2.096], "'1,169' is read as 1.169"),
         ('a,b\n"1,169",x\n"2,096",y\n', {"thousands": ","}, [1169, 2096], "'1,169' is read as 1169"),
@@ -71,6 +78,7 @@ def said(table: Table) -> str:
         ("a,b\n01/02/1970,x\n1/2/1970,y\n", {"dates": "day first"}, [31.0, 31.0], "written %d/%m/%Y"),
         ("a,b\n1970-01-01 06:00,x\n1970-01-02 12:00,y\n", {}, [0.25, 1.5], "%H:%M"),
         ("a,b\n1970-01-01T06:00:00Z,x\n1970-01-02T12:00:00Z,y\n", {}, [0.25, 1.5], "%z"),
+        ("a,b\n01.02.1970,x\n01.03.1970,y\n", {"dates": "month first"}, [1.0, 2.0], "written %m.%d.%Y"),
         ("a,b\n01.02.68,x\n01.01.70,y\n", {}, [35825.0, 0.0], "years from 69 on are of the 20th century"),
         ("a,b\n01.02.1970,x\n03.02.1970,y\n", {"dates": "text"}, ["01.02.1970", "03.02.1970"], ""),
         ("a,b\n  5 ,x\n7,y\n", {}, [5, 7], "spaces around 1 values (or Excel's"),
@@ -107,6 +115,9 @@ def test_what_is_written_is_what_is_read(
     ("text", "settings", "message"),
     [
         ('a,b\n"1,169",x\n"2,096",y\n', {}, r"'a' has '1,169' in row 1, which may be 1169 or 1.169, and nothing .*set"),
+        ("a;b\n1.169;x\n2.096;y\n", {}, r"'a' has '1.169' in row 1, which may be 1.169 or 1169, and nothing .*set"),
+        (AMOUNTS + "keine Angabe;x\n", {}, r"'a' has 1 value like 'keine Angabe' \(row 31\) among numbers: .*nulls"),
+        (DAYS + "00/00/0000,x\n", {}, r"'a' has 1 value like '00/00/0000' \(row 31\) among dates: .*data.csv.nulls"),
         ('a,b\n"3,5",x\n2.5,y\n', {}, r"'a' has numbers that are not written in one way, for example '3,5', '2.5'"),
         ("a,b\n12%,x\n0.12,y\n", {}, r"not written in one way, for example '12%', '0.12'"),
         ("a;b\n0.5;x\n1.25;y\n", {"decimal": ","}, r"not written in one way \(data.csv.decimal = ','\)"),

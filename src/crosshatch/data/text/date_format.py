@@ -25,6 +25,7 @@ _SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"^\d{1,2} [A-Za-z]{4,9} \d{4}", ("%d %B %Y",)),
     (r"^[A-Za-z]{3} \d{1,2}, \d{4}", ("%b %d, %Y",)),
 )
+_SIGNS = "YymdebBhHIMSpfzZjTFDRaA%"
 ORDERS = {"day first": "%d", "month first": "%m", "year first": "%Y"}
 
 
@@ -68,6 +69,25 @@ def _candidates(known: pl.Series, wanted: str | None) -> list[str]:
         if re.match(shape + _TIME, first):
             zone = "%z" if re.search(r"\d(Z|[+-]\d{2}:?\d{2})$", first) and ":" in first else ""
             times = _TIMES if ":" in first else ("",)
-            some = [date for date in dates if wanted is None or date.startswith(ORDERS[wanted]) or len(dates) == 1]
-            return [f"{date}{time}{zone}" for date in some for time in times]
+            return [f"{date}{time}{zone}" for date in _in_order(dates, wanted) for time in times]
     return []
+
+
+def _in_order(dates: tuple[str, ...], wanted: str | None) -> tuple[str, ...]:
+    """Those of the formats in the order that is wanted; with points the month comes first only where that is said."""
+    if wanted is None:
+        return dates
+    fitting = tuple(date for date in dates if date.startswith(ORDERS[wanted]))
+    if not fitting and wanted == "month first" and dates[0].startswith("%d.%m"):
+        return (dates[0].replace("%d.%m", "%m.%d"),)
+    return fitting or (dates if len(dates) == 1 else ())
+
+
+def is_format(text: str) -> bool:
+    """Whether a text can be a format of dates: signs that stand for a part of a date, and none besides.
+
+    >>> is_format("%d.%m.%Y"), is_format("%Q"), is_format("day")
+    (True, False, False)
+    """
+    signs = re.findall(r"%[-_.]?\d?([A-Za-z%]?)", text)
+    return bool(signs) and all(sign and sign in _SIGNS for sign in signs)

@@ -121,12 +121,15 @@ def possible_formats(cells: pl.Series, decimals: tuple[Decimal, ...], thousands:
 
 def number_share(cells: pl.Series) -> float:
     """The share of known cells (n,) that are numbers, whatever their marks and units."""
-    known = tidy(cells.drop_nulls())
-    if not len(known):
-        return 0.0
-    bare = known.str.replace(r"^\((.*)\)$", "$1").str.replace(r"-$", "")
+    known = cells.drop_nulls()
+    return float(look_like_numbers(known).mean()) if len(known) else 0.0  # type: ignore[arg-type]
+
+
+def look_like_numbers(known: pl.Series) -> pl.Series:
+    """Which of these cells (n,) are numbers, whatever their marks and units."""
+    bare = tidy(known).str.replace(r"^\((.*)\)$", "$1").str.replace(r"-$", "")
     bare = bare.str.replace(_BEFORE, "$1").str.replace(_AFTER, "")
-    return float(bare.str.contains(_ANY).mean())  # type: ignore[arg-type]
+    return bare.str.contains(_ANY)
 
 
 def _dresses(known: pl.Series) -> Iterator[tuple[str, bool]]:

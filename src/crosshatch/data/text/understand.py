@@ -11,13 +11,14 @@ import polars as pl
 from crosshatch.data.data_settings import CsvSettings
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, GRAVE, PLAIN, Note, listed
 from crosshatch.data.text.column_reading import ColumnReading, without
-from crosshatch.data.text.date_format import DATE_LIKE, ORDERS, date_share, possible_dates, to_days
+from crosshatch.data.text.date_format import DATE_LIKE, ORDERS, date_share, is_format, possible_dates, to_days
 from crosshatch.data.text.null_words import AMONG_NUMBERS
 from crosshatch.data.text.number_format import (
     GROUPED_BY_POINTS,
     Decimal,
     NumberFormat,
     is_plain,
+    look_like_numbers,
     number_share,
     possible_formats,
     tidy,
@@ -133,22 +134,22 @@ def _refuse_mixed(name: str, known: pl.Series, columns: Columns) -> None:
     """Refuse many numbers (or dates) with some words among them: each of them would become a category."""
     if name in columns.codes or columns.settings.dates == "text":
         return
-    if known.str.contains(DATE_LIKE).all():
+    dates = bool(known.str.contains(DATE_LIKE).all())
+    if not dates and known.n_unique() <= FEW:
+        return
+    is_meant, what = look_like_numbers(known), "numbers"
+    if dates or float(is_meant.mean()) <= 0.5:  # type: ignore[arg-type]
+        share, form = date_share(known if dates else known.filter(known.str.contains(r"^\d")))
+        if share < 0.5 and not dates:
+            return
+        is_meant, what = to_days(known, form).is_not_null(), "dates"
+    others = known.filter(~is_meant)
+    if dates and not 0 < len(others) < len(known) / 2:
         raise columns.refuse(
             name,
             f"has dates that are not written in one way, or are none: {', '.join(map(repr, _shapes(known)))}; write "
             'them alike, set data.csv.dates to their format (or to "text"), or name the column in data.leave_out',
         )
-    if known.n_unique() <= FEW:
-        return
-    plain = known.cast(pl.Float64, strict=False).is_not_null()
-    is_number, what = plain, "numbers"
-    if not plain.mean() or float(plain.mean()) <= 0.5:  # type: ignore[arg-type]
-        share, form = date_share(known.filter(known.str.contains(r"^\d")))
-        if share < 0.5:
-            return
-        is_number, what = to_days(known, form).is_not_null(), "dates"
-    others = known.filter(~is_number)
     if not 0 < len(others) < len(known) / 2:
         return
     counted = "1 value" if len(others) == 1 else f"{len(others)} values"
@@ -166,7 +167,10 @@ def _settle_numbers(
     """One file is written in one way: where a column leaves it open, the others decide, or nobody does."""
     nulls = columns.settings.nulls
     odd = columns.separator == ";" or any(numeric.values())
-    dotted = {name: _dots(columns.cells[name]) for name, formats in numeric.items() if odd and not formats}
+    missing = AMONG_NUMBERS + (nulls or ())  # some of these words have points themselves
+    dotted = {
+        name: _dots(without(columns.cells[name], missing)) for name, formats in numeric.items() if odd and not formats
+    }
     commas = any(len(formats) == 1 and formats[0].decimal == "," for formats in numeric.values())
     points = "free" in dotted.values() or any(
         len(formats) == 1 and formats[0].decimal == "." for formats in numeric.values()
@@ -183,8 +187,8 @@ def _settle_numbers(
         elif dotted.get(name) == "groups" and columns.settings.decimal is None and columns.settings.thousands is None:
             if commas and not points:
                 chosen, why = NumberFormat(",", "."), ", as other columns have decimal commas"
-            elif columns.separator == ";":
-                why = ", not as thousands"
+            elif columns.separator == ";" and not points:
+                raise columns.refuse(name, _ambiguous(columns.cells[name], [NumberFormat(), NumberFormat(",", ".")]))
         readings[name] = ColumnReading("number", chosen, nulls=nulls)
         if chosen is not None or why:
             said.setdefault(((chosen or NumberFormat()).describe(), why), []).append(name)
@@ -223,8 +227,9 @@ def _ambiguous(cells: pl.Series, formats: list[NumberFormat]) -> str:
     values = {form.decimal: f"{parsed[row]:.12g}" for form, parsed in zip(formats, (one, other), strict=True)}
     return (
         f"has '{cells[row]}' in row {row + 1}, which may be {values['.']} or {values[',']}, and nothing in the file "
-        f'tells: set data.csv.decimal = "." for {values["."]}, or data.csv.decimal = "," for {values[","]}, or name '
-        "the column in data.categorical (if these are codes) or data.leave_out"
+        f'tells: set data.csv.decimal = "." for {values["."]}, or data.csv.decimal = "," for {values[","]} '
+        "(csv.decimal of the silo, where files differ), or name the column in data.categorical (if these are codes) or "
+        "data.leave_out"
     )
 
 
@@ -259,7 +264,7 @@ def require_csv(settings: CsvSettings, place: str) -> None:
     if settings.decimal is not None and settings.decimal == settings.thousands:
         raise ConfigError(f"{place}: decimal and thousands are both '{settings.decimal}': they must differ")
     dates = settings.dates
-    if dates is not None and dates not in (*ORDERS, "text") and "%" not in dates:
+    if dates is not None and dates not in (*ORDERS, "text") and not is_format(dates):
         raise ConfigError(
             f'{place}.dates = "{dates}": it is "day first", "month first", "text", or a format such as "%d.%m.%Y"'
         )
