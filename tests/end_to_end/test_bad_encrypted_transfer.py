@@ -75,7 +75,7 @@ def test_refusals(changes: list[str], words: str, tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("text", "changes", "words"),
     [
-        (CONFIG, [], "silo 'a' would learn its gradients of 150 samples, from which labels can be worked out"),
+        (CONFIG, [], "samples, from which labels can be worked out"),
         (
             CONFIG,
             [],

@@ -198,20 +198,13 @@ def test_an_own_block_with_the_wrong_width(folder: Path, command: Command) -> No
     assert left_behind(Path.cwd()) == []
 
 
-@pytest.mark.parametrize(
-    ("separator", "words"),
-    [
-        (";", ("separated by semicolons", "save it with commas")),
-        ("\t", ("separated by tabs", "call it .tsv")),
-        ("|", ("separated by bars", "save it with commas")),
-    ],
-)
-def test_another_separator(folder: Path, command: Command, separator: str, words: tuple[str, ...]) -> None:  # noqa: F811
+@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_another_separator_is_said(folder: Path, command: Command, separator: str, name: str) -> None:  # noqa: F811
     path = folder / "people.csv"
     path.write_text(path.read_text().replace(",", separator))
-    ended = command("train", folder / "good.toml")
-    require_refusal(ended.code, ended.out, ended.err, (str(path), *words))
-    assert left_behind(Path.cwd()) == []
+    ended = command("check", folder / "good.toml")
+    assert ended.code == 0, ended.err
+    assert f"columns are separated by {name}" in " ".join(ended.out.split())
 
 
 def test_a_run_that_ends_far_worse_than_it_began(folder: Path, command: Command) -> None:  # noqa: F811

@@ -65,7 +65,7 @@ def test_a_run_that_diverges_ends_with_code_1(quadrants: Path, command: Command)
     assert diverged["why"].startswith(f"round {diverged['round']}: training diverged, the training loss is ")
     assert "4 silos descend at the same time, each as if the others stood still: use algorithm abcd" in line
     assert sorted(path.name for path in Path("runs/bad").iterdir()) == [
-        "checkpoint", "config.toml", "metrics.jsonl", "model", "report.html", "summary.json",
+        "checkpoint", "config.toml", "fingerprint.json", "metrics.jsonl", "model", "report.html", "summary.json",
     ]  # fmt: skip
     assert f"bad diverged at round {diverged['round']}" in Path("runs/bad/report.html").read_text()
 

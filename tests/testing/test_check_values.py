@@ -78,6 +78,7 @@ def test_problems_pickled_at_the_solvers_seam(steps: int) -> None:
         return solve(pickle.loads(pickle.dumps(problems)), weights, **options)
 
     federation.solver = through_bytes
+    federation.at_clients = replace(federation.at_clients, solver=through_bytes)
     for simulator in (plain, pickled):
         before = [weights.clone() for weights in simulator.weights]
         simulator.run_round()

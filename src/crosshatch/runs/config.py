@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
-from crosshatch.errors import ConfigError, CrosshatchError, meant
+from crosshatch.errors import ConfigError, CrosshatchError, meant, saying_where
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.runs.config_names import (
     AnyAlgorithm,
@@ -115,7 +115,8 @@ def read_config(path: Path | str, overrides: Sequence[str] = (), *, name: str | 
         config = decode_config(started_from(changed, folder))
     except CrosshatchError as error:
         guilty = culprit(tables, overrides, lambda found: decode_config(started_from(found, folder)), error)
-        raise type(error)(f"{guilty or path}: {error}") from error.__cause__
+        with saying_where(guilty or path):
+            raise
     if config.run.name is None:
         called = name if name is not None and is_name(name) else path.stem
         config = replace(config, run=replace(config.run, name=called))

@@ -7,7 +7,7 @@ out of them: those of all silos and groups in one go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -97,7 +97,7 @@ def averaged(groups: Sequence[Weighed], solver: Solver) -> tuple[Blocks, ...]:
 class AtClients:
     """What the clients at work hold of blocks that a round hands on."""
 
-    solver: Callable[[], Solver]
+    solver: Solver
     passes: Passes
     branches: Branches | None
     one_party: frozenset[int]  # silos whose hub has its client's block at once
@@ -124,7 +124,7 @@ class AtClients:
         """The blocks (clients at work, p) of silos whose clients have taken steps."""
         if not blocks.moved:
             return {}
-        rows, starts = client_blocks(blocks, self.solver(), self.passes), self.starts(blocks, batch)
+        rows, starts = client_blocks(blocks, self.solver, self.passes), self.starts(blocks, batch)
         return {j: rows_of(batch.clients[j], moved.clients, rows[j], starts[j]) for j, moved in blocks.moved.items()}
 
     def at_hubs(self, blocks: Blocks) -> Blocks:
@@ -133,7 +133,7 @@ class AtClients:
         if not moved:
             return blocks
         base = list(blocks.base)
-        for j, rows in client_blocks(replace(blocks, moved=moved), self.solver(), self.passes).items():
+        for j, rows in client_blocks(replace(blocks, moved=moved), self.solver, self.passes).items():
             base[j] = rows[0]
         return replace(blocks, base=tuple(base))
 
@@ -142,7 +142,7 @@ class AtClients:
         apart = [j for j in silos if not np.isin(before.moved[j].clients, batch.clients[j]).all()]
         if not apart:
             return after
-        old, new = (client_blocks(blocks, self.solver(), self.passes) for blocks in (before, after))
+        old, new = (client_blocks(blocks, self.solver, self.passes) for blocks in (before, after))
         moved = dict(after.moved)
         for j in apart:
             every = np.union1d(batch.clients[j], before.moved[j].clients)

@@ -80,7 +80,7 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
             solve if self.encrypted is None else self.encrypted.solve, strategy=self.strategy, threads=self.threads
         )
         unsent = frozenset(range(len(widths))) if links.one_machine else links.one_party
-        self.at_clients = AtClients(lambda: self.solver, self.passes, self.branches, one_party, unsent)
+        self.at_clients = AtClients(self.solver, self.passes, self.branches, one_party, unsent)
 
     def begin_round(self, round: int) -> None:
         """No exchange was used yet."""
