@@ -4,6 +4,8 @@
 PYTHON ?= python3
 PYTEST_FLAGS ?= -n auto
 BENCH_FLAGS ?=
+RESULTS ?= reproduced
+RESULTS_FLAGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
@@ -11,7 +13,7 @@ CHECKED := src tests $(wildcard benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow faults lint format bench docs clean
+.PHONY: help demo test test-slow faults lint format bench results docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +42,10 @@ format: $(VENV)/.dev ## rewrite the code in the house format
 
 bench: $(VENV)/.dev ## race the local steps against central training and the naive loop
 	$(BIN)/python -m benchmarks $(BENCH_FLAGS)
+
+# Another folder or profile: make results RESULTS=reproduced RESULTS_FLAGS="--data DIR"
+results: $(VENV)/.dev ## write docs/results_papers.md from the last run of `crosshatch reproduce`
+	$(BIN)/crosshatch reproduce page --out $(RESULTS) --docs docs/results_papers.md $(RESULTS_FLAGS)
 
 # A page that was built with a warning would not warn again: after a failure start afresh.
 docs: $(VENV)/.docs ## build the documentation into docs/_build/html

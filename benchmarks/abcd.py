@@ -29,7 +29,7 @@ from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
 from crosshatch.errors import TrainingError
-from crosshatch.exchanges import Algorithm, RememberingAlgorithm
+from crosshatch.exchanges import Algorithm
 from crosshatch.network import ConstantNetwork
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import ModelSettings, build_task
@@ -93,7 +93,7 @@ class Contestant:
     anticipation: float | str = ABCD.anticipation
     window: int = ABCD.window
 
-    def algorithm(self, step_size: float, batch_size: int) -> Algorithm | RememberingAlgorithm:
+    def algorithm(self, step_size: float, batch_size: int) -> Algorithm:
         """With this step size."""
         if self.method == "fedsgd":
             return FedSGD(step_size, batch_size)

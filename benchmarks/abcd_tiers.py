@@ -20,7 +20,7 @@ from benchmarks.settings import Held, Setting, data_folder, hold_out
 from crosshatch.algorithms.abcd import ABCD
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
-from crosshatch.exchanges import Algorithm, RememberingAlgorithm
+from crosshatch.exchanges import Algorithm
 
 CLIENTS, GROUPS = 10, 5
 FRACTION = 0.2  # of the clients of a group, which HSGD selects; the others' batches have as many samples
@@ -42,7 +42,7 @@ WITH_GROUPS = tuple(_of(name, GROUPS) for name in ("mnist-halves", "credit-2", "
 class Rival(Contestant):
     """A method with its local steps, all on one topology."""
 
-    def algorithm(self, step_size: float, batch_size: int) -> Algorithm | RememberingAlgorithm:
+    def algorithm(self, step_size: float, batch_size: int) -> Algorithm:
         """With this step size; where HSGD is a rival there are groups."""
         q = self.local_steps
         if self.method == "hsgd":

@@ -28,7 +28,7 @@ from crosshatch.data.build import federate
 from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.dataset import Dataset, Samples
 from crosshatch.errors import TrainingError
-from crosshatch.exchanges import Algorithm, RememberingAlgorithm
+from crosshatch.exchanges import Algorithm
 from crosshatch.runs.choosing.measure import FIRST, Candidate, Search
 from crosshatch.runs.choosing.put_aside import put_aside
 from crosshatch.runs.choosing.trials import trial_rounds
@@ -90,7 +90,7 @@ class Case:
         """The data."""
         return views(self.silos, self.clients, self.seed)
 
-    def run(self, algorithm: Algorithm | RememberingAlgorithm, model: ModelSettings = MLP) -> Course:
+    def run(self, algorithm: Algorithm, model: ModelSettings = MLP) -> Course:
         """All rounds, or those before it diverged."""
         data = self.held.data
         simulator = Simulator(data, build_task(data, model, seed=self.seed), algorithm, seed=self.seed, threads=1)

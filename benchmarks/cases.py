@@ -13,7 +13,7 @@ from crosshatch.algorithms.abcd import ABCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.data.dataset import Target
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.exchanges import Algorithm, RememberingAlgorithm
+from crosshatch.exchanges import Algorithm
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM
@@ -39,7 +39,7 @@ class Case:
     pieces: tuple[int, ...] = (250, 500)
     heavy: bool = False  # a step takes tenths of a second: fewer repetitions
     on_request: bool = False  # only when asked for by name
-    method: Callable[[int], Algorithm | RememberingAlgorithm] = lambda q: TDCD(local_steps=q, batch_size=BATCH)
+    method: Callable[[int], Algorithm] = lambda q: TDCD(local_steps=q, batch_size=BATCH)
 
     def data(self) -> FederatedData:
         """Standard normal features, random labels, samples dealt to the clients of each silo anew."""

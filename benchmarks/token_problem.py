@@ -56,7 +56,7 @@ class Problem:
         """From the tokens' own scores, which is faster than computing them anew."""
         course = simulator.state
         if isinstance(course, TokenState):
-            z, theta = course.tokens.scores.mean(0), course.tokens.models.mean(0)
+            z, theta = course.values.scores.mean(0), course.values.models.mean(0)
             losses = self.loss.value(z, simulator.data.y_train)
             return self.best.suboptimality(float(losses.sum() + self.regulariser.penalty(theta)))
         assert isinstance(course, DualState)

@@ -20,14 +20,12 @@ import numpy as np
 
 from benchmarks import hospitals
 from benchmarks.cases import BATCH, CASES, Case
-from crosshatch import wire
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.local import solve
 from crosshatch.local.one_step import shared
 from crosshatch.local.stacked import bucket, stack
 from crosshatch.simulator import assemble, simulator
-from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.vertical.embedding import Embedder
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.blocks.cnn import CNN
@@ -45,13 +43,6 @@ _ROUNDS, _TURNS, _SECONDS = 8, 7, 6.0  # per turn of small models; turns at leas
 _ALLOCATOR = "allocator"
 
 
-def _count_anew(_: Links, rows: Any, contents: Any, most: int, call: Any) -> Any:  # noqa: ARG001
-    counts, where = np.unique(rows, return_inverse=True)
-    each = [wire.size(call.round, call.exchange, contents(int(n)), step=call.use) if n else 0 for n in counts]
-    sizes = np.array(each)[where]
-    return sizes, int(sizes.sum())
-
-
 TRICKS: Mapping[str, tuple[Sequence[str], Sequence[Switch]]] = {
     "piles": ((*_ONE, *_TEN), [(Embedder, "_silos", lambda self, weights, drawn, silos, _: [
         self._silo(one, drawn, j) for j, one in zip(silos, weights, strict=True)])]),
@@ -64,8 +55,7 @@ TRICKS: Mapping[str, tuple[Sequence[str], Sequence[Switch]]] = {
         (solve, "served_by_one_pass", lambda *_: []),
         (assemble, "SimulatedFederation", lambda *of, **by: SimulatedFederation(*of, **by | {"keep_passes": False}))]),
     "first step": ((*_TEN, "logistic 3", "logistic-17 3"), [(stack, "first_chain_passes", lambda *_: [])]),
-    "sizes by rows": ((*_ONE, "hsgd-cnn 1", *_TEN), [(Links, "_sizes", _count_anew)]),
-    "buckets": ((*_TEN, "lstm 10"), [(bucket, "buckets", lambda rows: [np.flatnonzero(rows)])]),
+    "buckets": ((*_TEN, "lstm 10"), [(bucket, "buckets", lambda rows, _: [np.flatnonzero(rows)])]),
     _ALLOCATOR: (("logistic 10", "mlp 10", "cnn 1", "lstm 1"), [(simulator, "keep_freed_memory", lambda: False)]),
 }  # fmt: skip
 

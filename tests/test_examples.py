@@ -12,6 +12,7 @@ from tests.architecture.modules import ROOT
 EXAMPLES = ROOT / "examples"
 SAYS = {  # what must stand in the output, and the least value of the number behind it
     "four_tiers.py": (r"accuracy ([\d.]+)", 0.9),
+    "noise.py": (r"AUC ([\d.]+)", 0.95),
     "own_block.py": (r"accuracy ([\d.]+)", 0.9),
     "python_api.py": (r"AUC ([\d.]+)", 0.99),
 }

@@ -26,18 +26,20 @@ if TYPE_CHECKING:
     from crosshatch.data.build import federate, load_dataset
     from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
     from crosshatch.data.federated import FederatedData, SiloData, merge_clients, with_sample_weights
+    from crosshatch.data.reading.arrays import federation_from_arrays
     from crosshatch.errors import CrosshatchError
     from crosshatch.graphs import Graph
     from crosshatch.local.local_steps import LocalSteps
     from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
     from crosshatch.privacy.privacy_settings import PrivacySettings
-    from crosshatch.report import compare_runs, pool_seeds, read_run, write_report
+    from crosshatch.report import compare_runs, pool_seeds, read_run, write_figures, write_report
     from crosshatch.runs.config import read_config
     from crosshatch.runs.train import train
     from crosshatch.runs.trained.load_run import load_run
     from crosshatch.runs.watcher import Watcher
     from crosshatch.schedules import Halving, InverseSqrt
     from crosshatch.simulator.simulator import Simulator
+    from crosshatch.studies.whole_study import study
     from crosshatch.sweeps.whole_sweep import sweep
     from crosshatch.task.build_task import build_task
     from crosshatch.task.fusion import Head, Sum
@@ -98,6 +100,7 @@ __all__ = [
     "build_task",
     "compare_runs",
     "federate",
+    "federation_from_arrays",
     "load_dataset",
     "load_run",
     "merge_clients",
@@ -105,9 +108,11 @@ __all__ = [
     "pool_seeds",
     "read_config",
     "read_run",
+    "study",
     "sweep",
     "train",
     "with_sample_weights",
+    "write_figures",
     "write_report",
 ]
 
@@ -161,6 +166,7 @@ _HOMES = {
     "build_task": "task.build_task",
     "compare_runs": "report",
     "federate": "data.build",
+    "federation_from_arrays": "data.reading.arrays",
     "load_dataset": "data.build",
     "load_run": "runs.trained.load_run",
     "merge_clients": "data.federated",
@@ -168,9 +174,11 @@ _HOMES = {
     "pool_seeds": "report",
     "read_config": "runs.config",
     "read_run": "report",
+    "study": "studies.whole_study",
     "sweep": "sweeps.whole_sweep",
     "train": "runs.train",
     "with_sample_weights": "data.federated",
+    "write_figures": "report",
     "write_report": "report",
 }
 

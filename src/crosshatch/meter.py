@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -20,10 +21,15 @@ class Meter:
 
     def count(self, link: str, exchange: str, *, messages: int, size: int) -> None:
         """Add `messages` messages of `size` bytes together."""
-        for totals, name in ((self.links, link), (self.exchanges, exchange)):
-            entry = totals.setdefault(name, [0, 0])
-            entry[0] += size
-            entry[1] += messages
+        self.add([(link, exchange, messages, size)])
+
+    def add(self, counted: Iterable[tuple[str, str, int, int]]) -> None:
+        """The same for several: link, exchange, messages and bytes of each."""
+        for link, exchange, messages, size in counted:
+            for totals, name in ((self.links, link), (self.exchanges, exchange)):
+                entry = totals.setdefault(name, [0, 0])
+                entry[0] += size
+                entry[1] += messages
 
     @property
     def bytes(self) -> int:

@@ -24,6 +24,7 @@ T = TypeVar("T")
 Direction = Literal["up", "down", "across"]
 Seconds = npt.NDArray[np.float64]
 _LARGEST = 1e12
+MOST_NETWORKS = 9
 LINKS = ("client-hub", "client-server", "branch-hub", "hub-hub", "group-server", "agent-agent", "agent-server")
 
 
@@ -156,6 +157,47 @@ class BandwidthNetwork:
         return np.full(count, self.step_seconds) * _factors(self.slow, silo, clients, count)
 
 
+@dataclass(frozen=True)
+class SeveralNetworks:
+    """Networks under which the seconds of one training are counted; the first is the run's own, and decides.
+
+    >>> several = SeveralNetworks((ConstantNetwork(t_comm=10.0), ConstantNetwork(t_comm=100.0)))
+    >>> float(several.transfer("hub-hub", "across", np.array([8]), "bank", None)[0]), len(several.networks)
+    (10.0, 2)
+    """
+
+    networks: tuple[ConstantNetwork | BandwidthNetwork, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse none, and more than metrics.jsonl has columns for."""
+        if not 1 <= len(self.networks) <= MOST_NETWORKS:
+            raise ConfigError(f"network has {len(self.networks)} entries: give at least 1, at most {MOST_NETWORKS}")
+
+    @property
+    def named(self) -> Mapping[str, str]:
+        """Of all of them."""
+        return {name: place for network in self.networks for name, place in network.named.items()}
+
+    def transfer(
+        self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
+    ) -> Seconds:
+        """That of the first."""
+        return self.networks[0].transfer(link, direction, sizes, silo, clients)
+
+    def local_step(self, silo: str, clients: Clients) -> Seconds:
+        """That of the first."""
+        return self.networks[0].local_step(silo, clients)
+
+
+def each_network(network: Network, why_not: str = "") -> tuple[Network, ...]:
+    """The networks that seconds are counted under; `why_not` says why there can only be one."""
+    if not isinstance(network, SeveralNetworks):
+        return (network,)
+    if why_not:
+        raise ConfigError(f"network is a list of {len(network.networks)}, but {why_not}: give one [network]")
+    return network.networks
+
+
 def in_groups(network: Network, groups: Sequence[int]) -> Network:
     """The same network where silos are named `silo@group`: what is set for a silo holds in every group.
 
@@ -164,6 +206,8 @@ def in_groups(network: Network, groups: Sequence[int]) -> Network:
     >>> in_groups(ConstantNetwork(slow={"bank": 2.0, "bank@1": 3.0}), [0, 1]).named.keys()
     dict_keys(['bank@0', 'bank@1'])
     """
+    if isinstance(network, SeveralNetworks):
+        return SeveralNetworks(tuple(in_groups(one, groups) for one in network.networks))  # type: ignore[misc]
     if isinstance(network, BandwidthNetwork):
         return replace(network, slow=_spread(network.slow, groups), parties=_spread(network.parties, groups))
     return replace(network, slow=_spread(network.slow, groups)) if isinstance(network, ConstantNetwork) else network
@@ -179,13 +223,9 @@ def _spread(table: Mapping[str, T], groups: Sequence[int]) -> dict[str, T]:
 
 @dataclass
 class Clocks:
-    """Seconds on the clock of every hub, and of the clients at work in the current round (those of a batch).
-
-    A client that got nothing yet in the round has no time: minus infinity.
-    """
+    """Seconds on the clock of every hub, and of branches within a round."""
 
     hubs: Seconds
-    clients: Seconds = field(default_factory=lambda: np.empty(0))
     branches: dict[tuple[int, int], Seconds] = field(default_factory=dict)  # of silo and depth, within a round
 
     @property

@@ -15,7 +15,7 @@ TABLE = "crosshatch.runs.config_names"
 DECLARED = "crosshatch.exchanges.declared"
 # The package's own exports, and the cases that other implementations are held against, name algorithms to make them.
 MAKERS = ("crosshatch", "crosshatch.testing")
-PROTOCOLS = frozenset(("Algorithm", "TokenAlgorithm", "DualAlgorithm", "Declared"))
+PROTOCOLS = frozenset(("Algorithm", "TokenAlgorithm", "DualAlgorithm", "Declared", "Planned"))
 BY_NAME = frozenset(("getattr", "hasattr", "setattr", "vars"))
 
 

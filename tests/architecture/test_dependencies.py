@@ -10,7 +10,13 @@ from typing import Any
 from tests.architecture.modules import ROOT, imports, modules
 
 # The name to import where it differs from the name to install.
-IMPORT_NAMES = {"mlflow-skinny": "mlflow", "pillow": "PIL", "scikit-learn": "sklearn", "tomli-w": "tomli_w"}
+IMPORT_NAMES = {
+    "grpcio": "grpc",
+    "mlflow-skinny": "mlflow",
+    "pillow": "PIL",
+    "scikit-learn": "sklearn",
+    "tomli-w": "tomli_w",
+}
 
 
 def project() -> dict[str, Any]:

@@ -14,18 +14,21 @@ from tests.architecture.modules import Module, imports, modules
 
 # Outermost first. A name stands for the module or the whole package; "" is crosshatch/__init__.py, which re-exports.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("", "__main__", "audit", "cli", "report", "reproduce", "runs", "sweeps", "testing"),
-    ("simulator", "runtime"),
+    ("", "__main__", "audit", "cli", "report", "reproduce", "runs", "studies", "sweeps", "testing"),
+    ("simulator", "parties", "runtime"),
     ("predict",),
     ("algorithms",),
     ("exchanges",),
     ("protocol",),
+    ("channels",),
     ("local",),
     ("task", "topology", "partition", "codecs", "network", "meter", "wire", "schedules", "theory", "privacy", "data"),
     ("graphs",),
-    ("trees", "seeds", "own_parts", "errors"),
+    ("trees", "seeds", "private_randomness", "plain_data", "own_parts", "errors"),
 )
-STRANGERS = (("simulator", "runtime"),)
+STRANGERS = (("simulator", "runtime"), ("simulator", "parties"))
+# A party has no clock, thread, socket or dice of its own: whoever runs it brings them.
+WITHOUT = {"parties": ("time", "datetime", "threading", "asyncio", "socket", "grpc", "random", "secrets", "pickle")}
 # The steps at one party know nothing of parties: only of what is computed.
 ONLY: dict[str, frozenset[str]] = {"local": frozenset(("local", "task", "trees", "seeds", "errors"))}
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
@@ -57,7 +60,11 @@ def forbidden(module: Module, parts: frozenset[str]) -> list[str]:
             complaints.append(f"{module.place}:{line}: '{own}' is about one party's steps and imports '{other}'")
         if any(own != other and {own, other} == set(pair) for pair in STRANGERS):
             complaints.append(f"{module.place}:{line}: '{own}' and '{other}' must not know each other")
-    return complaints
+    return complaints + [
+        f"{module.place}:{line}: '{own}' does without '{name}'"
+        for line, name in imports(module)
+        if name.split(".")[0] in WITHOUT.get(own, ())
+    ]
 
 
 def circles(every: tuple[Module, ...]) -> list[str]:
@@ -126,6 +133,8 @@ PARTS = frozenset(DEPTH) - {""}
         ("crosshatch.runtime.client", "from crosshatch import simulator", "must not know each other"),
         ("crosshatch.simulator.engine", "import crosshatch.runtime.hub", "must not know each other"),
         ("crosshatch.local.loop", "from crosshatch.wire import encode", "about one party's steps and imports 'wire'"),
+        ("crosshatch.parties.hub", "from threading import Lock", "does without 'threading.Lock'"),
+        ("crosshatch.parties.hub", "from crosshatch.simulator import state", "must not know each other"),
         ("crosshatch.protocol.walks", "from crosshatch.simulator import best", "'protocol' is below 'simulator'"),
     ],
 )

@@ -62,6 +62,7 @@ EXPORTED = [
     "build_task",
     "compare_runs",
     "federate",
+    "federation_from_arrays",
     "load_dataset",
     "load_run",
     "merge_clients",
@@ -69,9 +70,11 @@ EXPORTED = [
     "pool_seeds",
     "read_config",
     "read_run",
+    "study",
     "sweep",
     "train",
     "with_sample_weights",
+    "write_figures",
     "write_report",
 ]
 

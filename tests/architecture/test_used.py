@@ -11,11 +11,14 @@ from tests.architecture.modules import Module, modules
 
 # Not called in the package, and right so.
 EXPECTED = {
+    "LINE_CHECKS": "for the tests of any line",
     "_should_skip_dynamo": "torch asks for it when the class is made",
     "check_federation": "for the tests of any engine",
     "check_values": "for the tests of any case",
     "demo": "a command: typer calls it",
     "of_party": "a task as one party has it: for engines in which parties are processes",
+    "parties_seconds": "for tests of clocks",
+    "read_result": "for people who go on with what recipes found",
     "share_derivatives": "for texts written before there was exchange",
 }
 

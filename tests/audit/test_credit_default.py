@@ -51,8 +51,9 @@ def test_linear(tmp_path: Path, need: Need) -> None:
     labels, decoder = attacks["labels by derivatives"], attacks["rows by a decoder"]
     assert labels.figures["accuracy by sign"] == 1
     assert labels.figures["AUC by norm"] == pytest.approx(0.97, abs=0.02)
-    assert "1.16% of all samples and rounds were in a batch" in decoder.remark  # five scores per sample, about
-    assert decoder.figures["R^2 with 1,497 known rows"] == pytest.approx(0.18, abs=0.05)
+    assert "1.07% of all samples and rounds were in a batch" in decoder.remark  # 256 of 24,000
+    # 0.18 without the weights behind each message; 61% of all rows are determined, of the others a part is
+    assert decoder.figures["R^2 with 1,500 known rows"] > 0.8
 
 
 @pytest.mark.slow

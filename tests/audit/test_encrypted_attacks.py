@@ -57,9 +57,23 @@ def attack(folder: Path, parts: tuple[Matrix, Matrix, Matrix], **sections: Any) 
 
 
 def best(found: dict[str, AttackFindings]) -> float:
-    """The best AUC of what all rounds told. That after the first round is another fit, of one batch to all rows."""
-    names, figures = ("labels by kriging over rounds", "labels by a joint fit"), ("AUC", "AUC as bits")
-    return max(value for name in names for key, value in found[name].figures.items() if key in figures)
+    """The best AUC of all attacks, in all rounds or in the first ones."""
+    return max(value for one in found.values() for name, value in one.figures.items() if name.startswith("AUC"))
+
+
+def beyond_columns(found: dict[str, AttackFindings]) -> float:
+    """By how much the best figure is above what the columns alone give.
+
+    The rule: of every attack on labels every AUC counts, after the first round, after ten and after all, labels as bits
+    or not. Each stands beside the least-squares fit of the silo's columns to the true labels, batch by batch, ranked
+    over the same samples: those that were in a batch until then.
+    """
+    above = []
+    for one in found.values():
+        for name, value in one.figures.items():
+            if name.startswith("AUC"):
+                above.append(value - one.beside[name.removesuffix(" as bits") + ", columns alone"])
+    return max(above)
 
 
 def test_batches_drawn_anew_give_the_labels_away(tmp_path: Path) -> None:
@@ -93,15 +107,15 @@ def test_batches_drawn_anew_are_refused(tmp_path: Path) -> None:
 def within_the_rule(folder: Path, seed: int, rounds: int) -> None:
     algorithm = {"batch_size": 512, "division_seed": seed}  # given: a test is the same every time
     found = attack(folder, made(1300, 8, seed), algorithm=algorithm, run={"rounds": rounds, "seed": seed})
-    assert best(found) <= found["labels by kriging over rounds"].beside["AUC, columns alone"] + 0.02
+    assert beyond_columns(found) <= 0.02
 
 
 def test_a_partition_tells_no_more_than_the_columns(tmp_path: Path) -> None:
-    within_the_rule(tmp_path, 0, 12)
+    within_the_rule(tmp_path, 200, 12)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [200, 201, 202])
 def test_a_partition_tells_no_more_in_400_rounds(tmp_path: Path, seed: int) -> None:
     within_the_rule(tmp_path, seed, 400)
 
@@ -114,6 +128,25 @@ def test_samples_alone_in_a_direction_are_told(tmp_path: Path) -> None:
     alone = attack(tmp_path, (mine, theirs, y), **changes)["labels of samples alone in a direction"]
     assert alone.figures["samples"] >= 10
     assert alone.figures["accuracy"] == 1
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_gradients_of_an_encrypted_transfer_are_sums_over_labels(tmp_path: Path, recorded: bool) -> None:
+    """160 labels, and 6 x 9 + 7 sums over them in every local step: after two rounds of two steps there are more."""
+    changes = {
+        "federation": {"common": "all"},
+        "model": {"fusion": "transfer", "loss": "taylor_logistic", "block": "mlp", "hidden": [6], "outputs": 3}
+        | {"alignment_weight": 0.001},
+        "algorithm": {"local_steps": 2, "step_size": 0.1}, "privacy": ACCEPTED,
+        "run": {"rounds": 2, "record_messages": recorded},
+    }  # fmt: skip
+    found = attack(tmp_path, made(200, 8, 5), **changes)["labels by sums over rounds"]
+    assert found.remark == "300 sums over 160 labels, from 4 local steps"  # 6 x 9 + 3 x 7 parameters each
+    assert found.beside["AUC, columns alone"] < 0.75
+    assert found.figures["AUC"] > 0.85
+    assert found.figures["accuracy as bits"] > 0.99
+    with pytest.raises(ConfigError, match="would learn its gradients of 160 samples, from which labels can be worked"):
+        attack(tmp_path / "rule", made(200, 8, 5), **changes | {"privacy": {}})
 
 
 def test_small_batches_by_integer_search(tmp_path: Path) -> None:

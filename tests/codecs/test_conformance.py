@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,10 +14,29 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from crosshatch import wire
-from crosshatch.codecs import Chain, Codec, Draw, Half, Identity, Quantise, RandomK, TopK
+from crosshatch.codecs import Chain, Codec, Draw, Half, Identity, Quantise, RandomK, Step, TopK
+from crosshatch.codecs.codec import Array
 from crosshatch.errors import ConfigError, DataError, TrainingError
 
+
+@dataclass(frozen=True)
+class Jitter(Step):
+    """A step that draws, one generator per message."""
+
+    by: float
+
+    def __str__(self) -> str:
+        return f"jitter({self.by})"
+
+    def change(self, values: Array, draws: Sequence[Draw | None]) -> Array:
+        noise = [(draw or DRAW).generator().normal(size=values.shape[1]) for draw in draws]
+        changed: Array = values + self.by * np.array(noise)
+        return changed
+
+
 CODECS: tuple[Codec, ...] = (
+    Jitter(0.1),
+    Chain(Jitter(0.1), TopK(0.3)),
     Identity(),
     Half(),
     TopK(0.01),

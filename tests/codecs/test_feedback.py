@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from crosshatch.codecs import Chain, Channel, Codec, Draw, ErrorFeedback, Half, Identity, Quantise, RandomK, TopK
+from crosshatch.channels import Channel
+from crosshatch.codecs import Chain, Codec, Draw, ErrorFeedback, Half, Identity, Quantise, RandomK, TopK
 from crosshatch.codecs.feedback import Mode
 from crosshatch.errors import ConfigError, DataError, RunError
 
@@ -50,7 +51,7 @@ def test_both_ends_hold_the_same_and_the_simulator_agrees(codec: Codec) -> None:
     for r, (x, ids) in enumerate(rounds(15)):
         draw = Draw(1, "share", (r,))
         data = sender.send(x, ids, draw=draw)
-        assert len(data) == sender.size((12, WIDTH), x.dtype)
+        assert len(data) == sender.codec.size((12, WIDTH), x.dtype)
         value = receiver.receive(data, (12, WIDTH), x.dtype, ids, draw=draw)
         assert torch.equal(value, both.transmit(x, ids, draws=[draw]))
         memories = [channel.snapshot()["memory"] for channel in (sender, receiver, both)]

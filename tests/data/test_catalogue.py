@@ -51,9 +51,9 @@ def test_a_file_without_the_arrays_fails_its_checks(tmp_path: Path) -> None:
 
 def test_the_list_without_a_folder() -> None:
     listed = rows(None)
-    assert {row.name for row in listed} == set(KNOWN) | {"breast_cancer", "digits", "wine", "diabetes"}
+    assert {row.name for row in listed} == set(KNOWN) | {"breast_cancer", "digits", "wine", "diabetes", "mtcd_ridge"}
     assert all(row.licence and row.shape and row.get for row in listed)
-    assert [row.name for row in listed if row.present] == ["breast_cancer", "digits", "wine", "diabetes"]
+    assert [row.name for row in listed if row.present] == ["breast_cancer", "digits", "wine", "diabetes", "mtcd_ridge"]
     with pytest.raises(DataError, match="unknown data set 'minst': did you mean 'mnist'"):
         check("minst", Path())
 

@@ -65,7 +65,6 @@ def test_the_config_itself_is_fine(tmp_path: Path) -> None:
         (["privacy.key_bits=1024"], "privacy.key_bits = 1024: must be a multiple of 16, at least 2048"),
         (["privacy.whole_bits=0"], "fixed point goes from -1 to 1, and a feature of silo 'a' is"),
         (["run.strategy=stacked"], "run.strategy = 'stacked' is not for transfer: use 'auto' or 'loop'"),
-        (["run.record_messages=true"], "all messages are encrypted: set privacy.encryption = 'none'"),
     ],
 )
 def test_refusals(changes: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ def test_the_config_itself_is_fine(tmp_path: Path) -> None:
         (["federation.clients=2"], "takes one client per silo"),
         (["codecs.derivatives=topk(0.1)"], "with codecs.derivatives: ciphertexts cannot be compressed"),
         (
-            ["algorithm.batch_size=256"],
+            ["algorithm.batch_size=256", "algorithm.division_seed=0"],
             "would learn 11 sums over the derivatives of 256 samples, from which labels can",
         ),
         (["algorithm.batch_size=11"], "set algorithm.batch_size to at least 512 (the least), give the silo fewer"),

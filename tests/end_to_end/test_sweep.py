@@ -165,10 +165,12 @@ def test_asked_to_stop(home: Path, start: Start, whom: str) -> None:
 def worker_pids(home: Path, run: str) -> set[int]:
     """Processes that hold a run directory of the sweep, as the lock on it does."""
     found = set()
-    for handle in Path("/proc").glob("[0-9]*/fd/*"):
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # gone, or somebody else's
-            if Path(os.readlink(handle)).match(f"{home}/out/runs/{run}/{LOCK}"):
-                found.add(int(handle.parts[2]))
+            for handle in (process / "fd").iterdir():
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    if Path(os.readlink(handle)).match(f"{home}/out/runs/{run}/{LOCK}"):
+                        found.add(int(process.name))
     return found
 
 
@@ -239,6 +241,7 @@ GRID = ("--grid", "algorithm.step_size=0.1,0.2")
         ((*GRID, "--jobs", "0"), "--jobs 0: at least 1"),
         ((*GRID, "--jobs", "two"), "Invalid value for '--jobs'"),
         ((*GRID, "--data", "gone"), "no data folder gone"),
+        ((*GRID, "--draws", "5"), "--draws 5 without --random"),
         (("--grid", "run.rounds=1,2", "--halving"), "leave run.rounds out of the grid"),
     ],
 )
@@ -266,6 +269,17 @@ def test_out_is_a_file(command: Command, small: Path, tmp_path: Path) -> None:  
     (tmp_path / "file").touch()
     ended = command("sweep", small, *GRID, "--out", tmp_path / "file")
     assert (ended.code, "is a file: choose another --out" in ended.err) == (2, True)
+
+
+def test_the_time_is_up_before_a_run_has_finished(command: Command, tmp_path: Path) -> None:  # noqa: F811
+    path = tmp_path / "small.toml"
+    path.write_text(CONFIG)
+    rounds = ("--set", "run.rounds=1000000")
+    ended = command("sweep", path, *GRID, "--out", "a", "--jobs", 1, "--time-limit", "0.001s", *rounds)
+    assert ended.code == 0, ended.err
+    assert ended.err.startswith("the time is up: 2 runs have not finished; go on with: crosshatch sweep ")
+    assert ended.err.count("\n") == 1
+    assert "remarks" not in ended.out
 
 
 def test_nothing_to_choose(command: Command, tmp_path: Path) -> None:  # noqa: F811

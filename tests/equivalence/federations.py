@@ -18,7 +18,7 @@ from torch import Tensor
 
 from crosshatch.data.dataset import Target
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.exchanges import Algorithm, RememberingAlgorithm
+from crosshatch.exchanges import Algorithm
 from crosshatch.protocol.batches import GivenBatches
 from crosshatch.schedules import Constant, Halving, InverseSqrt, Schedule
 from crosshatch.simulator.simulator import Simulator
@@ -60,16 +60,14 @@ class Case:
         drawn: Ids = self.batches[round, step]
         return drawn
 
-    def simulate(
-        self, algorithm: Algorithm | RememberingAlgorithm, *, rounds: int = ROUNDS, **options: Any
-    ) -> Simulator:
+    def simulate(self, algorithm: Algorithm, *, rounds: int = ROUNDS, **options: Any) -> Simulator:
         """Run some rounds."""
         simulator = self.prepare(algorithm, **options)
         for _ in range(rounds):
             simulator.run_round()
         return simulator
 
-    def prepare(self, algorithm: Algorithm | RememberingAlgorithm, **options: Any) -> Simulator:
+    def prepare(self, algorithm: Algorithm, **options: Any) -> Simulator:
         """A simulator with this case's batches."""
         given = {
             "precision": torch.float64,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.exchanges import ClientWeights, LocalSteps
+from crosshatch.exchanges import ClientWeights, Declared, LocalSteps, Within
 from crosshatch.protocol.batches import GivenBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
@@ -31,13 +31,15 @@ BATCHES = np.array([[0, 1, 2], [3, 4, 5]]), np.array([[0, 1, 2, 3], [7, 8, 10, 1
 
 
 @dataclass(frozen=True)
-class Together:
+class Together(Declared):
     """Local steps, then the average of all clients at the server."""
 
     weights: ClientWeights
     local_steps: int = 1
     step_size: float = 0.3
     batch_size: int = 3
+
+    within: ClassVar[Within] = "federation"
 
     @property
     def topology(self) -> Topology:

@@ -27,8 +27,8 @@ from crosshatch import (
     load_dataset,
 )
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ConfigError
 from crosshatch.privacy.operations import OperationSeconds
+from crosshatch.simulator.listening import Heard
 from crosshatch.task.losses import Transfer
 from crosshatch.task.task import Task
 from tests.equivalence.courses import course, furthest
@@ -193,11 +193,18 @@ def test_a_run_goes_on_from_a_snapshot() -> None:
     assert (second.seconds, second.computing_seconds) == (whole.seconds, whole.computing_seconds)
 
 
-def test_there_is_nothing_to_listen_to() -> None:
+def test_who_listens_hears_what_the_side_without_labels_reads_and_nothing_else() -> None:
     data, task = case()
-    simulator = Simulator(data, task, FedSGD(0.1), privacy=COSTS)
-    with pytest.raises(ConfigError, match="all messages are encrypted"):
-        simulator.listen(lambda _: None)
+    simulator = Simulator(data, task, FedBCD(2, 0.1), privacy=COSTS)
+    heard: list[Heard] = []
+    simulator.listen(heard.append)
+    before = simulator.weights[1]
+    simulator.run_round()
+    assert [(one.exchange, one.sender, one.receivers, one.use) for one in heard] == [
+        ("gradients", 0, (1,), 0), ("gradients", 0, (1,), 1),
+    ]  # fmt: skip
+    assert torch.equal(heard[0].values[1], before)
+    assert heard[0].values.shape == (2, len(before))
 
 
 def ridge(known: Any, told: Any) -> Any:

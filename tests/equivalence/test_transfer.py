@@ -178,7 +178,7 @@ def test_scores_are_the_class_mean_times_embeddings_of_b() -> None:
 def test_anticipation_of_one_silo_is_none_at_all() -> None:
     """s = 1 and one batch: ABCD is FedBCD."""
     data, task = transfer_data(), transfer_task(Transfer("distance", GAMMA))
-    one = simulate(data, task, ABCD(3, ETA, 6, 1.0, window=1), 6)  # type: ignore[arg-type]
+    one = simulate(data, task, ABCD(3, ETA, 6, 1.0, window=1), 6)
     other = simulate(data, task, FedBCD(3, ETA, 6), 6)
     for _ in range(ROUNDS):
         one.run_round()
@@ -192,7 +192,7 @@ def test_with_anticipation_the_other_side_is_taken_to_move_along(alignment: str)
     data = transfer_data()
     transfer = Transfer("product" if alignment == "product" else "distance", GAMMA)
     task = transfer_task(transfer)
-    simulator = simulate(data, task, ABCD(2, ETA, 6, 2.0, window=1), 6)  # type: ignore[arg-type]
+    simulator = simulate(data, task, ABCD(2, ETA, 6, 2.0, window=1), 6)
     plain, ids = Plain(data, task, "exact", alignment), torch.as_tensor(batches(6)[0, 0])
     simulator.run_round()
     y = plain.y[ids][:, None]

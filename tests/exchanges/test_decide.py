@@ -40,7 +40,14 @@ def test_everybody_is_told_once() -> None:
 
 @pytest.mark.parametrize(
     ("data", "tiers"),
-    [(make_data((1, 1)), "V(2)"), (make_data((1, 3), groups=(8, 9, 7)), "H(2) V(2) H(2)"), (make_data((3,)), "H(2)")],
+    [
+        (make_data((1, 1)), "V(2)"),
+        (make_data((1, 3), groups=(8, 9, 7)), "H(2) V(2) H(2)"),
+        (make_data((1, 3), groups=(6, 8, 5, 7), shape=(2, 2)), "H(4) H(2) V(2) H(2)"),
+        (make_data((3,)), "H(2)"),
+        (make_data((5, 8), branches=(2, 2)), "V(4) H(4) H(2) H(1)"),
+        (make_data((1, 4), branches=(2,)), "V(4) H(4) H(2)"),
+    ],
 )
 def test_in_other_federations(data: Any, tiers: str) -> None:
     def text(fed: Any, blocks: Any, r: int) -> Any:

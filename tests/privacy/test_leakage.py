@@ -181,6 +181,52 @@ def test_a_line_that_a_crash_cut_off_is_written_over_and_a_missing_one_noticed(t
         pass
 
 
+def test_last_lines_that_were_taken_off_are_noticed(tmp_path: Path) -> None:
+    """By what is kept beside the owner's key, wherever the ledger lies; emptied or gone, by where it lay."""
+    path, rows = tmp_path / "ledger", keys(range(40))
+    with open_ledger(path, KEY, write=True) as ledger:
+        ledger.keep_seed("y", 17)
+        ledger.append(run(rows, 2), "first")
+        ledger.append(run(rows, 3), "second")
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    moved = tmp_path / "moved"
+    for place in (path, moved):
+        place.write_bytes(b"".join(lines[:2]))
+        for write in (True, False):
+            with pytest.raises(ConfigError, match="has 2 lines and had 3"), open_ledger(place, KEY, write=write):
+                pass
+        assert place.read_bytes() == b"".join(lines[:2])
+    path.write_bytes(b"")
+    with pytest.raises(ConfigError, match="has 0 lines and had 3"), open_ledger(path, KEY, write=True):
+        pass
+    path.unlink()
+    with pytest.raises(ConfigError, match="has 0 lines and had 3"), open_ledger(path, KEY, write=False):
+        pass
+    path.write_bytes(whole)
+    with open_ledger(path, KEY, write=True) as ledger:
+        assert len(ledger.given) == 2
+
+
+def test_a_crash_between_a_line_and_its_head_is_no_loss(tmp_path: Path) -> None:
+    path, rows = tmp_path / "ledger", keys(range(40))
+    with open_ledger(path, KEY, write=True) as ledger:
+        ledger.keep_seed("y", 17)
+        head = KEY.ledgers / f"{ledger.last}.json"
+        before = head.read_bytes()
+        ledger.append(run(rows, 2), "first")
+    head.write_bytes(before)
+    with open_ledger(path, KEY, write=True) as ledger:
+        assert len(ledger.given) == 1
+    head.write_bytes(before.replace(b'"lines":1', b'"lines":0'))
+    with pytest.raises(ConfigError, match="was changed, or is of another key"), open_ledger(path, KEY, write=True):
+        pass
+    for other in (KEY, OTHER):  # and nobody else's ledger is held up by it
+        with open_ledger(tmp_path / f"of {other.name}", other, write=True) as ledger:
+            ledger.keep_seed("y", 17)
+    head.unlink()
+
+
 @pytest.mark.parametrize("content", [b"people,labels", b"a\nb\n", b"{}", b'{"kind": "other"}\n', b"\xff\xfe"])
 def test_a_file_of_something_else_is_refused_and_stays(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_bytes(content)

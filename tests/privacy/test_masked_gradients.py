@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crosshatch.errors import MessageError
 from crosshatch.privacy.encrypted_matrix import read_numbers
 from crosshatch.privacy.fixed_point import FixedPoint, exact_products
-from crosshatch.privacy.masked_gradients import LabelHolder, LinearSilo, gradient, gradient_slots
+from crosshatch.privacy.masked_gradients import LabelHolder, LinearSilo, Reads, gradient, gradient_slots
 from tests.privacy.keys import short_key
 
 KEY = short_key(1024)
@@ -68,3 +68,20 @@ def test_the_holder_reads_one_gradient_of_a_batch_for_each_who_asked() -> None:
     holder.encrypt(np.ones((3, 1), np.int64), {"silo 'a'": 2})
     with pytest.raises(MessageError, match="silo 'a' sent 2 x 256 bytes where 1 numbers of 256 bytes are due"):
         holder.decrypt(np.concatenate([back, back]), peer="silo 'a'")
+
+
+def test_the_holder_caps_what_it_reads_of_a_batch_over_a_run() -> None:
+    """Other rows in every round are other sums: a silo that cheats gets as many as are read for it, and no more."""
+    holder, silo = LabelHolder(KEY, POINT, reads=Reads(2)), LinearSilo(KEY.public, POINT)
+
+    def ask(peer: str, batch: bytes, rows: int) -> None:
+        sent = holder.encrypt(np.ones((3, 1), np.int64), {peer: 2}, batch)
+        back, _ = silo.mask(sent, np.full((3, 2), rows, np.int64), outputs=1, peer="the holder")
+        holder.decrypt(back, peer=peer)
+
+    for peer, batch in (("silo 'a'", b"one"), ("silo 'a'", b"two"), ("silo 'b'", b"one")):
+        ask(peer, batch, 1)
+        ask(peer, batch, 2)
+    with pytest.raises(MessageError, match=r"silo 'a' sent .*, and had 2 gradients of this batch, which is all that"):
+        ask("silo 'a'", b"one", 3)
+    assert holder.reads.made == {("silo 'a'", b"one"): 2, ("silo 'a'", b"two"): 2, ("silo 'b'", b"one"): 2}

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from crosshatch.errors import ConfigError, RunError
-from crosshatch.report.compare import compare_runs, find_arrival, find_best, print_comparison
+from crosshatch.report.compare import compare_runs, find_arrival, find_best
+from crosshatch.report.comparing.comparison_tables import print_comparison
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import Run, read_runs
 from crosshatch.report.summary_file import Summary
@@ -113,7 +114,7 @@ def test_no_heading_is_cut(write_run: WriteRun, width: int) -> None:
     lines = out.getvalue().splitlines()
     assert max(len(line) for line in lines) <= width
     assert not any("\N{HORIZONTAL ELLIPSIS}" in line for line in lines)
-    headings = [word for line in lines if "rounds" in line for word in re.split(r" *\u2503 *", line) if word]
+    headings = [word for line in lines if "\u2503 rounds" in line for word in re.split(r" *\u2503 *", line) if word]
     assert headings[:5] == ["run", "rounds", "sent", "simulated", "AUC"]
     assert headings[-4:] == ["run", "rounds", "sent", "simulated"]
     assert ("top-5 accuracy" in headings) == (width == 120)

@@ -62,7 +62,8 @@ def test_directions_are_written_once_and_need_no_torch() -> None:
 
 def test_arrivals_are_found_in_one_place() -> None:
     asking = [module.name for module in modules() if ".is_reached_by(" in module.text]
-    assert asking == ["crosshatch.report.measures"]
+    # and whether to look at all test samples once some of them are there
+    assert asking == ["crosshatch.report.measures", "crosshatch.runs.evaluating.some_rows"]
 
 
 def test_first_reaching() -> None:
@@ -75,6 +76,14 @@ def test_first_reaching() -> None:
     assert first_reaching(rows, parse_target("auc=0.75")) == rows[2]
     assert first_reaching(rows, parse_target("auc=0.95")) is None
     assert first_reaching(rows, parse_target("loss=0.3")) is None
+
+
+def test_a_target_is_not_reached_by_one_lucky_evaluation() -> None:
+    rows = [{"auc": value} for value in (0.5, 0.9, 0.6, 0.7, 0.78, 0.8)]
+    target = parse_target("auc=0.75")
+    assert first_reaching(rows, target) == rows[1]
+    assert first_reaching(rows, target, 3) == rows[5]  # (0.7 + 0.78 + 0.8) / 3
+    assert first_reaching(rows[:2], target, 3) is None
 
 
 def test_the_best_row_is_the_first_of_equal_ones() -> None:

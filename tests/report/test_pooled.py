@@ -156,7 +156,7 @@ def test_names(write_run: WriteRun, names: list[str], common: str) -> None:
 def test_equal_names_of_pools_are_told_apart(write_run: WriteRun) -> None:
     paths = [write_seed(write_run, f"x{q}-{s}", s, q=q, called=f"x-{s}") for q in (1, 2) for s in (0, 1)]
     names = [run.name for run in pool_seeds(read_runs(paths))]
-    assert names == ["x (2 seeds), x-0 (x1-0-s0) first", "x (2 seeds), x-0 (x2-0-s0) first"]
+    assert names == ["x (2 seeds), x-0 (local_steps=1) first", "x (2 seeds), x-0 (local_steps=2) first"]
 
 
 LOST = {"round": 6, "why": "the loss grew"}
@@ -236,7 +236,7 @@ def test_bytes_by_link_are_means(write_run: WriteRun) -> None:
 def test_the_page_shows_each_seed(write_run: WriteRun, tmp_path: Path) -> None:
     write_report(pool_seeds(read_runs([*five(write_run), write_run("alone", q=1)])), tmp_path / "p.html", [AUC])
     page = (tmp_path / "p.html").read_text()
-    assert "Each of the 5 seeds by itself" in page
+    assert "Each of the 5 runs, one per seed, by itself" in page
     for seed in range(5):
         assert f"tdcd-s{seed}" in page
     assert page.count("<summary>config.toml of") == 2

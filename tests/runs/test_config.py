@@ -145,6 +145,17 @@ def test_refusals(path: Path, override: str, words: str) -> None:
     assert message.startswith(f"--set {override}: ")
 
 
+def test_a_mean_over_more_evaluations_than_there_are(path: Path) -> None:
+    """Seven rounds, evaluated every three: at 0, 3, 6 and 7."""
+    given = ["run.rounds=7", "evaluate.every=3"]
+    assert read_config(path, [*given, "evaluate.smooth=4"]).evaluate.smooth == 4
+    with pytest.raises(
+        ConfigError, match=r"evaluate\.smooth = 5 is more than the 4 evaluations of run\.rounds = 7"
+    ) as caught:
+        read_config(path, [*given, "evaluate.smooth=5"])
+    assert str(caught.value).startswith("--set evaluate.smooth=5: ")
+
+
 def test_a_refusal_names_the_override_that_began_it_or_the_file(path: Path) -> None:
     path.write_text(path.read_text().replace("rounds = 40", "rounds = 0"))
     for overrides in ([], ["run.seed=3"]):

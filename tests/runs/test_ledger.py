@@ -100,6 +100,15 @@ def test_numbers_that_the_holder_reads(tmp_path: Path) -> None:
     assert two["silos"]["a"]["numbers_read"] == (2 * 5 + 3 * 3) * 2 * 3
 
 
+def test_the_holder_says_how_often_it_reads_a_batch_and_refuses_more(tmp_path: Path) -> None:
+    """Four rounds on three batches: one of these twice; in a transfer of two batches twice, in each of two steps."""
+    assert leakage(tmp_path, "run", "privacy.reads_per_batch=2")["silos"]["a"]["reads_per_batch"] == 2
+    with pytest.raises(ConfigError, match=r"reads_per_batch = 1: 4 rounds on 3 batches read 2 gradients of a batch"):
+        leakage(tmp_path, "more", "privacy.reads_per_batch=1", ACCEPT)
+    changes = ["model.block=mlp", "model.hidden=[2]", ACCEPT]
+    assert leakage(tmp_path, "two", *changes, text=TRANSFER)["silos"]["a"]["reads_per_batch"] == 4
+
+
 def test_runs_add_up_and_the_same_division_does_not(tmp_path: Path) -> None:
     """15 equations; the same again with other weights and rounds; 5 of all rows; 10 of two batches."""
     totals = [

@@ -11,7 +11,7 @@ import pytest
 
 from crosshatch import Topology
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Declared, LocalSteps, Within
+from crosshatch.exchanges import LocalSteps, Planned, Within
 from crosshatch.runs import config_names
 from crosshatch.runs.choosing.auto import require_planned
 from crosshatch.runs.config import Config, decode_config
@@ -32,7 +32,7 @@ def run_round(algorithm: Any, fed: Any, blocks: Any, r: int) -> Any:
 
 
 @dataclass(frozen=True)
-class TwoSpeed(Declared):
+class TwoSpeed(Planned):
     """TDCD with a second interval, half of the first where that is left open."""
 
     local_steps: int = 4
@@ -56,7 +56,7 @@ class TwoSpeed(Declared):
 
 
 @dataclass(frozen=True)
-class Together(Declared):
+class Together(Planned):
     """TDCD without hubs, averaged over the whole federation, which no theorem is about."""
 
     local_steps: int = 4

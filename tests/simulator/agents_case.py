@@ -61,7 +61,8 @@ def make(
 
 def tokens_of(simulator: Simulator) -> Tokens:
     assert isinstance(simulator.state, TokenState)
-    return simulator.state.tokens
+    found: Tokens = simulator.state.values
+    return found
 
 
 def features(simulator: Simulator) -> list[Array]:

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from crosshatch import wire
-from crosshatch.codecs import AnyCodec, Channel, ErrorFeedback
+from crosshatch.channels import Channel
+from crosshatch.codecs import AnyCodec, ErrorFeedback
 from crosshatch.data.federated import FederatedData
 from crosshatch.task.task import Task
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 import torch
@@ -43,7 +44,7 @@ def tensors_of(simulator: Simulator) -> list[Tensor]:
     if isinstance(course, VerticalState):
         return [weights for blocks in course.blocks for weights in blocks.base]
     assert isinstance(course, TokenState | DualState)
-    state = course.tokens if isinstance(course, TokenState) else course.duals
+    state: Any = course.values
     values = [getattr(state, field.name) for field in fields(state)]
     return [value for value in values if isinstance(value, Tensor)]
 
@@ -56,7 +57,7 @@ def shift(simulator: Simulator) -> None:
         course.blocks = tuple(once[id(b)] for b in course.blocks)
         return
     assert isinstance(course, TokenState | DualState)
-    state = course.tokens if isinstance(course, TokenState) else course.duals
+    state: Any = course.values
     for field in fields(state):
         value = getattr(state, field.name)
         if isinstance(value, Tensor):

@@ -223,7 +223,8 @@ def test_groups_with_a_codec(text: str) -> None:
                 written.send("client-hub up", "share", encoded(codec, (2, WIDTHS[1])))
                 written.send("client-hub down", "share", numbers(2, WIDTHS[0]), numbers(zero))
                 written.send("client-hub up", "average", numbers(two))
-            written.send("hub-hub across", "share", encoded(codec, *[(2, WIDTHS[1])] * len(chosen)))
+            whose = torch.zeros(2 * len(chosen), 1, dtype=torch.uint8)  # a byte per row: which device it is of
+            written.send("hub-hub across", "share", encoded(codec, *[(2, WIDTHS[1])] * len(chosen)), whose)
             hospital = encoded(codec, (2 * len(chosen), WIDTHS[0]))
             written.send("hub-hub across", "share", hospital, numbers(zero))
     written.assert_metered(ours)

@@ -259,7 +259,7 @@ def test_between_rounds_there_is_what_the_hubs_hold(data: FederatedData, tiers: 
     before, after = (simulate(data, NeverAveraged(1, tiers), rounds=rounds) for rounds in (0, 3))
     at_once = data.groups is not None
     assert [torch.equal(a, b) for a, b in zip(before.weights, after.weights, strict=True)] == [not at_once, True]
-    assert not any(blocks.moved for blocks in after.state.blocks)  # type: ignore[attr-defined]
+    assert not any(blocks.moved for blocks in after.state.blocks)  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True)

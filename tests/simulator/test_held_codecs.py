@@ -12,7 +12,8 @@ from torch import Tensor
 
 from crosshatch import wire
 from crosshatch.algorithms.tdcd import TDCD
-from crosshatch.codecs import AnyCodec, Channel, parse_codec
+from crosshatch.channels import Channel
+from crosshatch.codecs import AnyCodec, parse_codec
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from tests.equivalence.federations import Case
 from tests.simulator.small import small
@@ -123,10 +124,11 @@ class Naive:
             self.blocks[j] = (sum(held[j].values()) + (total - len(held[j])) * self.blocks[j]) / total
 
     def count(self, r: int, exchange: str, use: int, rows: int) -> None:
-        """One hub's message to another about what it gathered last."""
-        coded = exchange in self.codecs
-        content = torch.cat(self.contents) if coded else torch.zeros(rows, 1, dtype=torch.float64)
-        self.write(r, exchange, use, content)
+        """One hub's message to another about what it gathered last; of encoded rows with a byte each whose it is."""
+        if exchange in self.codecs:
+            self.write(r, exchange, use, torch.cat(self.contents), torch.zeros(rows, 1, dtype=torch.uint8))
+        else:
+            self.write(r, exchange, use, torch.zeros(rows, 1, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_a_derivative_that_is_sent_once_arrives_as_one(text: str) -> None:
     federation = simulator.federation
     assert isinstance(federation, SimulatedFederation)
     batch = federation.draw_batch(None, round=0)
-    blocks = federation.broadcast(simulator.state.blocks[0], batch)  # type: ignore[attr-defined]
+    blocks = federation.broadcast(simulator.state.blocks[0], batch)  # type: ignore[union-attr]
     frozen = federation.share_derivatives(federation.embed(blocks, batch), batch)
     one, other = (frozen.derivatives[j][0] for j in (0, 1))
     assert one is not None

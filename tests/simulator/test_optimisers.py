@@ -207,3 +207,24 @@ def test_a_client_holds_its_moments() -> None:
     assert [one["silo0"].step_memory - memory[0]["silo0"].step_memory for one in memory] == [
         0, 8 * numbers, 8 * (2 * numbers + 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("optimiser", [Momentum(state="kept"), Adam(state="kept"), Adam(state="averaged")])
+def test_states_of_clients_that_are_not_at_work_stay(optimiser: Optimiser) -> None:
+    """Few samples per round: whoever has none of them keeps its state to the bit."""
+    data = make_data((6, 5), samples=40)
+    simulator = simulate(data, task_of(data, optimiser), TDCD(local_steps=2, batch_size=4, step_size=0.1))
+    federation: Any = simulator.federation
+    idle = 0
+    for round in range(12):
+        states = federation.optimising.snapshot()
+        at_work = federation.draw_batch(4, round=round).clients
+        simulator.run_round()
+        now = federation.optimising.snapshot()
+        for j, silo in enumerate(data.silos):
+            before = states.get(f"clients.{j}", torch.zeros_like(now[f"clients.{j}"]))
+            resting = [client for client in range(silo.clients) if client not in at_work[j]]
+            idle += sum(bool(before[client].any()) for client in resting)
+            assert torch.equal(now[f"clients.{j}"][resting], before[resting])
+            assert all(not torch.equal(now[f"clients.{j}"][i], before[i]) for i in at_work[j])
+    assert idle > 10  # who had a state, and rested

@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from crosshatch.codecs import AnyCodec, Channel, Draw, parse_codec
+from crosshatch.channels import Channel
+from crosshatch.codecs import AnyCodec, Draw, parse_codec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps

@@ -31,7 +31,7 @@ def printed(bench: Bench, grid: str) -> str:
 @pytest.mark.parametrize("grid", ["data.split_seed=0,1", "data.validation=0.2,0.3", "data.test_fraction=0.2,0.3"])
 def test_other_validation_rows_are_not_ranked(bench: Bench, grid: str) -> None:
     sweep = bench.read(grid, STEPS)
-    outcome = run_whole(sweep, bench.out, None, executor=Here(), listener=Deaf(), stop=Stop())
+    _, outcome = run_whole(sweep, bench.out, None, executor=Here(), listener=Deaf(), stop=Stop())
     assert outcome.best is None
     with pytest.raises(RunError, match="is chosen: not all have the same validation rows") as error:
         require_choice(outcome, bench.out)

@@ -17,7 +17,7 @@ from crosshatch.task.directions import HIGHER_IS_BETTER
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
 from crosshatch.task.metrics import NAMES, default_metrics, evaluate, require_fitting
 
-CLASSIFICATION = ["loss", "accuracy", "auc", "f1", "precision", "recall"]
+CLASSIFICATION = ["loss", "accuracy", "auc", "pr_auc", "gini", "f1", "precision", "recall"]
 
 
 def column(*values: float) -> Tensor:
@@ -46,13 +46,18 @@ def multiclass(n: int, classes: int, seed: int) -> tuple[Tensor, Tensor]:
 @given(n=st.integers(3, 60), seed=st.integers(0, 999), levels=st.sampled_from([None, 1, 4]))
 def test_binary_metrics_equal_scikit_learn(n: int, seed: int, levels: int | None) -> None:
     scores, y = binary(n, seed, levels)
-    found = evaluate(CLASSIFICATION, scores, y, Logistic())
+    found = evaluate([*CLASSIFICATION, "ks", "brier"], scores, y, Logistic())
     values, labels = scores[:, 0].numpy(), y.numpy()
     predicted = values > 0
+    wrong, right, _ = sk.roc_curve(labels, values)
     expected = {
         "loss": sk.log_loss(labels, 1 / (1 + np.exp(-values))),
         "accuracy": sk.accuracy_score(labels, predicted),
         "auc": sk.roc_auc_score(labels, values),
+        "pr_auc": sk.average_precision_score(labels, values),
+        "gini": 2 * sk.roc_auc_score(labels, values) - 1,
+        "ks": np.max(np.abs(right - wrong)),
+        "brier": sk.brier_score_loss(labels, 1 / (1 + np.exp(-values))),
         "f1": sk.f1_score(labels, predicted, zero_division=0),
         "precision": sk.precision_score(labels, predicted, zero_division=0),
         "recall": sk.recall_score(labels, predicted, zero_division=0),
@@ -72,6 +77,8 @@ def test_multiclass_metrics_equal_scikit_learn(classes: int, extra: int, seed: i
         "loss": sk.log_loss(labels, probabilities, labels=range(classes)),
         "accuracy": sk.accuracy_score(labels, predicted),
         "auc": sk.roc_auc_score(labels, probabilities, multi_class="ovr", average="macro"),
+        "pr_auc": np.mean([sk.average_precision_score(labels == k, probabilities[:, k]) for k in range(classes)]),
+        "gini": 2 * sk.roc_auc_score(labels, probabilities, multi_class="ovr", average="macro") - 1,
         "f1": sk.f1_score(labels, predicted, average="macro", zero_division=0),
         "precision": sk.precision_score(labels, predicted, average="macro", zero_division=0),
         "recall": sk.recall_score(labels, predicted, average="macro", zero_division=0),
@@ -149,7 +156,9 @@ def test_auc_with_one_class_only_is_refused(loss: Loss) -> None:
         ("r2", "multiclass", 10, "does not fit"),
         ("top5", "multiclass", 5, "at least 6 classes, the data has 5"),
         ("top5", "binary", 2, "at least 6 classes"),
-        ("gini", "binary", 2, "unknown metric 'gini'"),
+        ("lift", "binary", 2, "unknown metric 'lift'"),
+        ("ks", "multiclass", 3, "is for two classes, the target is multiclass"),
+        ("brier", "multilabel", 2, "is for two classes"),
     ],
 )
 def test_metrics_that_do_not_fit_are_refused(name: str, target: str, classes: int, reason: str) -> None:
@@ -186,7 +195,8 @@ def test_defaults_fit_their_target(target: str, classes: int) -> None:
 
 def test_directions() -> None:
     lower = {name for name, higher in HIGHER_IS_BETTER.items() if not higher}
-    assert lower == {"loss", "train_loss", "rmse", "suboptimality", "validation_loss", "validation_rmse"}
+    on_rows = {"loss", "rmse", "brier"}
+    assert lower == {"train_loss", "suboptimality"} | on_rows | {f"validation_{name}" for name in on_rows}
 
 
 def test_whatever_is_measured_has_a_direction() -> None:

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from crosshatch.algorithms.checks import check_graph
 from crosshatch.errors import ConfigError
-from crosshatch.exchanges import Declared, DualFederation, Duals
+from crosshatch.exchanges import DualFederation, Duals, Planned
 from crosshatch.graphs import Graph
 from crosshatch.topology import Tier, Topology
 
@@ -23,7 +23,7 @@ Step = float | Literal["auto"]
 
 
 @dataclass(frozen=True)
-class DCPA(Declared):
+class DCPA(Planned):
     """Dual consensus proximal algorithm.
 
     Steps left at "auto" follow from the blocks' norms, the graph and the given ones.

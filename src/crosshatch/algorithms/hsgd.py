@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from crosshatch.algorithms.checks import check_fraction, check_global_steps, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen, LocalSteps
+from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps, Planned
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class HSGD(Declared):
+class HSGD(Planned):
     """Hybrid stochastic gradient descent: `H(P) V(Q) H(Q)` with a trained head.
 
     >>> str(HSGD(global_steps=20, local_steps=10).topology)

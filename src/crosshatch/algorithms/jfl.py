@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosshatch.algorithms.checks import check_fraction, check_local_steps
-from crosshatch.exchanges import Batch, Blocks, Declared, Embeddings, Federation, Frozen, LocalSteps, Within
+from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps, Planned, Within
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
-class JFL(Declared):
+class JFL(Planned):
     """Joint federated learning: `H(Q) V(Q)`, one pair per device; Q = 1 in the paper.
 
     >>> str(JFL().topology)

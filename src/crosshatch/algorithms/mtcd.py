@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from crosshatch.algorithms.checks import check_graph, check_local_steps
 from crosshatch.errors import ConfigError, require_whole
-from crosshatch.exchanges import Declared, TokenFederation, Tokens
+from crosshatch.exchanges import Planned, TokenFederation, Tokens
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Schedule, check_step_size, rate
 from crosshatch.topology import Tier, Topology
@@ -24,7 +24,7 @@ StepSize = Schedule | float | Literal["auto"]
 
 
 @dataclass(frozen=True)
-class STCD(Declared):
+class STCD(Planned):
     """Single-token coordinate descent: one token, no server (Algorithm 1).
 
     `step_size` "auto" is one over the smoothness of the visited block.
@@ -60,7 +60,7 @@ class STCD(Declared):
 
 
 @dataclass(frozen=True)
-class MTCD(Declared):
+class MTCD(Planned):
     """Multi-token coordinate descent: several tokens, averaged at a server every S hops (Algorithm 2).
 
     S = 0 (`hops_between_averages`) means no server: independent runs of STCD, whose average is the model. `meeting`

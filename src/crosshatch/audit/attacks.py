@@ -10,6 +10,7 @@ from pathlib import Path
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun, open_run
 from crosshatch.audit.on_labels.label_attacks import attack_labels
+from crosshatch.audit.on_labels.transfer_attacks import attack_transfer
 from crosshatch.audit.on_rows.gradient_attack import attack_gradients
 from crosshatch.audit.on_rows.row_attacks import attack_rows
 from crosshatch.errors import ConfigError, RunError
@@ -58,11 +59,6 @@ def _attack(audited: AuditedRun, progress: Callable[[str], None]) -> Attacks:
             f"{audited.path}: attacks are on what silos send, '{audited.algorithm}' runs on a graph: audit a run with "
             "another algorithm"
         )
-    if audited.task.transfer is not None:
-        raise RunError(
-            f"{audited.path}: the attacks know scores, embeddings and derivatives, a transfer task sends components "
-            "instead: what these give away is in docs/algorithms/transfer.md and docs/howto/encryption.md"
-        )
     trained, silos = audited.trained(), range(len(audited.task.blocks))
     findings = []
     try:
@@ -71,7 +67,8 @@ def _attack(audited: AuditedRun, progress: Callable[[str], None]) -> Attacks:
         seen: Iterable[AttackFindings] = [AttackFindings("messages", "all silos", why=f"not tried: {error}")]
     else:
         rows = (finding for silo in silos for finding in attack_rows(audited, silo))
-        seen = chain(attack_labels(audited), rows)
+        labels = attack_labels(audited) if audited.task.transfer is None else attack_transfer(audited)
+        seen = chain(labels, rows)
     for finding in chain(seen, attack_gradients(audited, trained)):
         progress(f"{finding.attack}, {finding.target}")
         findings.append(finding)

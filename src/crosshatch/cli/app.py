@@ -14,10 +14,13 @@ from typing import Annotated
 import typer
 
 from crosshatch.cli.audit_commands import attacks, theorem1
+from crosshatch.cli.launching.launch_command import launch
 from crosshatch.cli.model_commands import export, predict
-from crosshatch.cli.options import Changes, ConfigFile, DataFolder
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Quiet, Resume, RunFolder
 from crosshatch.cli.pipes import say
 from crosshatch.cli.plain_command import InterruptionError, PlainCommand
+from crosshatch.cli.reproducing.reproduce_commands import reproduce
+from crosshatch.cli.studying.study_command import study
 from crosshatch.cli.sweeping.sweep_command import sweep
 from crosshatch.errors import CrosshatchError, DivergenceError
 from crosshatch.runs.stopping import INTERRUPTED, end_with
@@ -100,13 +103,10 @@ def crosshatch(
 def train(
     config: ConfigFile,
     changes: Changes = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Run directory; if left out, runs/ and the run's name."),
-    ] = None,
+    out: RunFolder = None,
     data: DataFolder = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
+    resume: Resume = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train once, as a config says.
 
@@ -120,6 +120,9 @@ def train(
     from crosshatch.cli.run_train import run_train
 
     raise typer.Exit(run_train(config, changes or [], out=out, data=data, resume=resume, quiet=quiet))
+
+
+app.command(cls=PlainCommand)(launch)
 
 
 @app.command(cls=PlainCommand)
@@ -185,6 +188,8 @@ audit = typer.Typer(
 audit.command(cls=PlainCommand)(theorem1)
 audit.command(cls=PlainCommand)(attacks)
 app.add_typer(audit, name="audit")
+app.add_typer(reproduce, name="reproduce")
+app.command(cls=PlainCommand)(study)
 app.command(cls=PlainCommand)(sweep)
 app.command(cls=PlainCommand)(predict)
 app.command(cls=PlainCommand)(export)
@@ -222,10 +227,19 @@ def report(
         ),
     ] = None,
     target: Targets = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            "--figures",
+            metavar="DIR",
+            help="Also write the curves as SVG, PDF, PNG and CSV files; needs the extra [figures].",
+        ),
+    ] = None,
 ) -> None:
     """Write a self-contained HTML page about one or several runs.
 
-    Every RUN is a run directory. Runs that differ in run.seed only are shown as one: means with bands.
+    Every RUN is a run directory, or NAME=DIR to give its curve a name. Runs that differ in run.seed only are shown as
+    one: means with bands.
 
     \b
     Example:
@@ -233,7 +247,7 @@ def report(
     """
     from crosshatch.cli.show import make_report
 
-    make_report(runs, out, target or [])
+    make_report(runs, out, target or [], figures)
 
 
 @app.command(cls=PlainCommand)

@@ -21,7 +21,7 @@ def theorem1(
         bool,
         typer.Option(
             "--private-start",
-            help="Take the silo's initial weights for its own secret; if left out, others know them from the seed.",
+            help="Take the silo's initial weights for known to it alone; if left out, others know them from the seed.",
         ),
     ] = False,
     data: DataFolder = None,

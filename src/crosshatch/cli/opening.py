@@ -9,7 +9,7 @@ import numpy as np
 
 from crosshatch.data.notes import most_important
 from crosshatch.exchanges import declared
-from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
+from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link, SeveralNetworks
 from crosshatch.report.units import human_seconds, three_digits
 
 if TYPE_CHECKING:
@@ -39,14 +39,16 @@ def parties(data: FederatedData) -> str:
     return f"{' x '.join(str(count) for count in data.group_shape)} groups of {silos}"
 
 
-def describe_network(network: ConstantNetwork | BandwidthNetwork) -> str:
-    """The network model in a line.
+def describe_network(network: ConstantNetwork | BandwidthNetwork | SeveralNetworks) -> str:
+    """The network model in a line; of several all of them.
 
     >>> describe_network(ConstantNetwork())
     'constant network: 10 s per round trip, 1 s per local step'
     >>> describe_network(BandwidthNetwork({"client-hub": Link(0.05, 14.0, 110.0)}, step_seconds=0.002))
     'bandwidth network: client-hub 50 ms, 14 Mbit/s up, 110 Mbit/s down; 2 ms per local step'
     """
+    if isinstance(network, SeveralNetworks):
+        return "; also ".join(map(describe_network, network.networks))
     if isinstance(network, ConstantNetwork):
         parts = [f"{human_seconds(network.t_comm)} per round trip, {human_seconds(network.t_comp)} per local step"]
     else:

@@ -14,6 +14,10 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="a.b=c", help="Change a setting; nothing after the = removes it. Repeatable."),
 ]
+Jobs = Annotated[int | None, typer.Option("--jobs", metavar="N", help="Runs side by side; if left out, one per core.")]
+Ray = Annotated[
+    str | None, typer.Option("--ray", metavar="ADDRESS", help="Hand the runs to a Ray cluster; needs the extra [ray].")
+]
 DataFolder = Annotated[
     Path | None,
     typer.Option(
@@ -24,3 +28,9 @@ DataFolder = Annotated[
         help="Folder of data sets, each NAME.npz; or set CROSSHATCH_DATA.",
     ),
 ]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Run directory; if left out, runs/ and the run's name."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")]

@@ -1,4 +1,4 @@
-"""`crosshatch train`."""
+"""`crosshatch train`, and `crosshatch launch`, which does the same with parties in processes of their own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from crosshatch.runs.config import read_config
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.stopping import INTERRUPTED
 from crosshatch.runs.tracking.trackers import require_trackers
+from crosshatch.runtime.needed import require_runtime
 
 if TYPE_CHECKING:
     from crosshatch.runs.watcher import Outcome
@@ -27,14 +28,19 @@ FAR = 2  # times the first loss: beyond, a run ended far worse than it began
 
 
 def run_train(
-    config_path: Path, changes: Sequence[str], *, out: Path | None, data: Path | None, resume: bool, quiet: bool
-) -> int:
-    """Train and say how it ended; the exit code."""
+    config_path: Path, changes: Sequence[str], *, out: Path | None, data: Path | None, resume: bool, quiet: bool,
+    launched: bool = False,
+) -> int:  # fmt: skip
+    """Train and say how it ended; the exit code. `launched`: with processes."""
     # A run is known by its folder, unless its config names it.
     config = read_config(config_path, changes, name=None if out is None else out.resolve().name)
     require_sources(config.data, config.federation, data)
     require_trackers(config.run.track)
-    from crosshatch.runs.train import train  # late: torch takes seconds, the config was checked without it
+    if launched:
+        require_runtime("crosshatch launch")
+        from crosshatch.runs.launching.launch import launch as train
+    else:
+        from crosshatch.runs.train import train  # late: torch takes seconds, the config was checked without it
 
     out = Path("runs") / config.name if out is None else out
     page = out / "report.html"
@@ -49,13 +55,13 @@ def run_train(
             raise
         except KeyboardInterrupt:  # once more, or before the first round
             if (out / "config.toml").is_file():
-                again = _again(out, data)
+                again = _again(out, data, launched=launched)
                 raise KeyboardInterrupt(f"interrupted; go on from the last checkpoint with: {again}") from None
             raise
         if outcome.finished and not (outcome.was_finished and page.exists()):
             write_report(read_runs([out]), page)
     if not outcome.finished:
-        say(f"stopped after round {outcome.round}; go on with: {_again(out, data)}", sys.stderr)
+        say(f"stopped after round {outcome.round}; go on with: {_again(out, data, launched=launched)}", sys.stderr)
         return INTERRUPTED
     if not quiet:
         say(_ending(outcome))
@@ -63,9 +69,9 @@ def run_train(
     return 0
 
 
-def _again(out: Path, data: Path | None) -> str:
+def _again(out: Path, data: Path | None, *, launched: bool) -> str:
     """The command that goes on with a run."""
-    command = ["crosshatch", "train", str(out / "config.toml"), "--out", str(out), "--resume"]
+    command = ["crosshatch", "launch" if launched else "train", str(out / "config.toml"), "--out", str(out), "--resume"]
     return shlex.join(command + ([] if data is None else ["--data", str(data)]))
 
 

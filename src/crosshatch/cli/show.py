@@ -11,10 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from crosshatch.errors import DataError
-from crosshatch.report import compare_runs, pool_seeds, print_comparison, read_runs, write_plot, write_report
+from crosshatch.report import (
+    compare_runs,
+    pool_seeds,
+    print_comparison,
+    read_runs,
+    write_figures,
+    write_plot,
+    write_report,
+)
 from crosshatch.report.findings import chosen_targets
 from crosshatch.report.measures import parse_target
-from crosshatch.report.runs import directions_of
+from crosshatch.report.runs import directions_of, named_path
 from crosshatch.report.word_widths import keep_words
 from crosshatch.runs.one_writer import one_writer
 
@@ -30,14 +38,18 @@ def show_comparison(paths: Sequence[Path], targets: Sequence[str], html: Path | 
         print(html)
 
 
-def make_report(paths: Sequence[Path], out: Path | None, targets: Sequence[str]) -> None:
+def make_report(paths: Sequence[Path], out: Path | None, targets: Sequence[str], figures: Path | None = None) -> None:
     """Write the page and print where it is; into a run directory only while nobody else writes into that."""
+    folders = [named_path(path)[1] for path in paths]
     if out is None:
-        out = paths[0] / "report.html" if len(paths) == 1 else Path("report.html")
-    inside = out.parent.is_dir() and out.parent.resolve() in [path.resolve() for path in paths]
+        out = folders[0] / "report.html" if len(paths) == 1 else Path("report.html")
+    inside = out.parent.is_dir() and out.parent.resolve() in [path.resolve() for path in folders]
     with one_writer(out.parent, "writing a report") if inside else nullcontext():
-        write_report(pool_seeds(read_runs(paths)), out, targets)
+        runs = pool_seeds(read_runs(paths))
+        write_report(runs, out, targets)
     print(out)
+    if figures is not None:
+        print(f"{len(write_figures(runs, figures))} figures in {figures}")
 
 
 def show_datasets(folder: Path | None) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from crosshatch.codecs.chain import Chain
-from crosshatch.codecs.channel import AnyCodec, Channel
 from crosshatch.codecs.codec import Codec, Draw, Stage
 from crosshatch.codecs.dense import Half, Identity
-from crosshatch.codecs.feedback import ErrorFeedback
+from crosshatch.codecs.feedback import AnyCodec, ErrorFeedback
 from crosshatch.codecs.own_codec import spell
 from crosshatch.codecs.parse import parse_codec
 from crosshatch.codecs.quantise import Quantise
 from crosshatch.codecs.sparse import RandomK, TopK
+from crosshatch.codecs.step import Step
 
 __all__ = [
     "AnyCodec",
     "Chain",
-    "Channel",
     "Codec",
     "Draw",
     "ErrorFeedback",
@@ -24,6 +23,7 @@ __all__ = [
     "Quantise",
     "RandomK",
     "Stage",
+    "Step",
     "TopK",
     "parse_codec",
     "spell",

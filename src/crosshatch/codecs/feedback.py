@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, final, get_args
+from typing import Literal, TypeAlias, final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -100,3 +100,6 @@ class ErrorFeedback:
 
     def _sent(self, due: Tensor, memory: Tensor, decoded: Tensor) -> Tensor:
         return due - decoded if self.mode == "accumulate" else self._arrived(decoded, memory)
+
+
+AnyCodec: TypeAlias = Codec | ErrorFeedback

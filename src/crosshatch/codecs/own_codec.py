@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from crosshatch.codecs.chain import Chain
-from crosshatch.codecs.channel import AnyCodec
 from crosshatch.codecs.codec import Codec, Draw
-from crosshatch.codecs.feedback import ErrorFeedback
+from crosshatch.codecs.feedback import AnyCodec, ErrorFeedback
 from crosshatch.errors import ConfigError, meant
 from crosshatch.own_parts import Kind, building, find_settings_class, moved_in_text, name_of, short_name
 

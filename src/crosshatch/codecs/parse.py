@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from crosshatch.codecs.chain import Chain
-from crosshatch.codecs.channel import AnyCodec
 from crosshatch.codecs.dense import Half, Identity
-from crosshatch.codecs.feedback import ErrorFeedback
+from crosshatch.codecs.feedback import AnyCodec, ErrorFeedback
 from crosshatch.codecs.own_codec import build_own
 from crosshatch.codecs.quantise import Quantise
 from crosshatch.codecs.sparse import RandomK, TopK

@@ -14,7 +14,7 @@ from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples
 from crosshatch.data.divide_test import divide_test_samples
 from crosshatch.data.encoding.encode_part import encode_part
-from crosshatch.data.federated import FederatedData, OwnSamples, SiloData, with_sample_weights
+from crosshatch.data.federated import FederatedData, OwnSamples, SiloData, keep_silos, with_sample_weights
 from crosshatch.data.join import read_file_per_silo
 from crosshatch.data.make_dataset import column_values, make_dataset
 from crosshatch.data.notes import GRAVE
@@ -138,6 +138,10 @@ def federate(
         class_names=dataset.class_names,
         y_validation=None if dataset.validation is None else _labels(dataset.validation.y, dataset),
     )
+    if federation.only:
+        if federation.common is not None:
+            raise ConfigError("federation.only with federation.common: transfer is between two silos, leave one out")
+        divided_data = keep_silos(divided_data, federation.only)
     if dataset.sample_weights is None:
         return divide_common(divided_data, federation, own, seed=seed)
     weights = column_values(dataset.train, dataset.sample_weights, "data.sample_weights")

@@ -68,8 +68,10 @@ class DataSettings:
     `test_path` is a file with the test rows; otherwise `test_fraction` of the rows is put aside, drawn with
     `split_seed` (not the run's seed, so that runs with different seeds are tested on the same rows). `validation` is
     the fraction of the training rows that is put aside to choose the best round by, or a file with such rows; left out,
-    there are none. `split_by` names a column whose equal values stay on one side. `positive` makes the task one class
-    against the rest; `limit` keeps so many training samples; `leave_out` names columns nobody gets. Where silos have
+    there are none. `split_by` names a column whose equal values stay on one side; "none" draws rows at random, also
+    where a set brings such a column or an official order. `classes` keeps the samples with these labels alone.
+    `positive` makes the task one class against the rest; `limit` keeps so many training samples; `leave_out` names
+    columns nobody gets. `summaries` makes a table of sequences, see `summarise`. Where silos have
     files of their own, `path` may name a further file that holds only ids and labels. A list of columns as
     `label` are yes-or-no labels, any number of which may be true of a sample. `sample_weights` names a column with each
     training sample's weight in the loss; validation and test samples all count the same. With `fold_classes` labels
@@ -85,6 +87,7 @@ class DataSettings:
     label: str | tuple[str, ...] | None = None
     sample_weights: str | None = None
     target: Literal["auto", "classes", "regression"] = "auto"
+    classes: tuple[int | str, ...] = ()
     positive: int | str | None = None
     test_path: str | None = None
     test_fraction: float = 0.2
@@ -93,6 +96,7 @@ class DataSettings:
     split_seed: int = 0
     limit: int | None = None
     leave_out: tuple[str, ...] = ()
+    summaries: bool = False
     standardise: bool = True
     one_hot: bool = True
     categorical: tuple[str, ...] = ()
@@ -187,6 +191,8 @@ class FederationSettings:
     same way are nodes between a silo's hub and its clients, for an algorithm with several tiers below the vertical one.
     `common` is for transfer between two silos: how many training samples both have, or their share of them, or "all";
     the silo with the labels has the others too, the other silo has them unlabelled and does not train on them.
+    `only` keeps the columns of these silos alone, on the rows that all silos have in common and with their labels: what
+    would one of them have by itself?
 
     >>> FederationSettings(split="patches", patches=(2, 2), clients=10, labels="shared").patches
     (2, 2)
@@ -203,3 +209,4 @@ class FederationSettings:
     group_samples: SampleSplit = field(default_factory=SampleSplit)
     branches: int | tuple[int, ...] = 1
     common: int | float | Literal["all"] | None = None
+    only: tuple[str, ...] = ()

@@ -222,6 +222,27 @@ def merge_clients(data: FederatedData) -> FederatedData:
     return replace(data, silos=silos, branches=())
 
 
+def keep_silos(data: FederatedData, names: tuple[str, ...]) -> FederatedData:
+    """The same samples with the columns of these silos alone; where the silo with the labels goes, all have them.
+
+    >>> from crosshatch.data.build import federate, load_dataset
+    >>> from crosshatch.data.data_settings import FederationSettings
+    >>> data = federate(load_dataset("wine"), FederationSettings(labels="silo1"), seed=1)
+    >>> alone = keep_silos(data, ("silo2",))
+    >>> [silo.name for silo in alone.silos], alone.label_silo, len(alone.y_train) == len(data.y_train)
+    (['silo2'], None, True)
+    """
+    known = [silo.name for silo in data.silos]
+    if strange := [name for name in names if name not in known]:
+        raise PartitionError(
+            f"federation.only has '{strange[0]}', which is not a silo: choose among {', '.join(known)}"
+        )
+    silos = tuple(silo for silo in data.silos if silo.name in names)
+    if without := [silo.name for silo in silos if not silo.train[0].numel()]:
+        raise PartitionError(f"federation.only has '{without[0]}', which has no columns: leave it out")
+    return replace(data, silos=silos, label_silo=data.label_silo if data.label_silo in names else None)
+
+
 def keep_samples(data: FederatedData, rows: npt.NDArray[np.int64]) -> FederatedData:
     """The same with these training samples alone, in this order; clients that hold none of them are no longer there.
 

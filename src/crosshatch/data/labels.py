@@ -134,14 +134,26 @@ def _others(names: tuple[str, ...], positive: int | str) -> tuple[str, ...]:
     return names if len(names) < 2 else (f"not {positive}",)
 
 
-def _is_positive(y: Array, positive: int | str, place: str) -> Array:
+def matching(y: Array, label: int | str) -> Array:
+    """Where labels (n,) are this one, as people write it.
+
+    >>> matching(np.array([3.0, 8.0]), 8).tolist(), matching(np.array([True, False]), "true").tolist()
+    ([False, True], [True, False])
+    """
     if y.dtype.kind == "b":
         y = np.where(y, "true", "false")
-    values = np.unique(y)
-    match: Array = (
-        y == positive if y.dtype.kind in "biuf" and isinstance(positive, int) else y.astype(str) == str(positive)
-    )
+    found: Array = y == label if y.dtype.kind in "biuf" and isinstance(label, int) else y.astype(str) == str(label)
+    return found
+
+
+def some_labels(y: Array) -> str:
+    """The first few different labels, for an error."""
+    names = _names(y)
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def _is_positive(y: Array, positive: int | str, place: str) -> Array:
+    match = matching(y, positive)
     if not match.any():
-        some = ", ".join(str(value) for value in values[:8].tolist()) + (", ..." if len(values) > 8 else "")
-        raise DataError(f"{place}: no label is '{positive}' (data.positive): use one of {some}")
+        raise DataError(f"{place}: no label is '{positive}' (data.positive): use one of {some_labels(y)}")
     return match

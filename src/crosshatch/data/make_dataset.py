@@ -9,12 +9,17 @@ import polars as pl
 
 from crosshatch.data.data_settings import DataSettings
 from crosshatch.data.dataset import Array, Dataset, Raw, Samples
+from crosshatch.data.encoding.summaries import summarised
 from crosshatch.data.labels import encode_labels, require_two_classes
+from crosshatch.data.looking.keep_classes import keep_classes
 from crosshatch.data.looking.look_at_labels import fold_classes, said_of_labels
 from crosshatch.data.notes import Note
 from crosshatch.data.split import limit_rows, split_rows
 from crosshatch.errors import ConfigError, DataError
 from crosshatch.partition.features import unknown
+
+AT_RANDOM = "none"
+"""As `data.split_by`: rows are drawn one by one, whatever the source says of what belongs together."""
 
 
 def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
@@ -24,6 +29,10 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     if settings.fold_classes:
         raw, positive, more = fold_classes(raw, positive)
     raw = _numbered(raw)
+    if settings.classes:
+        raw = keep_classes(raw, settings.classes, fold=settings.fold_classes)
+    if settings.summaries:
+        raw = summarised(raw)
     files = [samples for samples in (raw.validation, raw.test) if samples is not None]
     labels = encode_labels(
         raw.train.y if raw.alone is None else np.concatenate([raw.train.y, raw.alone.y]),
@@ -40,7 +49,7 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     if validation is not None:
         assert labels.test is not None
         validation = replace(validation, y=labels.test[: len(validation)])
-    split_by = settings.split_by or raw.split_by
+    split_by = None if settings.split_by == AT_RANDOM else settings.split_by or raw.split_by
     if raw.test is not None:
         assert labels.test is not None
         train, test = everything, replace(raw.test, y=labels.test[-len(raw.test) :])

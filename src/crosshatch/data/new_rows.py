@@ -15,6 +15,7 @@ from crosshatch.data.encoding.encode_image import ImageEncoder
 from crosshatch.data.encoding.encode_part import Encoder
 from crosshatch.data.encoding.encode_sequence import SequenceEncoder
 from crosshatch.data.encoding.encode_table import CategoricalColumn, TableEncoder
+from crosshatch.data.encoding.summaries import are_summaries, summarise
 from crosshatch.data.reading.archive import read_unlabelled
 from crosshatch.data.reading.one_file import once_each, unique_ids
 from crosshatch.data.reading.row_files import FileOfRows
@@ -119,6 +120,8 @@ def part_of(rows: Rows, encoder: Encoder, silo: str, *, own: bool) -> pl.DataFra
         return x[..., _positions(rows, encoder.names, silo, own=own)]
     names = [column.name for column in encoder.columns]
     frame = rows.x if isinstance(rows.x, pl.DataFrame) else rows.static
+    if isinstance(rows.x, np.ndarray) and rows.x.ndim == 3 and are_summaries(names):  # as data.summaries made them
+        frame = summarise(rows.x, rows.columns or [f"x{i}" for i in range(rows.x.shape[-1])])
     if frame is not None:
         found = [_find(name, silo, frame.columns, rows.place) for name in names]
         return frame.select(pl.col(theirs).alias(name) for name, theirs in zip(names, found, strict=True))

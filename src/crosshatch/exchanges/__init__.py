@@ -1,10 +1,9 @@
 """What an algorithm may ask of other parties, and what it declares of itself."""
 
+from crosshatch.exchanges.algorithm import Algorithm
 from crosshatch.exchanges.declared import (
     Declared,
     declared,
-    declared_instance,
-    declaring,
     on_duals,
     on_federation,
     on_silos,
@@ -13,9 +12,9 @@ from crosshatch.exchanges.declared import (
 from crosshatch.exchanges.drawing import DrawsBatches, batch_source, with_division
 from crosshatch.exchanges.duals import DualAlgorithm, DualFederation, Duals
 from crosshatch.exchanges.grouped import Grouped
+from crosshatch.exchanges.planned import Planned, declared_instance, declaring
 from crosshatch.exchanges.tokens import TokenAlgorithm, TokenFederation, Tokens
 from crosshatch.exchanges.vertical import (
-    Algorithm,
     Batch,
     Blocks,
     Embeddings,
@@ -23,7 +22,6 @@ from crosshatch.exchanges.vertical import (
     Frozen,
     Memory,
     Number,
-    RememberingAlgorithm,
     Within,
 )
 from crosshatch.local.local_steps import LocalSteps
@@ -46,7 +44,7 @@ __all__ = [
     "LocalSteps",
     "Memory",
     "Number",
-    "RememberingAlgorithm",
+    "Planned",
     "TokenAlgorithm",
     "TokenFederation",
     "Tokens",

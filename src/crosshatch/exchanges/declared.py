@@ -1,23 +1,20 @@
-"""What an algorithm declares of itself: whatever engines and runs want to know of it beside its round.
+"""What an algorithm declares of itself: what engines want to know of it beside its round.
 
 A new algorithm overrides what differs; no engine and no command asks which class it is. This is the one place where an
-attribute of an algorithm is looked up by name.
+attribute of an algorithm is looked up by name. What planning and configs ask besides is in `planned.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeGuard, TypeVar, get_args, get_type_hints
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeGuard, TypeVar
 
 import numpy as np
 
+from crosshatch.exchanges.algorithm import Algorithm
 from crosshatch.exchanges.duals import DualAlgorithm
 from crosshatch.exchanges.tokens import TokenAlgorithm
-from crosshatch.exchanges.vertical import Algorithm, Within
-from crosshatch.graphs import Graph
-from crosshatch.protocol.names import ClientWeights
-from crosshatch.schedules import Constant, Schedule, rate
+from crosshatch.exchanges.vertical import Within
 
 if TYPE_CHECKING:  # needs torch, which takes seconds to import
     from crosshatch.data.federated import FederatedData
@@ -52,7 +49,7 @@ class Declared:
     """Where clients are averaged: at their silo's hub, or those of the whole federation together at the server."""
 
     remembers: ClassVar[bool] = False
-    """Whether `run_round` takes and returns a memory besides the blocks; see `RememberingAlgorithm`."""
+    """Whether `run_round` takes and returns a memory besides the blocks; see `Algorithm`."""
 
     batch_size: int | None = None
     """How many samples are drawn from all clients per round; None: all, or those of a `fraction` of the clients."""
@@ -72,28 +69,9 @@ class Declared:
     fraction: float | None = None
     """The share of the clients that a round takes all samples of; None: samples are drawn, not clients."""
 
-    weights: ClientWeights = "equal"
-    """How clients count in their silo's average."""
-
-    graph: Graph | None = None
-    """Who may send to whom; None: a federation of silos, without a graph."""
-
     encrypts: ClassVar[bool] = False
     """Where one silo holds the labels: whether derivatives of a round may travel encrypted. The others then know their
     gradients at the round's start alone, which is all that a frozen derivative is to a linear block."""
-
-    has_schedule: ClassVar[bool] = True
-    """Whether `step_size` may be a schedule. Where not, it is read as its type says."""
-
-    finds_step: ClassVar[bool] = False
-    """Whether `step_size` "auto" is a value of its own, which follows from the blocks while training."""
-
-    auto: ClassVar[tuple[str, ...]] = ()
-    """Settings that theory may choose before training, where a config has "auto": among the intervals `global_steps`
-    (P) and `local_steps` (Q), and `step_size`. Empty: no theorem speaks of the method, so it cannot be planned."""
-
-    proved_by: ClassVar[tuple[str, ...]] = ()
-    """Theorems that are about this very method, by name."""
 
     @property
     def fresh_batches(self) -> bool:
@@ -104,11 +82,6 @@ class Declared:
     def asks_each_step(self) -> bool:
         """Where one silo holds the labels: whether derivatives are new at every local step, not only at the round's."""
         return False
-
-    @property
-    def unlike_theory(self) -> tuple[str, ...]:
-        """What these settings have that no theorem speaks of, each in a few words."""
-        return ()
 
     @property
     def continues_derivatives(self) -> bool:
@@ -133,34 +106,9 @@ class Declared:
         """The same on a federation with so many clients in its largest silo, so many groups, and its labels shared."""
         return self
 
-    @classmethod
-    def measured(cls) -> tuple[str, ...]:
-        """Settings that trials may choose before training, where a config has "measure".
-
-        The intervals of `auto` and, unless the method finds it by itself, the step size.
-        """
-        intervals = tuple(key for key in cls.auto if key != "step_size")
-        return intervals if cls.finds_step else (*intervals, "step_size")
-
-    def with_interval(self, steps: int) -> Self:
-        """The same with so many local steps between exchanges."""
-        return self._with(local_steps=steps)
-
-    def with_step_size(self, step_size: Schedule) -> Self:
-        """The same with another step size."""
-        return self._with(step_size=step_size)
-
-    def with_batch_size(self, batch_size: int) -> Self:
-        """The same with so many samples per round."""
-        return self._with(batch_size=batch_size)
-
     def with_division(self, seed: int | None) -> Self:
         """The same with batches of one division; None: of a single batch, which needs no seed."""
         return self._with(draw="partition", division_seed=seed)
-
-    def with_graph(self, graph: Graph) -> Self:
-        """The same on another graph."""
-        return self._with(graph=graph)
 
     def _with(self, **settings: Any) -> Self:
         own: Any = self  # whoever has settings is a dataclass, which this class cannot say
@@ -181,29 +129,6 @@ def declared(algorithm: object) -> Declared:
     found = Declared()
     vars(found).update({name: getattr(algorithm, name) for name in _BY_NAME if hasattr(algorithm, name)})
     return found
-
-
-@cache
-def declaring(kind: type[Any]) -> type[Any]:
-    """A user's own class as one that inherits from `Declared`: configs and runs ask for every declaration.
-
-    A step size whose type is a plain number is not made a schedule.
-    """
-    takes_schedule = Constant in get_args(get_type_hints(kind).get("step_size"))
-    if issubclass(kind, Declared) and (takes_schedule or not kind.has_schedule):
-        return kind
-    own: dict[str, Any] = {key: getattr(kind, key) for key in ("__module__", "__qualname__", "__doc__")}
-    if not takes_schedule:
-        own |= {"has_schedule": False, "with_step_size": lambda self, size: replace(self, step_size=rate(size, 0))}
-    return type(kind.__name__, (kind,) if issubclass(kind, Declared) else (kind, Declared), own)
-
-
-def declared_instance(algorithm: Any) -> Any:
-    """The same for an algorithm that was made already."""
-    if isinstance(algorithm, Declared):
-        return algorithm
-    kind: Any = type(algorithm)
-    return declaring(kind)(**{field.name: getattr(algorithm, field.name) for field in fields(algorithm)})
 
 
 def on_federation(algorithm: AnyOf, data: FederatedData) -> AnyOf:

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from crosshatch.errors import ConfigError, require_whole
-from crosshatch.exchanges.declared import AnyOf, Declared, Draw, declared
-from crosshatch.exchanges.vertical import Algorithm
+from crosshatch.exchanges.algorithm import Algorithm
+from crosshatch.exchanges.declared import AnyOf, Draw, declared
+from crosshatch.exchanges.planned import Planned
 from crosshatch.protocol.batches import BatchSource, DividedBatches, SeededBatches
 
 _SEED_BITS = 63  # as many as a whole number in TOML has beside its sign
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawsBatches(Declared):
+class DrawsBatches(Planned):
     """What every algorithm that draws samples may be told about it.
 
     `draw`: "anew" for every round, or "partition": all samples are divided once, by `division_seed`, into as many

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
+from crosshatch.exchanges.algorithm import Algorithm
 from crosshatch.graphs import Graph
-from crosshatch.topology import Topology
 
 Duals = TypeVar("Duals")
 
@@ -31,13 +31,8 @@ class DualFederation(Protocol[Duals]):
 
 
 @runtime_checkable
-class DualAlgorithm(Protocol):
+class DualAlgorithm(Algorithm, Protocol):
     """A method by consensus on the dual over a graph; steps may be left to the engine."""
-
-    @property
-    def local_steps(self) -> int:
-        """Local steps per round: one."""
-        ...
 
     @property
     def step_size(self) -> float | Literal["auto"]:
@@ -57,13 +52,4 @@ class DualAlgorithm(Protocol):
     @property
     def graph(self) -> Graph:
         """Who sends to whom."""
-        ...
-
-    @property
-    def topology(self) -> Topology:
-        """The tiers it runs on."""
-        ...
-
-    def run_round(self, fed: DualFederation[Duals], duals: Duals, r: int) -> Duals:
-        """The duals after iteration r."""
         ...

@@ -141,7 +141,7 @@ class Grouped(
         earlier: Sequence[tuple[tuple[Batch, ...], tuple[Frozen, ...]]],
     ) -> tuple[Blocks, ...]:
         return self._each(
-            lambda group, g: group.descend(
+            lambda group, g: group._descend(
                 blocks[g], batch[g], frozen[g], local, only=only,
                 earlier=[(samples[g], known[g]) for samples, known in earlier],
             )

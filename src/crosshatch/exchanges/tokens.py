@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
+from crosshatch.exchanges.algorithm import Algorithm
 from crosshatch.graphs import Graph
-from crosshatch.schedules import Schedule
-from crosshatch.topology import Topology
 
 Tokens = TypeVar("Tokens")
 
@@ -25,8 +24,8 @@ class TokenFederation(Protocol[Tokens]):
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
         """`steps` proximal gradient steps for each token on the block of the agent that holds it: no message.
 
-        The token's scores follow the block. None stands for the largest safe step of the block, one over its
-        smoothness.
+        The token's scores follow the block. None stands for a step of one over the block's smoothness, the
+        largest that never raises its objective.
         """
         ...
 
@@ -48,18 +47,8 @@ class TokenFederation(Protocol[Tokens]):
 
 
 @runtime_checkable
-class TokenAlgorithm(Protocol):
+class TokenAlgorithm(Algorithm, Protocol):
     """A method whose tokens walk on a graph; a round is one visit and one hop of all tokens."""
-
-    @property
-    def local_steps(self) -> int:
-        """Q: proximal steps per visit."""
-        ...
-
-    @property
-    def step_size(self) -> Schedule | float | Literal["auto"]:
-        """mu: the step size, or one over the smoothness of each block."""
-        ...
 
     @property
     def graph(self) -> Graph:
@@ -89,13 +78,4 @@ class TokenAlgorithm(Protocol):
     @property
     def stay(self) -> bool:
         """Whether a token may stay where it is."""
-        ...
-
-    @property
-    def topology(self) -> Topology:
-        """The tiers it runs on."""
-        ...
-
-    def run_round(self, fed: TokenFederation[Tokens], tokens: Tokens, r: int) -> Tokens:
-        """The tokens after hop r."""
         ...

@@ -16,14 +16,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, Protocol, TypeVar, final
+from typing import Any, Generic, Literal, TypeVar, final
 
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges.spelled_out import as_local_steps
 from crosshatch.local.local_steps import LocalSteps
 from crosshatch.protocol.names import ClientWeights
-from crosshatch.schedules import Schedule
-from crosshatch.topology import Topology
 
 Within = Literal["silo", "federation"]
 Blocks = TypeVar("Blocks")
@@ -168,7 +166,9 @@ class Federation(ABC, Generic[Blocks, Batch, Embeddings, Frozen]):
         that is at work now but has no samples of a part from earlier takes in its place the first part of `batch` that
         it has samples of.
         """
-        return self._descend(blocks, batch, frozen, as_local_steps(local, spelled), only=only, earlier=earlier)
+        if local is None or spelled:
+            local = as_local_steps(local, spelled)
+        return self._descend(blocks, batch, frozen, local, only=only, earlier=earlier)
 
     @final
     def share(
@@ -207,51 +207,3 @@ class Federation(ABC, Generic[Blocks, Batch, Embeddings, Frozen]):
                 "use fed.exchange in its place, by which silos get each other's embeddings"
             )
         return self.exchange(embeddings, batch, known=known, around=around, step=step, senders=senders, to=to)
-
-
-class Algorithm(Protocol):
-    """A method: settings and the text of one round."""
-
-    @property
-    def local_steps(self) -> int:
-        """Q: local steps per round."""
-        ...
-
-    @property
-    def step_size(self) -> Schedule | float:
-        """eta: the step size of a round."""
-        ...
-
-    @property
-    def topology(self) -> Topology:
-        """The tiers it runs on, with their intervals."""
-        ...
-
-    def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
-        """The hubs' blocks after round r, a pure function of those before, the round number and the seed."""
-        ...
-
-
-class RememberingAlgorithm(Protocol):
-    """A method that carries something besides the blocks from round to round; it declares `remembers`."""
-
-    @property
-    def local_steps(self) -> int:
-        """Q: local steps per round."""
-        ...
-
-    @property
-    def step_size(self) -> Schedule | float:
-        """eta: the step size of a round."""
-        ...
-
-    @property
-    def topology(self) -> Topology:
-        """The tiers it runs on, with their intervals."""
-        ...
-
-    def run_round(
-        self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int, memory: Memory
-    ) -> tuple[Blocks, Memory]:
-        """The same as a pure function of the memory too, which is `()` before the first round."""
-        ...

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from crosshatch.local.layers import Chain, ChainPass
+from crosshatch.local.layers import ChainPass
 from crosshatch.local.masks import own_masks
 from crosshatch.local.modules import call_with, evaluating, leaves
 from crosshatch.local.pool import run_all
@@ -26,7 +26,7 @@ BATCH_ROWS = 8192  # scored at a time
 _ALIGNED = 64  # bytes: where torch's own tensors begin
 _PIECE_ROWS = 512  # of modules other than chains
 _KEPT_BYTES = 2**30  # activations kept for a backward pass, per silo; beyond, the forward pass is repeated
-_SMALL_BYTES = 2**24  # outputs kept even if nobody asked for them, per silo
+SMALL_BYTES = 2**24  # outputs kept even if nobody asked for them, per silo
 _GRAPHS: WeakKeyDictionary[nn.Module, dict[torch.Size, int]] = WeakKeyDictionary()  # bytes of a pass, by its samples
 
 
@@ -83,25 +83,14 @@ def forward(
     block = task.blocks[silo]
     chain = as_chain(block)
     if chain is not None:
-        return forward_alike(chain, [weights], x.unsqueeze(0), keep=keep)[0]
+        done = ChainPass.through(chain, [weights], x.unsqueeze(0))
+        kept = keep or sum(out.nbytes for out in done.outputs) <= SMALL_BYTES
+        return done.outputs[-1][0], KeptPass(weights, chain_pass=done) if kept else None
     if seed is not None and draws_random_numbers(block, x[:1]):
         numbers, counts = (np.zeros(1, dtype=np.int64), np.array([len(x)])) if holders is None else holders
         return forward_rows(task, silo, weights.expand(len(counts), -1), x, counts, numbers=numbers, seed=seed), None
     with evaluating(block) if seed is None else nullcontext():
         return _in_pieces(task, silo, weights, x, keep=keep, threads=threads)
-
-
-def forward_alike(
-    chain: Chain, weights: Sequence[Tensor], x: Tensor, *, keep: bool
-) -> list[tuple[Tensor, KeptPass | None]]:
-    """What `forward` does, in one go for G silos with equal chains of layers and samples x (G, n, ...)."""
-    flat = weights[0].unsqueeze(0) if len(weights) == 1 else torch.stack(list(weights))
-    x = x if x.dim() == 3 else x.flatten(2)
-    done = ChainPass.through(chain, flat, x)
-    # The outputs are at hand: kept unless they are large and of no use.
-    kept = done if keep or sum(out.nbytes for out in done.outputs) <= _SMALL_BYTES * len(weights) else None
-    rows = done.outputs[-1].unbind(0)
-    return [(rows[g], None if kept is None else KeptPass(w, chain_pass=kept, place=g)) for g, w in enumerate(weights)]
 
 
 def _in_pieces(

@@ -6,45 +6,18 @@ the pull to the start are its own and follow its steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from crosshatch.errors import ConfigError
-from crosshatch.local.forward import KeptPass
 from crosshatch.local.moments import Moments
 from crosshatch.local.problem import Problem
-from crosshatch.local.solve import Strategy, solve
 
 
-def solve_given(
-    problems: Sequence[Problem],
-    weights: Sequence[Tensor],
-    *,
-    keep: bool,
-    strategy: Strategy,
-    threads: int,
-    passes: Sequence[KeptPass | None] = (),
-) -> list[Tensor]:
-    """As `solve`, where some problems have their gradient given; each of these is about one client."""
-    given = {i for i, problem in enumerate(problems) if problem.parts[0].loss_inputs.gradient is not None}
-    others = [i for i in range(len(problems)) if i not in given]
-    solved: dict[int, Tensor] = {}
-    if others:
-        found = solve(
-            [problems[i] for i in others], [weights[i] for i in others], keep=keep, strategy=strategy, threads=threads,
-            passes=[passes[i] for i in others] if passes else (),
-        )  # fmt: skip
-        solved.update(zip(others, found, strict=True))
-    for i in given:
-        block = _along_one(problems[i])
-        solved[i] = block.unsqueeze(0) if keep else block * weights[i].to(block)
-    return [solved[i] for i in range(len(problems))]
-
-
-def _along_one(problem: Problem) -> Tensor:
-    """The client's block after steps along the gradient that came with the exchange."""
+def descend_given(problem: Problem) -> Tensor:
+    """The block after steps along the gradient that came with the exchange, for a problem about one client."""
     gradient = problem.parts[0].loss_inputs.gradient
     assert gradient is not None
     if len(problem.parts) > 1 or problem.local.anticipation != 1 or problem.local.continued:

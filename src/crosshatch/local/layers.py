@@ -51,9 +51,11 @@ class ChainPass:
     outputs: tuple[Tensor, ...]  # of every layer, (G, n, o)
 
     @classmethod
-    def through(cls, chain: Chain, weights: Tensor, x: Tensor) -> ChainPass:
-        """The samples' pass through the layers."""
-        return cls(chain, weights, x, tuple(_forward(split(weights, chain), chain, x)))
+    def through(cls, chain: Chain, weights: Sequence[Tensor], x: Tensor) -> ChainPass:
+        """The pass of samples x (G, n, ...) through the layers at the beginning of each silo's flat vector (p,)."""
+        flat = weights[0].unsqueeze(0) if len(weights) == 1 else torch.stack(list(weights))
+        x = x if x.dim() == 3 else x.flatten(2)
+        return cls(chain, flat, x, tuple(_forward(split(flat, chain), [layer.activation for layer in chain], x)))
 
     def gradient(self, at_outputs: Tensor) -> Tensor:
         """The gradient of the layers as flat vectors (G, p), from that at the chain's outputs (G, n, o)."""
@@ -86,9 +88,11 @@ class Copies:
 
     def __init__(self, chain: Chain, flat: Tensor, *, known: Sequence[Tensor] = (), need_input: bool = True) -> None:
         """Take the layers from the beginning of flat vectors (K, p); `need_input`: something lies in front of them."""
-        self.chain, self.need_input = chain, need_input
-        self.layers = [Weights(_own(w.weight), None if w.bias is None else _own(w.bias)) for w in split(flat, chain)]
-        self.tensors = [tensor for layer in self.layers for tensor in (layer.weight, layer.bias) if tensor is not None]
+        self.chain, self.need_input, self.activations = chain, need_input, [layer.activation for layer in chain]
+        views = [one for layer in split(flat, chain) for one in (layer.weight, layer.bias) if one is not None]
+        self.tensors = [view.clone(memory_format=torch.contiguous_format) for view in views]
+        own = iter(self.tensors)
+        self.layers = [Weights(next(own), next(own) if layer.bias else None) for layer in chain]
         self.x, self.outputs, self.known = flat, known, known
 
     def flat(self, tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -97,7 +101,7 @@ class Copies:
 
     def outputs_for(self, x: Tensor) -> Tensor:
         """The chain's outputs (K, m, o) for its inputs x (K, m, d); every layer's are kept for `step`."""
-        self.x, self.outputs, self.known = x, self.known or _forward(self.layers, self.chain, x), ()
+        self.x, self.outputs, self.known = x, self.known or _forward(self.layers, self.activations, x), ()
         return self.outputs[-1]
 
     def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
@@ -127,32 +131,24 @@ def split(flat: Tensor, chain: Chain) -> list[Weights]:
     return layers
 
 
-def _own(view: Tensor) -> Tensor:
-    return view.clone(memory_format=torch.contiguous_format)
-
-
 def linear_outputs(layer: Layer, flat: Tensor, x: Tensor) -> Tensor:
     """Outputs (K, m, o) of one layer before its activation, the layer given as flat vectors (K, size)."""
-    return _linear(x, split(flat, (layer,))[0])
+    return _forward(split(flat, (layer,)), ("none",), x)[0]
 
 
-def _linear(x: Tensor, weights: Weights) -> Tensor:
-    """Outputs (K, m, o) of one layer before its activation."""
-    weight, bias = weights.weight, weights.bias
-    if x.shape[0] == 1:
-        return functional.linear(x, weight[0], None if bias is None else bias[0, 0])
-    if weight.shape[1] > 1:
-        return torch.bmm(x, weight.mT) if bias is None else torch.baddbmm(bias, x, weight.mT)
-    # Products with a column vector are slow in batches, with a row vector they are not.
-    z = torch.bmm(weight, x.mT).mT
-    return z if bias is None else z.add_(bias)
-
-
-def _forward(layers: Sequence[Weights], chain: Chain, x: Tensor) -> list[Tensor]:
-    """Outputs of every layer, (K, m, o) each."""
+def _forward(layers: Sequence[Weights], activations: Sequence[str], x: Tensor) -> list[Tensor]:
+    """Outputs of every layer behind its activation, (K, m, o) each."""
     outputs: list[Tensor] = []
-    for layer, weights in zip(chain, layers, strict=True):
-        x = activate(layer.activation, _linear(x, weights))
+    for layer, activation in zip(layers, activations, strict=True):
+        weight, bias = layer.weight, layer.bias
+        if x.shape[0] == 1:
+            x = functional.linear(x, weight[0], None if bias is None else bias[0, 0])
+        elif weight.shape[1] > 1:
+            x = torch.bmm(x, weight.mT) if bias is None else torch.baddbmm(bias, x, weight.mT)
+        else:  # products with a column vector are slow in batches, with a row vector they are not
+            x = torch.bmm(weight, x.mT).mT
+            x = x if bias is None else x.add_(bias)
+        x = x if activation == "none" else activate(activation, x)
         outputs.append(x)
     return outputs
 
@@ -163,16 +159,13 @@ def _backward(
     """Gradients before every layer's activation, (K, m, o) each, and at the chain's input (unless there is no need)."""
     gradients: list[Tensor] = []
     for number in range(len(chain) - 1, -1, -1):
-        gradient = slope(chain[number].activation, gradient, outputs[number])
+        if chain[number].activation != "none":
+            gradient = slope(chain[number].activation, gradient, outputs[number])
         gradients.append(gradient)
         if number or need_input:
-            gradient = _to_input(gradient, layers[number].weight)
+            weight = layers[number].weight
+            gradient = gradient * weight if weight.shape[1] == 1 else torch.bmm(gradient, weight)
     return gradients[::-1], gradient
-
-
-def _to_input(gradient: Tensor, weight: Tensor) -> Tensor:
-    """Gradient at a layer's inputs, from that at its outputs."""
-    return gradient * weight if weight.shape[1] == 1 else torch.bmm(gradient, weight)
 
 
 def activate(kind: str, z: Tensor) -> Tensor:

@@ -34,6 +34,11 @@ class Moments:
         direction, moments = self.optimiser.step(gradient, self.moments, count)
         return direction, Moments(self.optimiser, moments, count)
 
+    @property
+    def flat(self) -> Tensor:
+        """Flat vectors (..., s), from which `of` makes the same."""
+        return torch.cat([*self.moments, *([self.count] if self.optimiser.counts else [])], dim=-1)
+
     def behind(self, block: Tensor) -> Tensor:
         """Flat vectors: the block (..., p), and behind it the state (..., s)."""
-        return torch.cat([block, *self.moments, *([self.count] if self.optimiser.counts else [])], dim=-1)
+        return torch.cat([block, self.flat], dim=-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,6 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.anchors import Anchors
-from crosshatch.local.forward import KeptPass
-from crosshatch.local.layers import ChainPass
 from crosshatch.local.local_steps import LocalSteps
 from crosshatch.task.losses import SampleWeighted, Sides, Transfer
 from crosshatch.task.task import Task
@@ -47,10 +46,10 @@ class LossInputs:
         return transfer.at_labels(own, self.rest, class_mean, self.y)
 
     @classmethod
-    def joined(cls, inputs: Sequence[LossInputs]) -> LossInputs:
-        """Those of several sets of rows, one behind another."""
+    def joined(cls, inputs: Sequence[LossInputs], join: Callable[[Any], Tensor] = torch.cat) -> LossInputs:
+        """Those of several sets of rows, one behind another; or side by side, by `torch.stack`."""
         columns = zip(*((one.y, one.rest, one.derivative, one.start) for one in inputs), strict=True)
-        return cls(*(None if column[0] is None else torch.cat(column) for column in columns))
+        return cls(*(None if column[0] is None else join(column) for column in columns))
 
     def rows(self, where: slice) -> LossInputs:
         """The same for some of the rows."""
@@ -154,7 +153,7 @@ class Problem:
             return derivative
         assert start is not None
         assert not isinstance(self.task.loss, SampleWeighted), "refused: a derivative does not tell a sample's weight"
-        return self.task.loss.continued(derivative, self.ahead(own, start) - start)
+        return self.task.loss.continued(derivative, (own - start) * self.local.anticipation)
 
     def derivative(self, embedding: Tensor, inputs: LossInputs) -> Tensor:
         """Each row's derivative of its loss at the block's outputs (..., n, e), for a sum or where it was sent."""
@@ -197,32 +196,3 @@ class Problem:
             return transfer.values(self.task.loss, sides).mean()
         assert inputs.start is not None
         return transfer.ahead(self.task.loss, sides, inputs.start, self.local.anticipation).mean()
-
-
-def served_by_one_pass(problems: Sequence[Problem], passes: Sequence[KeptPass | None]) -> list[int]:
-    """Which of the problems are one step from a common start, so that their weighted sums follow from the kept pass."""
-    return [
-        i
-        for i, (problem, kept) in enumerate(zip(problems, passes, strict=True))
-        if kept is not None
-        and problem.local.steps == 1
-        and problem.task.transfer is None  # what it depends on is in no pass
-        # The proximal step is not linear, so its average needs every client's own block.
-        and (problem.clients == 1 or problem.task.regulariser.l1 == 0)
-    ]
-
-
-def first_chain_passes(problems: Sequence[Problem], passes: Sequence[KeptPass | None]) -> list[ChainPass]:
-    """The kept passes of all problems' first steps, one behind another; none if even one of them is missing.
-
-    Only chains have them here.
-    """
-    found: list[tuple[ChainPass, int]] = []
-    for kept in passes:
-        if kept is None or kept.chain_pass is None:
-            return []
-        found.append((kept.chain_pass, kept.place))
-    first = found[0][0]
-    if len(first.x) == len(problems) and all(one is first for one, _ in found):
-        return [first]
-    return [one if len(one.x) == 1 else one.one(place) for one, place in found]

@@ -15,10 +15,11 @@ from torch import Tensor
 
 from crosshatch.errors import ConfigError
 from crosshatch.local.forward import KeptPass
+from crosshatch.local.given_gradient import descend_given
 from crosshatch.local.layers import Layer
 from crosshatch.local.loop import solve_loop
 from crosshatch.local.one_step.shared import solve_shared
-from crosshatch.local.problem import Problem, served_by_one_pass
+from crosshatch.local.problem import Problem
 from crosshatch.local.read_chain import as_chain
 from crosshatch.local.stacked.bucket import solve_stacked
 from crosshatch.local.stacked.convolved import as_convolved
@@ -27,6 +28,7 @@ from crosshatch.local.stacked.shapes import Shapes
 from crosshatch.task.task import Task
 
 Strategy = Literal["auto", "loop", "stacked", "gram"]
+Way = Literal["auto", "loop", "stacked", "gram", "given"]
 
 # Up to so many hidden units, and rows per client, the library's LSTM kernel spends most of its time on calls.
 _LSTM_HIDDEN, _LSTM_ROWS = 32, 256
@@ -35,30 +37,39 @@ _COPIED = 2**17  # numbers per block: beyond, copies of convolutional blocks for
 _NARROWEST = 4  # outputs: a product with fewer waits for memory, and takes as long as one with four
 
 # By silo, shape of a sample, and whether gradients come through the head. Templates do not change during a run.
-_SHAPES: WeakKeyDictionary[Task, dict[tuple[int, tuple[int, ...], bool], Shapes | None]] = WeakKeyDictionary()
+_SHAPES: WeakKeyDictionary[Task, dict[tuple[int, torch.Size, bool], Shapes | None]] = WeakKeyDictionary()
 
 
-def choose(problem: Problem) -> Literal["loop", "stacked", "gram", "given"]:
+def choose(problem: Problem) -> Way:
     """The strategy for a silo: chains, LSTMs and a few images are stacked, in Gram form where that is less work."""
-    if problem.parts[0].loss_inputs.gradient is not None:
-        return "given"
-    shapes = _shapes_of(problem)
+    return _find_way(problem, "auto")[0]
+
+
+def _find_way(problem: Problem, strategy: Strategy) -> tuple[Way, Shapes | None]:
+    """How a problem is solved, and the layers to stack; a ConfigError where the strategy cannot be had."""
+    first = problem.parts[0]
+    key = problem.silo, first.x.shape[1:], first.loss_inputs.derivative is None
+    known = _SHAPES.setdefault(problem.task, {})
+    shapes = known[key] if key in known else known.setdefault(key, _read_shapes(problem.task, *key))
+    if first.loss_inputs.gradient is not None:
+        return "given", None
+    if strategy != "auto":
+        _require(problem, strategy, shapes)
+        return strategy, shapes
     if shapes is None:
-        return "loop"
-    if isinstance(shapes.front, Cell):
-        rows, at_work = problem.parts[0].counts.sum(), np.count_nonzero(problem.parts[0].counts)
-        return "stacked" if shapes.front.hidden <= _LSTM_HIDDEN and rows <= _LSTM_ROWS * at_work else "loop"
-    rows = int(problem.parts[0].counts.max(initial=0))
-    if shapes.front is not None and rows > _IMAGES:
-        return "loop"
-    pays = _gram_pays if shapes.front is None else _growing_pays
-    if _takes_gram(problem) and pays(rows, problem.local.steps, shapes.block[0]):
-        return "gram"
-    return "loop" if shapes.front is not None and problem.start.shape[-1] > _COPIED else "stacked"
-
-
-def _takes_gram(problem: Problem) -> bool:
-    return len(problem.parts) == 1 and not problem.task.regulariser.l1 and problem.state is None
+        return "loop", None
+    front = shapes.front
+    if isinstance(front, Cell):
+        few = first.counts.sum() <= _LSTM_ROWS * np.count_nonzero(first.counts)
+        return ("stacked" if front.hidden <= _LSTM_HIDDEN and few else "loop"), shapes
+    rows = int(first.counts.max(initial=0))
+    if front is not None and rows > _IMAGES:
+        return "loop", shapes
+    pays = _gram_pays if front is None else _growing_pays
+    takes_gram = len(problem.parts) == 1 and not problem.task.regulariser.l1 and problem.state is None
+    if takes_gram and pays(rows, problem.local.steps, shapes.block[0]):
+        return "gram", shapes
+    return ("loop" if front is not None and problem.start.shape[-1] > _COPIED else "stacked"), shapes
 
 
 def _gram_pays(rows: int, steps: int, layer: Layer) -> bool:
@@ -84,84 +95,93 @@ def solve(
     strategy: Strategy,
     threads: int,
     passes: Sequence[KeptPass | None] = (),
+    chosen: dict[str, set[str]] | None = None,
 ) -> list[Tensor]:
     """Each silo's weighted sum over its clients at work (p,), or with `keep` their blocks (clients, p).
 
-    `passes` are forward passes that the problems' first steps begin with, where somebody kept them.
+    `passes` are forward passes that the problems' first steps begin with, where somebody kept them. In `chosen` it is
+    noted by silo how steps were computed; one pass for all clients is not told apart.
 
     Problems with an optimiser's state are solved with `keep`: behind each block there is its new state.
     """
     results: dict[int, Tensor] = {}
     passes = passes or [None] * len(problems)
+    chosen = {} if chosen is None else chosen
     shared = [] if keep else served_by_one_pass(problems, passes)
     if shared:
-        chosen, found = [problems[i] for i in shared], [one for i in shared if (one := passes[i]) is not None]
-        solved = solve_shared(chosen, [weights[i] for i in shared], found, threads=threads)
-        if len(shared) == len(problems):
-            return solved
+        found = [one for i in shared if (one := passes[i]) is not None]
+        solved = solve_shared([problems[i] for i in shared], [weights[i] for i in shared], found, threads=threads)
         results.update(zip(shared, solved, strict=True))
     loop: list[int] = []
     alike: dict[tuple[object, ...], tuple[bool, Shapes, list[int]]] = {}
     for i, problem in enumerate(problems):
+        name = problem.task.names[problem.silo]
         if i in results:
+            if name not in chosen:
+                chosen[name] = {choose(problem) if strategy == "auto" else strategy}
             continue
-        kind = choose(problem) if strategy == "auto" else strategy
-        if kind == "loop":
+        kind, shapes = _find_way(problem, strategy)
+        chosen.setdefault(name, set()).add(kind)
+        if kind == "given":
+            block = descend_given(problem)
+            results[i] = block.unsqueeze(0) if keep else block * weights[i].to(block)
+        elif kind == "loop":
             loop.append(i)
         else:
-            shapes = _stackable(problem, kind)
-            alike.setdefault(_alike(problem, kind, shapes), (kind == "gram", shapes, []))[2].append(i)
+            assert shapes is not None
+            sent = problem.parts[0].loss_inputs.derivative is not None
+            columns = problem.columns if shapes.head else None
+            same = (kind, shapes, sent, columns, problem.start.shape[-1], problem.local.steps)  # can be stacked
+            alike.setdefault(same, (kind == "gram", shapes, []))[2].append(i)
     with torch.no_grad():
         if loop:
             solved = solve_loop([problems[i] for i in loop], [weights[i] for i in loop], keep=keep, threads=threads)
             results.update(zip(loop, solved, strict=True))
         for gram, shapes, members in alike.values():
-            chosen, client_weights = [problems[i] for i in members], [weights[i] for i in members]
+            mine, client_weights = [problems[i] for i in members], [weights[i] for i in members]
             solved = solve_stacked(
-                chosen, shapes, client_weights, [passes[i] for i in members], keep=keep, gram=gram, threads=threads
+                mine, shapes, client_weights, [passes[i] for i in members], keep=keep, gram=gram, threads=threads
             )
             results.update(zip(members, solved, strict=True))
     return [results[i] for i in range(len(problems))]
 
 
-def _stackable(problem: Problem, kind: str) -> Shapes:
-    """The layers to stack, or a ConfigError where the strategy cannot be had."""
-    shapes = _shapes_of(problem)
+def served_by_one_pass(problems: Sequence[Problem], passes: Sequence[KeptPass | None]) -> list[int]:
+    """Which of the problems are one step from a common start, so that their weighted sums follow from the kept pass."""
+    return [
+        i
+        for i, (problem, kept) in enumerate(zip(problems, passes, strict=True))
+        if kept is not None
+        and problem.local.steps == 1
+        and problem.parts[0].loss_inputs.gradient is None  # a pass does not give what came encrypted
+        and problem.task.transfer is None  # what it depends on is in no pass
+        # The proximal step is not linear, so its average needs every client's own block.
+        and (problem.clients == 1 or problem.task.regulariser.l1 == 0)
+    ]
+
+
+def _require(problem: Problem, kind: str, shapes: Shapes | None) -> None:
+    """A ConfigError where a strategy that was asked for cannot be had."""
+    silo = problem.task.names[problem.silo]
+    if kind == "loop":
+        return
     if problem.task.transfer is not None:
         raise ConfigError(f"run.strategy = {kind!r} is not for transfer: use 'auto' or 'loop'")
     if shapes is None:
-        silo = problem.task.names[problem.silo]
         raise ConfigError(
             f"run.strategy = {kind!r}: the block of silo '{silo}' is not a chain of linear layers, an LSTM or a CNN: "
             "use 'auto' or 'loop'"
         )
     if kind == "gram" and isinstance(shapes.front, Cell):
-        raise ConfigError(f"run.strategy = 'gram': silo '{problem.task.names[problem.silo]}' has an LSTM: use 'auto'")
-    if kind == "gram" and not _takes_gram(problem):
+        raise ConfigError(f"run.strategy = 'gram': silo '{silo}' has an LSTM: use 'auto'")
+    if kind == "gram" and (len(problem.parts) > 1 or problem.task.regulariser.l1 or problem.state is not None):
         raise ConfigError(
             "run.strategy = 'gram' takes one batch per round, no l1 and plain steps: use 'auto' or 'stacked'"
         )
-    return shapes
 
 
-def _alike(problem: Problem, kind: str, shapes: Shapes) -> tuple[object, ...]:
-    """Problems equal in this can be stacked."""
-    columns = problem.columns if shapes.head else None
-    sent = problem.parts[0].loss_inputs.derivative is not None
-    return kind, shapes, sent, columns, problem.start.shape[-1], problem.local.steps
-
-
-def _shapes_of(problem: Problem) -> Shapes | None:
+def _read_shapes(task: Task, silo: int, sample: torch.Size, through_head: bool) -> Shapes | None:
     """The layers to stack, or None where stacking by hand is impossible."""
-    first = problem.parts[0]
-    key = problem.silo, tuple(first.x.shape[1:]), first.loss_inputs.derivative is None
-    known = _SHAPES.setdefault(problem.task, {})
-    if key not in known:
-        known[key] = _read_shapes(problem.task, *key)
-    return known[key]
-
-
-def _read_shapes(task: Task, silo: int, sample: tuple[int, ...], through_head: bool) -> Shapes | None:
     module = task.blocks[silo]
     front, block = as_recurrent(module) or as_convolved(module, sample) or (None, as_chain(module))
     head = () if task.head is None or not through_head else as_chain(task.head)

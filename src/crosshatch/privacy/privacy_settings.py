@@ -18,8 +18,9 @@ class PrivacySettings:
     `ciphertexts`: "real" ones, or their "costs" alone: the same numbers through the same fixed point, with the bytes of
     ciphertexts and the seconds of operations charged. `seconds` of operations are measured at the start where they are
     left out; with real ciphertexts each round is measured instead. `ledger`: a file at the label's holder that
-    counts what all runs tell about the same labels. `accept_leakage`: run also where that is too much, or where how
-    batches are drawn, or how small they are, gives labels away.
+    counts what all runs tell about the same labels. `reads_per_batch`: how many gradients of a batch are decrypted for
+    each silo over a run, at most; if left out, as many as its rounds have. `accept_leakage`: run also where that is too
+    much, or where how batches are drawn, or how small they are, gives labels away.
 
     >>> PrivacySettings(encryption="paillier").point.limit
     65536.0
@@ -32,12 +33,15 @@ class PrivacySettings:
     ciphertexts: Literal["real", "costs"] = "costs"
     seconds: OperationSeconds | None = None
     ledger: str | None = None
+    reads_per_batch: int | None = None
     accept_leakage: bool = False
 
     def __post_init__(self) -> None:
         """Refuse short keys, impossible bits, and settings without effect."""
         check_key_bits(self.key_bits)
         _ = self.point
+        if self.reads_per_batch is not None and self.reads_per_batch < 1:
+            raise ConfigError(f"privacy.reads_per_batch = {self.reads_per_batch}: at least 1, or leave it out")
         if self.encryption == "none":
             counted = () if self.ledger is None else ("ledger", "accept_leakage")
             changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]

@@ -19,13 +19,12 @@ def client_weights(holders: Mapping[int, tuple[Ids, int, Ids]], weights: ClientW
 
     `holders` are by silo who holds each sample, how many clients there are, and which of them are at work.
     """
-    return {j: _of_silo(*mine, weights) for j, mine in holders.items()}
-
-
-def _of_silo(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> Tensor:
-    if weights == "samples" and total > 1:
-        return torch.as_tensor(everyones_weights(owners, total, at_work, weights)[at_work])
-    return _equal(len(at_work), len(at_work) if weights == "at_work" else total)
+    return {
+        j: torch.as_tensor(everyones_weights(owners, total, at_work, weights)[at_work])
+        if weights == "samples" and total > 1
+        else _equal(len(at_work), len(at_work) if weights == "at_work" else total)
+        for j, (owners, total, at_work) in holders.items()
+    }
 
 
 def counted_together(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ import torch
 from crosshatch.codecs import AnyCodec
 from crosshatch.protocol.batches import Ids
 
+T = TypeVar("T")
 Specs = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
 """Types and shapes of the tensors in a message."""
 Message = tuple[str, str, int, str, int, Specs]
@@ -54,6 +56,15 @@ class About:
         part = step % parts if inner else None
         later = inner and step > 0
         return cls(part if later else None, part, later or head)
+
+
+def holder_bytes(clients: int) -> int:
+    """How many bytes say which of so many clients a row is of.
+
+    >>> [holder_bytes(clients) for clients in (1, 2, 256, 257, 70_000)]
+    [0, 1, 1, 2, 3]
+    """
+    return ((clients - 1).bit_length() + 7) // 8
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,7 @@ class MessageContents:
     arriving: tuple[int, ...]  # at each silo's clients of the others' embeddings, numbers per sample
     head: tuple[int, int] | None  # how many numbers of it travel, and the silo that trains it; None: there is none
     codecs: Mapping[str, AnyCodec]
+    clients: tuple[int, ...] = ()  # of each silo; encoded rows that a hub passes on say whose they are
     components: int = 1  # how many times a silo's width comes back for each row from who holds the labels
 
     def encoded(self, exchange: str, shape: tuple[int, int]) -> tuple[torch.dtype, tuple[int, ...]]:
@@ -117,12 +129,15 @@ class MessageContents:
     @cached_property
     def asked(self) -> list[EncodedRows]:
         """By silo what its clients send of their embeddings."""
-        return [EncodedRows(self, "share", (width,)) for width in self.widths]
+        return _as_one([EncodedRows(self, "share", (width,)) for width in self.widths])
 
     @cached_property
     def answers(self) -> list[PlainRows]:
         """By silo what its clients get of the others' embeddings, and of the head where another silo trains it."""
-        return [PlainRows(self.dtype, width, self._head_to(j)) for j, width in enumerate(self.arriving)]
+        trains = None if self.head is None else self.head[1]
+        return _as_one(
+            [PlainRows(self.dtype, width, () if j == trains else self._head) for j, width in enumerate(self.arriving)]
+        )
 
     @cached_property
     def whole_answers(self) -> list[PlainRows]:
@@ -158,29 +173,37 @@ class MessageContents:
         return PlainRows(self.dtype, self.components * self.widths[silo])
 
     def passed_on(
-        self, exchange: str, silos: Sequence[int], rows: int, held: Callable[[int], Ids], *, head: bool = False
-    ) -> list[Specs]:
-        """What hubs pass on of their clients' messages, for each of the silos whose embeddings it is about.
+        self, exchange: str, silos: Sequence[int], rows: int, held: Callable[[int], Ids], *, by: int | None = None,
+        head: bool = False,
+    ) -> list[Specs]:  # fmt: skip
+        """What hubs (or that of silo `by`) pass on of their clients' messages, about the embeddings of each silo.
 
-        It is all the rows, or the bytes of every encoded message; `held` tells how many of the rows each client at work
-        has. With `head` the silo that trains the head sends it along.
+        It is all the rows, or the bytes of every encoded message, and of each row whose it is; `held` tells how many of
+        the rows each client at work has. With `head` the silo that trains the head sends it along.
         """
-        times = self.components if exchange == "derivatives" else 1
-        return [
-            (*self._gathered(exchange, times * self.widths[j], rows, held, j), *(self._head_from(j) if head else ()))
-            for j in silos
-        ]
+        times, codec = self.components if exchange == "derivatives" else 1, self.codecs.get(exchange)
+        found: list[Specs] = []
+        for j in silos:
+            width = times * self.widths[j]
+            gathered: Specs = ((self.dtype, (rows, width)),)
+            if codec is not None:
+                distinct, of = np.unique([n for n in held(j) if n > 0], return_counts=True)
+                sizes = [codec.size((int(n), width), self.dtype) for n in distinct]
+                whose = holder_bytes(self.clients[j if by is None else by])
+                gathered = (
+                    (torch.uint8, (int(np.dot(of, sizes)),)),
+                    *([(torch.uint8, (rows, whose))] if whose else []),
+                )
+            found.append((*gathered, *self._head) if head and self.head is not None and self.head[1] == j else gathered)
+        return found
 
-    def _gathered(self, exchange: str, width: int, rows: int, held: Callable[[int], Ids], silo: int) -> Specs:
-        if exchange not in self.codecs:
-            return ((self.dtype, (rows, width)),)
-        counts, codec = held(silo), self.codecs[exchange]
-        distinct, times = np.unique(counts[counts > 0], return_counts=True)
-        total = sum(int(t) * codec.size((int(n), width), self.dtype) for n, t in zip(distinct, times, strict=True))
-        return ((torch.uint8, (total,)),)
+    @cached_property
+    def _head(self) -> Specs:
+        """What is sent of the head; nothing where there is none."""
+        return () if self.head is None else self.block("head", self.head[0])
 
-    def _head_from(self, silo: int) -> Specs:
-        return self.block("head", self.head[0]) if self.head is not None and self.head[1] == silo else ()
 
-    def _head_to(self, silo: int) -> Specs:
-        return self.block("head", self.head[0]) if self.head is not None and self.head[1] != silo else ()
+def _as_one(values: list[T]) -> list[T]:
+    """The same with one object for equal ones, which are then found equal at a glance."""
+    known = {value: value for value in values}
+    return [known[value] for value in values]

@@ -13,6 +13,7 @@ from crosshatch.codecs import AnyCodec, ErrorFeedback
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.local.read_chain import draws_random_numbers
+from crosshatch.protocol.names import CODED
 from crosshatch.task.losses import SampleWeighted
 from crosshatch.task.task import Task
 from crosshatch.topology import Topology
@@ -143,7 +144,10 @@ def require_memory(algorithm: object, returned: Any) -> tuple[Any, tuple[Any, ..
 
 
 def check_codecs(data: FederatedData, codecs: Mapping[str, AnyCodec]) -> None:
-    """No codec that would need a memory where there is none."""
+    """No codec on an exchange that does not exist, and none that would need a memory where there is none."""
+    for exchange in codecs:
+        if exchange not in CODED:
+            raise ConfigError(f"codecs has {exchange!r}: the exchanges are {', '.join(CODED)}")
     codec = codecs.get("broadcast")
     if data.branches and isinstance(codec, ErrorFeedback):
         raise ConfigError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from crosshatch.report.compare import Comparison, compare_runs, print_comparison
+from crosshatch.report.compare import Comparison, compare_runs
+from crosshatch.report.comparing.comparison_tables import print_comparison
+from crosshatch.report.figures.write_figures import write_figures
 from crosshatch.report.page import write_plot, write_report
 from crosshatch.report.pooled import pool_seeds
 from crosshatch.report.runs import Run, read_run, read_runs
@@ -15,6 +17,7 @@ __all__ = [
     "print_comparison",
     "read_run",
     "read_runs",
+    "write_figures",
     "write_plot",
     "write_report",
 ]

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from crosshatch.errors import RunError
-from crosshatch.report.measures import Target, best_row, first_reaching, metric_title, parse_target, sort_metrics
+from crosshatch.report.comparing.looked import looked
+from crosshatch.report.measures import Target, best_row, first_reaching, parse_target
 from crosshatch.report.pooled import counted, deviation
 from crosshatch.report.rows_apart import rows_apart
-from crosshatch.report.runs import Run, add_remark, directions_of
-from crosshatch.report.units import human_bytes, human_count, human_number, human_range, human_seconds, with_deviation
-from crosshatch.report.word_widths import keep_words
+from crosshatch.report.runs import Run, directions_of
+from crosshatch.report.units import human_count, human_seconds
 
-# Characters of a run's name in a table for the terminal, more are folded.
-_NAME_WIDTH = 30
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,7 @@ class Outcome:
     best_deviation: dict[str, float] = field(default_factory=dict)
     seeds: tuple[Outcome, ...] = ()
     tested: str = ""  # on which test rows, where runs have not all the same
+    chosen: dict[str, float] = field(default_factory=dict)  # at the round that validation rows chose, if there are any
 
     def arrived(self, target: Target) -> list[Arrival]:
         """The arrivals of all seeds that reached the target and did not diverge."""
@@ -79,13 +77,35 @@ class Outcome:
 class Comparison:
     """Outcomes in the order of the runs given. `metrics`: all names, in order of first appearance.
 
-    `notes` say which runs were not tested on the same rows, and of which it cannot be told.
+    `notes` say which runs were not tested on the same rows, and of which it cannot be told; `looked` at which rounds
+    a target could be seen to be reached.
     """
 
     targets: tuple[Target, ...]
     metrics: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
     notes: tuple[str, ...] = ()
+    looked: str = ""
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One line per run: totals, the final metrics, and round, bytes and seconds to each target (null: never)."""
+        import polars as pl  # late: half a second that a command without tables need not wait
+
+        return pl.DataFrame([_line(outcome, self) for outcome in self.outcomes], infer_schema_length=None)
+
+
+def _line(outcome: Outcome, result: Comparison) -> dict[str, object]:
+    line: dict[str, object] = {
+        "run": outcome.name, "algorithm": outcome.algorithm, "rounds": outcome.rounds, "bytes": float(outcome.bytes),
+        "sim_seconds": float(outcome.sim_seconds),
+        **{metric: outcome.final.get(metric) for metric in result.metrics},
+    }  # fmt: skip
+    for target in result.targets:
+        found = outcome.arrivals[target.label]
+        for key in ("round", "bytes", "sim_seconds"):
+            line[f"{target.label} {key}"] = None if found is None else float(getattr(found, key))
+    return line
 
 
 def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> Comparison:
@@ -117,7 +137,7 @@ def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> C
     tested = rows_apart(runs)
     outcomes = [_mean_outcome(run, parsed) if run.seeds else _outcome(run, parsed) for run in runs]
     marked = tuple(replace(one, tested=mark) for one, mark in zip(outcomes, tested.marks, strict=True))
-    return Comparison(parsed, metrics, marked, tested.notes)
+    return Comparison(parsed, metrics, marked, tested.notes, looked(runs))
 
 
 def find_arrival(run: Run, target: Target) -> Arrival | None:
@@ -129,7 +149,7 @@ def find_arrival(run: Run, target: Target) -> Arrival | None:
     if run.seeds:
         found = [None if one.diverged else find_arrival(one, target) for one in run.seeds]
         return _median_arrival([arrival for arrival in found if arrival is not None], len(found), target)
-    row = first_reaching(run.metrics, target)
+    row = first_reaching(run.metrics, target, run.smooth)
     if row is None:
         return None
     further = {key: row.get(key, math.nan) for key in ("communications", "computing_seconds")}
@@ -183,6 +203,7 @@ def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
         arrivals={target.label: find_arrival(run, target) for target in targets},
         diverged=None if facts.diverged is None else facts.diverged.round,
         computing_seconds=total(facts.computing_seconds, "computing_seconds"),
+        chosen={name: facts.best_round[name] for name in ("round", *run.metric_names) if name in facts.best_round},
     )
 
 
@@ -210,62 +231,11 @@ def _mean_outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
         deviation={metric: deviation(values) for metric, values in finals.items()},
         best_deviation={metric: deviation(values) for metric, values in bests.items() if values},
         seeds=seeds,
-    )
-
-
-def print_comparison(result: Comparison, console: Console) -> None:
-    """Two kinds of table: totals with final metrics, as many as fit into the console; one table per target."""
-    metrics = sort_metrics(result.metrics)
-    unbounded = console.options.update(width=10_000)
-    while len(metrics) > 1 and console.measure(_totals(result, metrics), options=unbounded).maximum > console.width:
-        metrics = metrics[:-1]
-    console.print(keep_words(_totals(result, metrics), console))
-    for target in result.targets:
-        console.print(keep_words(_target_table(result, target), console))
-    for note in result.notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
-
-
-def _totals(result: Comparison, metrics: Sequence[str]) -> Table:
-    pooled = any(outcome.seeds for outcome in result.outcomes)
-    table = Table(title="What the runs reached, and what they sent" + (": means over seeds" if pooled else ""))
-    table.add_column("run", overflow="fold", max_width=_NAME_WIDTH)
-    for heading in ("rounds", "sent", "simulated", *(metric_title(metric) for metric in metrics)):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for outcome in result.outcomes:
-        values = [with_deviation(outcome.final[m], outcome.deviation.get(m)) if m in outcome.final else "-"
-                  for m in metrics]  # fmt: skip
-        table.add_row(_name(outcome), human_count(outcome.rounds), human_bytes(outcome.bytes),
-                      "\n".join(seconds_apart(outcome)), *values)  # fmt: skip
-    return table
-
-
-def _target_table(result: Comparison, target: Target) -> Table:
-    pooled = any(outcome.seeds for outcome in result.outcomes)
-    side = "at least" if target.higher else "at most"
-    title = f"To reach {metric_title(target.metric)} of {side} {target.value:g}"
-    table = Table(title=title + (": medians over seeds" if pooled else ""))
-    table.add_column("run", overflow="fold", max_width=_NAME_WIDTH)
-    for heading in (*(("seeds",) if pooled else ()), "rounds", "sent", "simulated"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for outcome in result.outcomes:
-        arrived = outcome.arrived(target)
-        share = (f"{len(arrived)} of {len(outcome.seeds)}" if outcome.seeds else "",) if pooled else ()
-        table.add_row(_name(outcome), *share, *_arrival_cells(outcome, target, arrived))
-    return table
-
-
-def _arrival_cells(outcome: Outcome, target: Target, arrived: Sequence[Arrival]) -> tuple[str, str, str]:
-    arrival = outcome.arrivals[target.label]
-    if arrival is None:
-        best = outcome.best.get(target.metric)
-        words = "by too few" if arrived else "not reached"
-        return words, f"best {human_number(best.value)}" if best else "", ""
-    return (
-        _with_range(human_count, arrival.round, [one.round for one in arrived]),
-        _with_range(human_bytes, arrival.bytes, [one.bytes for one in arrived]),
-        _with_range(human_seconds, arrival.sim_seconds, [one.sim_seconds for one in arrived])
-        + "".join(f"\n{part}" for part in seconds_apart(arrival)[1:]),
+        chosen={
+            name: fmean(one.chosen[name] for one in counting)
+            for name in ("round", *run.metric_names)
+            if all(name in one.chosen for one in counting)
+        },
     )
 
 
@@ -278,11 +248,6 @@ def seconds_apart(of: Outcome | Arrival) -> list[str]:
     return words
 
 
-def _with_range(words: Callable[[float], str], middle: float, values: Sequence[float]) -> str:
-    between = human_range(words, values)
-    return words(middle) + (f"\nfrom {between[0]}\nto {between[1]}" if between else "")
-
-
 def remark(outcome: Outcome) -> str:
     """What to know of a run before its numbers are compared; empty where it ended well and was tested as all were."""
     lost = sum(one.diverged is not None for one in outcome.seeds)
@@ -293,8 +258,3 @@ def remark(outcome: Outcome) -> str:
     elif not outcome.seeds and not outcome.finished:
         words = ["unfinished"]
     return ", ".join([*words, *filter(None, [outcome.tested])])
-
-
-def _name(outcome: Outcome) -> Text:
-    # Text, so that square brackets in a name are not taken for markup
-    return Text(add_remark(outcome.name, remark(outcome)))

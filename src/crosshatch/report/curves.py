@@ -11,6 +11,7 @@ from crosshatch.report.findings import Axis, axes_of, curve_title, shared_metric
 from crosshatch.report.measures import Target, metric_title
 from crosshatch.report.palette import run_styles
 from crosshatch.report.pooled import extremes
+from crosshatch.report.rows_apart import rows_apart
 from crosshatch.report.runs import Run
 from crosshatch.task.directions import HIGHER_IS_BETTER
 
@@ -30,11 +31,13 @@ def curve_data(runs: Sequence[Run], targets: Sequence[Target]) -> dict[str, Any]
     metrics, axes = metric_order(runs), axes_of(runs)
     columns = sum(len(axes) + len(run.metric_names) * (3 if run.seeds else 1) for run in runs)
     most = min(MOST_POINTS, max(MOST_NUMBERS // columns, 2))
+    marks = rows_apart(runs).marks
     return {
         "runs": [
             _curve(run, axes, most)
+            | {"rows": mark}
             | {"color": style.color, "dash": style.dash, "symbol": style.symbol, "width": style.width}
-            for run, style in zip(runs, run_styles(runs), strict=True)
+            for run, style, mark in zip(runs, run_styles(runs), marks, strict=True)
         ],
         "axes": {axis.key: axis.label for axis in axes},
         "labels": {metric: metric_title(metric) for metric in metrics},

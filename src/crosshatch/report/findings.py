@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from crosshatch.errors import ConfigError
 from crosshatch.report.alike import Setting, is_baseline, setting_of, shared_words, tell_apart
 from crosshatch.report.compare import find_arrival, find_best
-from crosshatch.report.measures import Target, main_metric, metric_title, parse_target
+from crosshatch.report.comparing.beyond_noise import factors
+from crosshatch.report.measures import Target, best_row, first_reaching, main_metric, metric_title, parse_target
 from crosshatch.report.palette import is_yardstick
 from crosshatch.report.pooled import singles
 from crosshatch.report.rows_apart import rows_apart
@@ -20,6 +21,8 @@ Cost = tuple[float, Run]
 
 # Below this ratio two costs are called about the same.
 _SAME = 1.05
+# A curve that goes back by less than this part of its way is said to have gone one way.
+_TURN = 0.02
 # A headline is one sentence.
 _MOST_CLAUSES = 2
 
@@ -95,6 +98,8 @@ def level_all_reach(runs: Sequence[Run], metric: str) -> Target | None:
         return None
     higher = runs[0].directions[metric]
     worst = min(bests) if higher else max(bests)
+    if any(first_reaching(run.metrics[:1], Target(metric, worst, higher)) for run in runs):
+        return None  # one was there before its first round: that tells of nobody
     if worst == 0:
         return Target(metric, 0.0, higher)
     decimals = 2 - math.floor(math.log10(abs(worst)))
@@ -142,7 +147,7 @@ def target_finding(runs: Sequence[Run], target: Target, axis: Axis) -> str:
 
 
 def _target_finding(runs: Sequence[Run], target: Target, axis: Axis, *, all_of_them: bool) -> str:
-    goal = f"{metric_title(target.metric)} {target.value:.4g}"
+    goal = goal_words(target)
     rivals = [run for run in runs if not is_yardstick(run)] or list(runs)
     arrivals = [(run, find_arrival(run, target)) for run in rivals]
     costs = [(float(getattr(arrival, axis.key)), run) for run, arrival in arrivals if arrival is not None]
@@ -151,7 +156,7 @@ def _target_finding(runs: Sequence[Run], target: Target, axis: Axis, *, all_of_t
             rivals, target
         )
     missing = [run for run, arrival in arrivals if arrival is None]
-    sentence = _by_setting(costs, goal, axis, some=bool(missing) or not all_of_them)
+    sentence = _by_setting(costs, target, axis, some=bool(missing) or not all_of_them)
     if not missing:
         return sentence
     if len(missing) == 1:
@@ -160,42 +165,58 @@ def _target_finding(runs: Sequence[Run], target: Target, axis: Axis, *, all_of_t
     return f"{sentence}; {len(missing)} runs do not" + (f", {baseline.name} among them" if baseline else "")
 
 
-def _by_setting(costs: list[Cost], goal: str, axis: Axis, *, some: bool) -> str:
+def _by_setting(costs: list[Cost], target: Target, axis: Axis, *, some: bool) -> str:
     """One clause for each setting that several runs have in common, those with a baseline first."""
+    goal = goal_words(target)
     settings: dict[Setting, list[Cost]] = {}
     for cost, run in costs:
         settings.setdefault(setting_of(run), []).append((cost, run))
     if len(settings) == 1:
         (same,) = settings.values()
-        return _winner(same, goal, axis, who="All runs reach" if not some else f"{len(costs)} runs reach")
+        return _winner(same, target, goal, axis, who="All runs reach" if not some else f"{len(costs)} runs reach")
     words = tell_apart({setting: same[0][1].name for setting, same in settings.items()})
     common = [(words[setting], same) for setting, same in settings.items() if len(same) > 1]
     if not common:
         return f"{len(costs)} runs reach {goal}, no two of them with {shared_words(list(settings))}"
     common.sort(key=lambda clause: not any(is_baseline(run) for _, run in clause[1]))
     clauses = [
-        f"{where} " + _winner(same, "it" if place else goal, axis, who=f"{len(same)} runs reach")
+        f"{where} " + _winner(same, target, "it" if place else goal, axis, who=f"{len(same)} runs reach")
         for place, (where, same) in enumerate(common[:_MOST_CLAUSES])
     ]
     sentence = "; ".join(clauses)
     return sentence[0].upper() + sentence[1:]
 
 
-def _winner(costs: list[Cost], goal: str, axis: Axis, *, who: str) -> str:
-    """Which of runs alike is the cheapest, and against what: a baseline where there is one, else the dearest."""
+def _winner(costs: list[Cost], target: Target, goal: str, axis: Axis, *, who: str) -> str:
+    """Which of runs alike is the cheapest, and against what: a baseline where there is one, else the next cheapest.
+
+    It is said only where the difference is larger than the noise of both.
+    """
     costs = sorted(costs, key=lambda item: (item[0], item[1].name))
-    (least, cheapest), (most, dearest) = costs[0], costs[-1]
+    least, cheapest = costs[0]
+    most, dearest = costs[-1]
     if len(costs) > 1 and least > 0 and most / least < _SAME:
         return f"{who} {goal} {axis.spend(most)}" + ("" if most == least else ", give or take 5%")
     sentence = f"{cheapest.name} reaches {goal} {axis.spend(least)}" + (" in the median" if cheapest.seeds else "")
     baselines = [(cost, run) for cost, run in costs if is_baseline(run)]
     # FedSGD before others that share each step, and of those the cheapest: the strongest rival
     baselines.sort(key=lambda item: item[1].algorithm != "fedsgd")
-    if baselines and least > 0 and baselines[0][0] / least >= _SAME:
-        most, dearest = baselines[0]
-    if len(costs) > 1 and least > 0:
-        sentence += f", {human_factor(most / least)} {axis.less} than {dearest.name}"
-    return sentence
+    others = [item for item in baselines if least > 0 and item[0] / least >= _SAME] or costs[1:]
+    if not others or least <= 0:
+        return sentence
+    most, dearest = others[0]
+    found = factors(cheapest, dearest, target, axis.key)
+    if found is None:
+        spent = f"{cheapest.name} {axis.spend(least)}, {dearest.name} {axis.spend(most)}"
+        return f"{who} {goal}, {spent}: a difference within the noise"
+    low, high = (human_factor(factor) for factor in found)
+    between = f" ({low} to {high} within the noise)" if low != high else ""
+    return f"{sentence}, {human_factor(most / least)} {axis.less} than {dearest.name}{between}"
+
+
+def goal_words(target: Target) -> str:
+    """A target inside a sentence."""
+    return f"{metric_title(target.metric)} {target.value:.4g}"
 
 
 def _closest(runs: Sequence[Run], target: Target) -> str:
@@ -232,5 +253,13 @@ def _course(run: Run, metric: str, axis: Axis) -> str:
         return f"{title} of {run.name} is {human_number(last)} at its only evaluation"
     if human_number(first) == human_number(last):
         return f"{title} of {run.name} stays at {human_number(last)}"
+    way = best_row(rows, metric, run.directions) if metric in run.directions else rows[-1]
+    turned = abs(way[metric] - last) > max(run.facts.noise.get(metric, 0.0), _TURN * abs(way[metric] - first))
+    if turned and first != way[metric]:
+        course = (
+            f"{'rises' if way[metric] > first else 'falls'} from {human_number(first)} to {human_number(way[metric])}"
+        )
+        back = f"then {'falls' if last < way[metric] else 'rises'} to {human_number(last)}"
+        return f"{title} of {run.name} {course} {axis.spend(way[axis.key])}, {back} {axis.spend(rows[-1][axis.key])}"
     course = f"{'rises' if last > first else 'falls'} from {human_number(first)} to {human_number(last)}"
     return f"{title} of {run.name} {course} {axis.spend(rows[-1][axis.key])}"

@@ -6,23 +6,33 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from crosshatch.errors import ConfigError
 from crosshatch.task.directions import HIGHER_IS_BETTER, RANGES, VALIDATION
 
+OTHER_SECONDS = tuple(f"sim_seconds_{number}" for number in range(2, 10))
+"""Simulated seconds under further networks, where a config lists several."""
+
 #: Keys of a metrics line that say when and at what cost, not how good.
 COST_KEYS = (
     "iteration", "round", "bytes", "messages", "communications", "computing_seconds", "sim_seconds", "wall_seconds",
+    "test_samples", *OTHER_SECONDS,
 )  # fmt: skip
 
 # The order in which a metric is chosen to speak for a run.
 _IMPORTANCE = (
-    "suboptimality", "auc", "accuracy", "r2", "rmse", "f1", "top5", "precision", "recall", "loss", "train_loss",
+    "suboptimality", "auc", "gini", "pr_auc", "ks", "accuracy", "r2", "rmse", "f1", "top5", "precision", "recall",
+    "brier", "loss", "train_loss",
 )  # fmt: skip
 
 _TITLES = {
     "auc": "AUC",
+    "pr_auc": "PR-AUC",
+    "gini": "Gini",
+    "ks": "KS",
+    "brier": "Brier score",
     "f1": "F1",
     "r2": "R2",
     "rmse": "RMSE",
@@ -82,13 +92,16 @@ class Target:
         return value >= self.value if self.higher else value <= self.value
 
 
-def first_reaching(rows: Rows, target: Target) -> Mapping[str, Any] | None:
-    """The first evaluation that had reached the target; None where none had.
+def first_reaching(rows: Rows, target: Target, smooth: int = 1) -> Mapping[str, Any] | None:
+    """The first evaluation by which the mean of it and the `smooth` - 1 before had reached the target; None: none.
 
-    >>> first_reaching([{"auc": 0.7}, {"auc": 0.8}, {"auc": 0.9}], Target("auc", 0.75, higher=True))
-    {'auc': 0.8}
+    >>> rows = [{"auc": value} for value in (0.7, 0.8, 0.6, 0.8, 0.9)]
+    >>> first_reaching(rows, Target("auc", 0.75, higher=True)), first_reaching(rows, Target("auc", 0.75, True), 3)
+    ({'auc': 0.8}, {'auc': 0.9})
     """
-    return next((row for row in rows if target.is_reached_by(row.get(target.metric, math.nan))), None)
+    values = [row.get(target.metric, math.nan) for row in rows]
+    ends = range(smooth, len(rows) + 1)
+    return next((rows[end - 1] for end in ends if target.is_reached_by(fmean(values[end - smooth : end]))), None)
 
 
 def best_row(rows: Rows, metric: str, known: Mapping[str, bool] = HIGHER_IS_BETTER) -> Mapping[str, Any]:

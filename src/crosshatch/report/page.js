@@ -158,6 +158,8 @@
 
   function press(index, on) {
     buttons[index].setAttribute("aria-pressed", String(on));
+    // curves of other test rows never stand beside each other
+    if (on) buttons.forEach((other, i) => { if (data.runs[i].rows !== data.runs[index].rows) other.setAttribute("aria-pressed", "false"); });
   }
 
   function single(index) {

@@ -29,28 +29,31 @@ from crosshatch.report.page_tables import (
 from crosshatch.report.palette import Style, run_styles
 from crosshatch.report.pictures.bars import exchange_bars, link_bars
 from crosshatch.report.pictures.client_boxes import client_boxes
+from crosshatch.report.pictures.decided import decision_table
 from crosshatch.report.pictures.federation_picture import draw_federation, federation_title
 from crosshatch.report.pictures.graph_picture import draw_graph, graph_title
+from crosshatch.report.pictures.page_header import Story, page_header
 from crosshatch.report.pooled import singles
 from crosshatch.report.runs import Run, add_remark, directions_of
 from crosshatch.report.summary_file import FederationShape
-from crosshatch.report.units import human_bytes, human_count, human_seconds, with_deviation
 from crosshatch.runs.files import write_whole
 
 # Letters of pictures and of configs in a page: beyond these many runs would make it heavy.
 _MOST_PICTURES, _MOST_CONFIGS = 120_000, 200_000
-# More reasons than these have to be opened.
-_MOST_NOTES = 3
 # A longer legend scrolls.
 _LONG_LEGEND = 24
 
 
 def write_report(
-    runs: Sequence[Run], path: Path | str, targets: Iterable[str | Target] = (), notes: Sequence[str] = ()
+    runs: Sequence[Run],
+    path: Path | str,
+    targets: Iterable[str | Target] = (),
+    notes: Sequence[str] = (),
+    story: Story | None = None,
 ) -> None:
     """The whole report of one or several runs, as one file; an existing one is replaced in a single step.
 
-    `notes` are said at its beginning.
+    `notes` are said at its beginning. A `story` has its own headline.
 
     >>> import tempfile
     >>> from crosshatch import read_run
@@ -66,13 +69,17 @@ def write_report(
     metrics = metric_order(runs)
     bars = link_bars(runs) + exchange_bars(runs)
     differences = difference_table(runs)
+    unit = "run" if story is None else story.unit
+    before = () if story is None else story.sections({r.name: s for r, s in zip(runs, swatches, strict=True)})
     sections = [
-        _header(runs, result, notes),
+        page_header(runs, result, notes, story),
+        *(_section(title, body) for title, body in before),
         _curve_section(runs, result, metrics, swatches),
-        _section("What the runs reached" if len(runs) > 1 else "What the run reached",
-                 outcome_table(result, metrics, swatches) + seed_details(result, metrics)),
+        _section(f"What the {unit}s reached" if len(runs) > 1 else "What the run reached",
+                 outcome_table(result, metrics, swatches, unit) + seed_details(result, metrics)),
+        _section("Deciding by it", decision_table(runs, swatches)),
         _section("How clients differ", client_boxes(runs, metrics)),
-        _section("Cost to reach a target", target_table(result, swatches)),
+        _targets(result, swatches),
         _section("Where the bytes went", bars),
         _section("What local steps cost", cost_table(runs)),
         _section("What was told of labels", leakage_table(singles(runs))),
@@ -80,7 +87,8 @@ def write_report(
         _section("What differs between the configs", differences),
         _section("How it was run", environment_table(singles(runs)) + _configs(runs)),
     ]  # fmt: skip
-    _write(path, _page(runs, result, "".join(sections)))
+    title = headline(runs, result.targets) if story is None else story.headline
+    _write(path, _page(runs, result, "".join(sections), title))
 
 
 def write_plot(runs: Sequence[Run], path: Path | str, targets: Iterable[str | Target] = ()) -> None:
@@ -88,11 +96,11 @@ def write_plot(runs: Sequence[Run], path: Path | str, targets: Iterable[str | Ta
     result = _comparison(runs, targets)
     swatches = [_swatch(style) for style in run_styles(runs)]
     sections = [
-        _header(runs, result),
+        page_header(runs, result),
         _curve_section(runs, result, metric_order(runs), swatches),
-        _section("Cost to reach a target", target_table(result, swatches)),
+        _targets(result, swatches),
     ]
-    _write(path, _page(runs, result, "".join(sections)))
+    _write(path, _page(runs, result, "".join(sections), headline(runs, result.targets)))
 
 
 def _comparison(runs: Sequence[Run], targets: Iterable[str | Target]) -> Comparison:
@@ -105,7 +113,7 @@ def _comparison(runs: Sequence[Run], targets: Iterable[str | Target]) -> Compari
     return compare_runs(runs, chosen_targets(runs, given))
 
 
-def _page(runs: Sequence[Run], result: Comparison, body: str) -> str:
+def _page(runs: Sequence[Run], result: Comparison, body: str, title: str) -> str:
     script = _resource("plot.js") + _resource("page.js")
     # only this script may run, whatever a config contains, and nothing may be fetched
     policy = f"default-src 'none'; script-src 'sha256-{_digest(script)}'; style-src 'unsafe-inline'"
@@ -114,44 +122,12 @@ def _page(runs: Sequence[Run], result: Comparison, body: str) -> str:
         data = data.replace(character, f"\\u{ord(character):04x}")
     return Template(_resource("page.html")).substitute(
         policy=policy,
-        title=escape(headline(runs, result.targets)),
+        title=escape(title),
         style=_resource("page.css"),
         body=body,
         data=data,
         script=script,
     )
-
-
-def _header(runs: Sequence[Run], result: Comparison, notes: Sequence[str] = ()) -> str:
-    names = ", ".join(run.name for run in runs) if len(runs) <= 8 else f"{len(runs)} runs"
-    tiles = ""
-    if len(runs) == 1:
-        outcome = result.outcomes[0]
-        main = metric_order(runs)[0]
-        final = with_deviation(outcome.final.get(main, float("nan")), outcome.deviation.get(main))
-        numbers = [(final, f"final {metric_title(main)}"),
-                   (human_count(outcome.rounds), "rounds"), (human_bytes(outcome.bytes), "sent by all parties"),
-                   (human_seconds(outcome.sim_seconds), "simulated time")]  # fmt: skip
-        tiles = "".join(f'<div class="tile"><b>{value}</b><span>{escape(name)}</span></div>' for value, name in numbers)
-        tiles = f'<div class="tiles">{tiles}</div>'
-    unfinished = [run.name for run in singles(runs) if not run.finished]
-    note = f'<p class="note">Not finished: {escape(", ".join(unfinished))}.</p>' if unfinished else ""
-    note += "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in result.notes)
-    lost = [(run.name, run.facts.diverged.why) for run in singles(runs) if run.facts.diverged is not None]
-    whys = _notes([f"Diverged: {name}, {why}." for name, why in lost], "runs diverged")
-    whys += _notes(notes, "points failed")
-    return (
-        f'<header><p class="eyebrow">Crosshatch report: {escape(names)}</p>'
-        f"<h1>{escape(headline(runs, result.targets))}</h1>{note}{whys}{tiles}</header>"
-    )
-
-
-def _notes(texts: Sequence[str], what: str) -> str:
-    """A paragraph each; many of them have to be opened."""
-    found = "".join(f'<p class="note">{escape(text)}</p>' for text in texts)
-    if len(texts) <= _MOST_NOTES:
-        return found
-    return f'<details class="note"><summary>{len(texts)} {what}</summary>{found}</details>'
 
 
 def _curve_section(runs: Sequence[Run], result: Comparison, metrics: Sequence[str], swatches: Sequence[str]) -> str:
@@ -163,10 +139,17 @@ def _curve_section(runs: Sequence[Run], result: Comparison, metrics: Sequence[st
     )
     hint = "click to hide, double-click to see it alone"
     labels = [add_remark(run.label, one.tested) for run, one in zip(runs, result.outcomes, strict=True)]
+    # those of other test rows are not drawn beside these: they may be looked at by themselves
+    tested = [one.tested for one in result.outcomes]
+    common = max(tested, key=lambda mark: (tested.count(mark), -tested.index(mark)))
     legend = "".join(
-        f'<button type="button" aria-pressed="true" title="{hint}">{swatch}{escape(label)}</button>'
-        for label, swatch in zip(labels, swatches, strict=True)
+        f'<button type="button" aria-pressed="{str(mark == common).lower()}" title="{hint}">{swatch}{escape(label)}'
+        "</button>"
+        for label, swatch, mark in zip(labels, swatches, tested, strict=True)
     )
+    apart = "" if len(set(tested)) == 1 else (
+        '<p class="note">Curves of other test rows cannot be compared: click one to see those of its rows alone.</p>'
+    )  # fmt: skip
     seeds = any(run.seeds for run in runs)
     bands = '<p class="note">Lines are means over seeds; bands go from the lowest to the highest.</p>' if seeds else ""
     return (
@@ -174,13 +157,24 @@ def _curve_section(runs: Sequence[Run], result: Comparison, metrics: Sequence[st
         f'<label>Show <select id="metric">{options}</select></label>'
         f'<fieldset class="tabs"><legend>Against</legend>{tabs}</fieldset>'
         '<label><input type="checkbox" id="log"> logarithmic</label>'
-        '<label>Values <select id="range"><option value="differ">where curves differ</option>'
-        '<option value="all">all</option><option value="log">all, logarithmic</option></select></label></div>'
+        f'<label>Values <select id="range">{_ranges(len(runs))}</select></label></div>'
         f'<div class="legend{" many" if len(runs) > _LONG_LEGEND else ""}">{legend}</div><p id="y-title"></p>'
         '<div id="curves"><div id="drawing"></div><div id="hover" hidden></div></div><p id="x-title"></p>'
         '<p class="note" id="outside" hidden></p>'
-        f"{bands}<noscript>The curves need JavaScript; all tables below do not.</noscript></section>"
+        f"{apart}{bands}<noscript>The curves need JavaScript; all tables below do not.</noscript></section>"
     )
+
+
+def _ranges(count: int) -> str:
+    """A single curve is shown whole: where it differs from others there are none."""
+    words = {"differ": "where curves differ", "all": "all", "log": "all, logarithmic"}
+    shown = words if count > 1 else {key: word for key, word in words.items() if key != "differ"}
+    return "".join(f'<option value="{key}">{word}</option>' for key, word in shown.items())
+
+
+def _targets(result: Comparison, swatches: Sequence[str]) -> str:
+    table = target_table(result, swatches)
+    return _section("Cost to reach a target", table and f'{table}<p class="note">{escape(result.looked)}</p>')
 
 
 def _federations(runs: Sequence[Run]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
@@ -21,21 +22,25 @@ from crosshatch.report.units import (
     with_deviation,
 )
 
+_TAGS = re.compile(r"<[^>]*>")
 _MOST_COSTS = 200  # rows of a table
 _MANY_COLUMNS = 9
+_MOST_NAMES = 4  # of runs in one cell
 
 
-def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence[str]) -> str:
-    """One row per run: final value of each metric with the best one under it, and the totals."""
-    headings = ["Run", *(metric_title(metric) for metric in metrics)]
+def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence[str], unit: str = "run") -> str:
+    """One row per run: final value of each metric, that of the round validation rows chose under it, and the totals."""
+    headings = [unit.capitalize(), *(metric_title(metric) for metric in metrics)]
     headings += ["Rounds", "Bytes sent", "Messages", "Simulated time", "Wall time"]
     rows = [
         [_run_name(outcome, swatch), *(_metric_cell(outcome, metric) for metric in metrics),
-         human_count(outcome.rounds), human_bytes(outcome.bytes), human_count(outcome.messages),
+         _rounds_cell(outcome), human_bytes(outcome.bytes), human_count(outcome.messages),
          _apart(outcome, human_seconds(outcome.sim_seconds)), human_seconds(outcome.wall_seconds)]
         for outcome, swatch in zip(result.outcomes, swatches, strict=True)
     ]  # fmt: skip
-    return _table([escape(heading) for heading in headings], rows)
+    note = '<p class="note">Chosen: at the round that was best on the validation rows; its model is in best_model.</p>'
+    table = html_table([escape(heading) for heading in headings], rows)
+    return table + (note if any(outcome.chosen for outcome in result.outcomes) else "")
 
 
 def seed_details(result: Comparison, metrics: Sequence[str]) -> str:
@@ -44,18 +49,22 @@ def seed_details(result: Comparison, metrics: Sequence[str]) -> str:
     if not seeds:
         return ""
     table = outcome_table(replace(result, outcomes=seeds), metrics, [""] * len(seeds))
-    return f"<details><summary>Each of the {len(seeds)} seeds by itself</summary>{table}</details>"
+    return f"<details><summary>Each of the {len(seeds)} runs, one per seed, by itself</summary>{table}</details>"
 
 
 def target_table(result: Comparison, swatches: Sequence[str]) -> str:
     """Rounds, bytes and simulated time to each target; empty without targets."""
     if not result.targets:
         return ""
+    labels = [f"{_target_words(t)}: {cost}" for t in result.targets for cost in ("rounds", "bytes", "simulated time")]
     tops = "".join(f'<th colspan="3" class="span">{escape(_target_words(t))}</th>' for t in result.targets)
     heads = "<th>rounds</th><th>bytes</th><th>simulated time</th>" * len(result.targets)
     rows = ""
     for outcome, swatch in zip(result.outcomes, swatches, strict=True):
-        cells = "".join(_arrival_cells(outcome, target) for target in result.targets)
+        cells = "".join(
+            _arrival_cells(outcome, target, labels[3 * place : 3 * place + 3])
+            for place, target in enumerate(result.targets)
+        )
         rows += f"<tr><th>{_run_name(outcome, swatch)}</th>{cells}</tr>"
     return (
         f'<div class="scroll"><table id="targets"><thead><tr><th rowspan="2">Run</th>{tops}</tr>'
@@ -75,7 +84,7 @@ def difference_table(runs: Sequence[Run]) -> str:
     rows = [
         [escape(run.name), *(_setting(config.get(key)) for key in keys)] for run, config in zip(runs, flat, strict=True)
     ]
-    return _table(["Run", *(f"<code>{escape(key)}</code>" for key in keys)], rows)
+    return html_table(["Run", *(f"<code>{escape(key)}</code>" for key in keys)], rows)
 
 
 def cost_table(runs: Sequence[Run]) -> str:
@@ -88,11 +97,12 @@ def cost_table(runs: Sequence[Run]) -> str:
         ranked = sorted(costs, key=lambda item: item[2].step_flops)
         largest = {id(run): silo for run, silo, _ in ranked}
         costs = [item for item in costs if largest[id(item[0])] == item[1]]
-    rows = [
-        [f"{escape(run.name)}<small>{escape(silo)}</small>", human_count(cost.samples), human_flops(cost.step_flops),
-         human_bytes(cost.step_memory), human_flops(cost.run_flops)]
+    found = [
+        (run.name, [f"<small>{escape(silo)}</small>", human_count(cost.samples), human_flops(cost.step_flops),
+         human_bytes(cost.step_memory), human_flops(cost.run_flops)])
         for run, silo, cost in costs
     ]  # fmt: skip
+    rows = [[f"{names}{cells[0]}", *cells[1:]] for names, cells in _folded(found)]
     headings = [
         "Run and silo",
         "Samples of a client",
@@ -100,7 +110,7 @@ def cost_table(runs: Sequence[Run]) -> str:
         "Memory per step",
         "Operations, all clients",
     ]
-    return _table(headings, rows) if rows else ""
+    return html_table(headings, rows) if rows else ""
 
 
 def leakage_table(runs: Sequence[Run]) -> str:
@@ -121,12 +131,13 @@ def leakage_table(runs: Sequence[Run]) -> str:
         counts = (found.labels, found.equations, found.before, found.with_all_runs, found.most)
         rows.append([escape(run.name), *map(human_count, counts), escape("; ".join(filter(None, notes)))])
     headings = ["Run", "Labels", "Equations of the run", "Before it", "Together", "At most", "Remarks"]
-    return _table(headings, rows) if rows else ""
+    return html_table(headings, rows) if rows else ""
 
 
 def environment_table(runs: Sequence[Run]) -> str:
     """Seed, threads, precision, strategy of local steps and versions."""
-    rows = []
+    found: list[tuple[str, list[str]]] = []
+    seeds: dict[str, list[str]] = {}
     for run in runs:
         facts = run.facts
         strategy = facts.strategy
@@ -134,11 +145,27 @@ def environment_table(runs: Sequence[Run]) -> str:
             kinds = dict.fromkeys(strategy.values())
             strategy = next(iter(kinds)) if len(kinds) == 1 else "; ".join(f"{k}: {v}" for k, v in strategy.items())
         versions = ", ".join(f"{name} {version}" for name, version in facts.versions.items())
-        seed, threads = facts.seed, facts.threads
-        values = (run.name, run.algorithm, seed, threads, facts.precision, strategy, versions, run.path.resolve().name)
-        rows.append(["-" if value in (None, "") else escape(str(value)) for value in values])
-    headings = ["Run", "Algorithm", "Seed", "Threads", "Precision", "Local steps", "Versions", "Directory"]
-    return _table(headings, rows, kind="words")
+        values = (run.algorithm, facts.threads, facts.precision, strategy, versions)
+        cells = ["-" if value in (None, "") else escape(str(value)) for value in values]
+        found.append((run.name, cells))
+        seeds.setdefault(str(cells), []).append("-" if facts.seed is None else str(facts.seed))
+    rows = [
+        [names, cells[0], escape(", ".join(dict.fromkeys(seeds[str(cells)]))), *cells[1:]]
+        for names, cells in _folded(found)
+    ]
+    headings = ["Run", "Algorithm", "Seed", "Threads", "Precision", "Local steps", "Versions"]
+    return html_table(headings, rows, kind="words")
+
+
+def _folded(rows: Sequence[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
+    """Rows that say the same as one, which names the runs, or says how many they are."""
+    groups: dict[str, tuple[list[str], list[str]]] = {}
+    for name, cells in rows:
+        groups.setdefault(str(cells), ([], cells))[0].append(name)
+    return [
+        (escape(", ".join(names)) if len(names) <= _MOST_NAMES else f"{len(names)} runs", cells)
+        for names, cells in groups.values()
+    ]
 
 
 def config_details(run: Run) -> str:
@@ -150,13 +177,25 @@ def config_details(run: Run) -> str:
     return f'<details class="config">{summary}<pre>{escape(text)}\n</pre></details>'
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers") -> str:
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers") -> str:
+    """A table of HTML; the first cell of each row names it."""
     head = "".join(f"<th>{heading}</th>" for heading in headings)
     kind += " crowded" if len(headings) > _MANY_COLUMNS else ""
-    body = "".join(f"<tr><th>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>" for row in rows)
+    labels = [_TAGS.sub("", heading) for heading in headings]
+    body = "".join(
+        f"<tr><th>{row[0]}</th>"
+        + "".join(labelled(label, cell) for label, cell in zip(labels[1:], row[1:], strict=True))
+        + "</tr>"
+        for row in rows
+    )
     return (
         f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
+
+
+def labelled(label: str, cell: str, more: str = "") -> str:
+    """A cell that knows its heading: on a narrow screen, where tables are lists, it stands before it."""
+    return f'<td data-label="{label}"{more}>{cell}</td>'
 
 
 def _run_name(outcome: Outcome, swatch: str) -> str:
@@ -168,11 +207,14 @@ def _metric_cell(outcome: Outcome, metric: str) -> str:
     if metric not in outcome.final:
         return "-"
     value = _mean(outcome.final[metric], outcome.deviation.get(metric))
-    best = outcome.best.get(metric)
-    if best is None:
+    if metric not in outcome.chosen:
         return value
-    where = "" if outcome.seeds else f", round&nbsp;{human_count(best.round)}"
-    return f"{value}<small>best&nbsp;{_mean(best.value, outcome.best_deviation.get(metric))}{where}</small>"
+    return f"{value}<small>chosen&nbsp;{human_number(outcome.chosen[metric])}</small>"
+
+
+def _rounds_cell(outcome: Outcome) -> str:
+    chosen = f"<small>chosen&nbsp;{human_count(outcome.chosen['round'])}</small>" if outcome.chosen else ""
+    return human_count(outcome.rounds) + chosen
 
 
 def _mean(value: float, spread: float | None) -> str:
@@ -181,20 +223,20 @@ def _mean(value: float, spread: float | None) -> str:
     return f'<span class="mean">{before} {sign.strip()}&nbsp;{after}</span>' if sign else before
 
 
-def _arrival_cells(outcome: Outcome, target: Target) -> str:
+def _arrival_cells(outcome: Outcome, target: Target, labels: Sequence[str]) -> str:
     arrival, arrived = outcome.arrivals[target.label], outcome.arrived(target)
     if arrival is None:
         best = outcome.best.get(target.metric)
-        note = f"<small>best {human_number(best.value)}</small>" if best else ""
+        note = f"<small>closest {human_number(best.value)}</small>" if best else ""
         words = f"reached by {len(arrived)} of {len(outcome.seeds)} seeds" if arrived else "not reached"
-        return f'<td colspan="3" class="span">{words}{note}</td>'
+        return labelled(_target_words(target), f"{words}{note}", ' colspan="3" class="span"')
     share = f"<small>{len(arrived)} of {len(outcome.seeds)} seeds</small>" if outcome.seeds else ""
     cells = (
         _range_cell(human_count, arrival.round, [one.round for one in arrived]) + share,
         _range_cell(human_bytes, arrival.bytes, [one.bytes for one in arrived]),
         _apart(arrival, _range_cell(human_seconds, arrival.sim_seconds, [one.sim_seconds for one in arrived])),
     )
-    return "".join(f"<td>{cell}</td>" for cell in cells)
+    return "".join(labelled(label, cell) for label, cell in zip(labels, cells, strict=True))
 
 
 def _apart(of: Outcome | Arrival, cell: str) -> str:

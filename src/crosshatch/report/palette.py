@@ -9,6 +9,8 @@ from crosshatch.report.runs import Run
 
 # Okabe and Ito's palette without black (invisible in the dark) and yellow (invisible on white), the darker ones first.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Of what is sent: never a colour that stands for a run on the same page.
+SHADES = ("#3B4754", "#8C99A6", "#5F3E8C", "#B7A3D6", "#6B5B45", "#C9BCA6")
 NEUTRAL = "#B4B4B4"  # pale, yet to be seen on white and on black
 
 _DASHES = ("", "7 3", "2 3", "7 3 2 3")
@@ -54,3 +56,19 @@ def run_styles(runs: Sequence[Run]) -> tuple[Style, ...]:
 
 def is_yardstick(run: Run) -> bool:
     return run.algorithm == "central"
+
+
+def series_styles(count: int) -> tuple[Style, ...]:
+    """Styles for curves that are no runs: a colour and a symbol each, dashed from the second turn of colours on.
+
+    Symbols take other turns than colours, so that no two curves share both.
+
+    >>> len({(style.color, style.dash, style.symbol) for style in series_styles(12)})
+    12
+    """
+    styles = []
+    for position in range(count):
+        turn, place = divmod(position, len(OKABE_ITO))
+        symbol = _SYMBOLS[(place + turn) % len(_SYMBOLS)]
+        styles.append(Style(OKABE_ITO[place], _DASHES[turn % len(_DASHES)], symbol, _THINNEST))
+    return tuple(styles)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,9 @@ from crosshatch.report.summary_file import Summary
 from crosshatch.runs.identity.kept_fingerprint import read_fingerprint
 from crosshatch.task.directions import directions
 
+if TYPE_CHECKING:
+    import polars as pl
+
 _NEEDED = ("round", "bytes", "sim_seconds")
 
 
@@ -30,7 +33,7 @@ class Run:
 
     `summary` is the file as written, empty while the run is unfinished; `facts` is the same, typed. `seeds`: the
     runs of which this is the mean; none where it is a run itself. `fingerprint` says which data it was made on, where
-    that is known.
+    that is known. `smooth`: a target is reached when the mean of so many evaluations is.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Run:
     facts: Summary
     seeds: tuple[Run, ...] = ()
     fingerprint: Fingerprint | None = None
+    smooth: int = 1
 
     @property
     def finished(self) -> bool:
@@ -75,6 +79,13 @@ class Run:
         """Clients of all silos and groups; 0 while that is unknown."""
         return sum(silo.clients for silo in self.facts.federation.silos)
 
+    @property
+    def table(self) -> pl.DataFrame:
+        """One line per evaluation, with all that was counted and measured."""
+        import polars as pl  # late: half a second that a command without tables need not wait
+
+        return pl.DataFrame(self.metrics, infer_schema_length=None)
+
     @cached_property
     def metric_names(self) -> tuple[str, ...]:
         """Names of everything measured, in order of first appearance: `train_loss` and the test metrics."""
@@ -104,17 +115,21 @@ def read_run(path: Path | str) -> Run:
     summary = _read_summary(path / "summary.json")
     facts = _facts(summary, path / "summary.json")
     name = facts.name or _text_at(config, "run", "name") or path.resolve().name
-    return Run(name, path, config, config_text, metrics, summary, facts, fingerprint=read_fingerprint(path))
+    smooth = section_of(config, "evaluate").get("smooth", 1)
+    return Run(
+        name, path, config, config_text, metrics, summary, facts, fingerprint=read_fingerprint(path),
+        smooth=smooth if isinstance(smooth, int) and smooth > 0 else 1,
+    )  # fmt: skip
 
 
 def read_runs(paths: Sequence[Path | str]) -> list[Run]:
     """Several runs; those of equal names are told apart by their folders, by whole paths, or else by numbers."""
-    runs = [read_run(path) for path in paths]
+    runs = [_named(*named_path(path)) for path in paths]
     names = [run.name for run in runs]
     for name, times in Counter(names).items():
         if times > 1:
             same = [i for i, run in enumerate(runs) if run.name == name]
-            for i, mark in zip(same, _marks([runs[i].path for i in same]), strict=True):
+            for i, mark in zip(same, _marks([runs[i] for i in same]), strict=True):
                 names[i] = f"{name} ({mark})"
     return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
@@ -140,12 +155,40 @@ def directions_of(runs: Sequence[Run]) -> dict[str, bool]:
     return {name: higher for run in runs for name, higher in run.directions.items()}
 
 
-def _marks(paths: Sequence[Path]) -> list[str]:
-    """What is different about these paths, in few words; numbers where one occurs twice."""
-    for marks in ([path.name for path in paths], [str(path) for path in paths]):
+def named_path(path: Path | str) -> tuple[str | None, Path]:
+    """A run directory, and the name a user gave it as NAME=DIR."""
+    name, sign, folder = str(path).partition("=")
+    if sign and name and folder and not Path(path).is_dir():
+        return name, Path(folder)
+    return None, Path(path)
+
+
+def _named(name: str | None, path: Path) -> Run:
+    run = read_run(path)
+    return run if name is None else replace(run, name=name, facts=msgspec.structs.replace(run.facts, name=name))
+
+
+def _marks(runs: Sequence[Run]) -> list[str]:
+    """What is different about these runs, in few words: settings, else their folders; numbers where all is the same."""
+    paths = [run.path for run in runs]
+    for marks in (_settings_apart(runs), [path.name for path in paths], [str(path) for path in paths]):
         if len(set(marks)) == len(paths):
             return marks
     return [str(number) for number in range(1, len(paths) + 1)]
+
+
+def _settings_apart(runs: Sequence[Run]) -> list[str]:
+    """The settings of [algorithm] and [model] in which runs differ, where these are few."""
+    flat = [
+        {key: value for name in ("algorithm", "model") for key, value in section_of(run.config, name).items()}
+        for run in runs
+    ]
+    keys = [
+        key for key in dict.fromkeys(key for one in flat for key in one) if len({str(o.get(key)) for o in flat}) > 1
+    ]
+    if not 0 < len(keys) <= 2:
+        return []
+    return [", ".join(f"{key}={one.get(key, '-')}" for key in keys) for one in flat]
 
 
 def _read(path: Path) -> str:

@@ -117,6 +117,29 @@ class Leaked(msgspec.Struct, frozen=True):
     ledger: str = ""
 
 
+class ReliabilityBin(msgspec.Struct, frozen=True):
+    """Test rows whose probability lies in one tenth."""
+
+    samples: int = 0
+    probability: float = 0.0
+    positive: float = 0.0
+
+
+class Decisions(msgspec.Struct, frozen=True):
+    """Who is right on the test rows at a threshold, which validation rows chose or which is 0.5."""
+
+    threshold: float = 0.5
+    on_validation: bool = False
+    true_positives: int = 0
+    false_positives: int = 0
+    false_negatives: int = 0
+    true_negatives: int = 0
+    precision: float = 0.0
+    recall: float = 0.0
+    f1: float = 0.0
+    reliability: tuple[ReliabilityBin, ...] = ()
+
+
 class Summary(msgspec.Struct, frozen=True):
     """Every field has a default, so that a run of an older or newer version can still be shown."""
 
@@ -138,6 +161,10 @@ class Summary(msgspec.Struct, frozen=True):
     cost: dict[str, SiloCost] = {}
     per_client: PerClient = PerClient()
     leakage: Leaked | None = None
+    test_rows: int | None = None
+    noise: dict[str, float] = {}
+    decisions: Decisions | None = None
+    best_round: dict[str, Any] = {}
     seed: int | None = None
     threads: int | None = None
     precision: str | None = None

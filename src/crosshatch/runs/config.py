@@ -32,7 +32,7 @@ from crosshatch.runs.config_names import (
 )
 from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.parts.part_names import started_from
-from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name
+from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name, require_evaluations
 from crosshatch.runs.tables.decode import decode
 from crosshatch.runs.tables.overrides import culprit, overridden
 from crosshatch.task.model_settings import ModelSettings
@@ -111,10 +111,16 @@ def read_config(path: Path | str, overrides: Sequence[str] = (), *, name: str | 
         raise ConfigError(f"{path} cannot be read ({error.strerror}): check the file and its permissions") from None
     changed = overridden(tables, overrides)
     folder = path.resolve().parent
+
+    def decoded(found: Mapping[str, Any]) -> Config:
+        config = decode_config(started_from(found, folder))
+        require_evaluations(config.evaluate, config.run)  # only here: sweeps that halve begin with fewer rounds
+        return config
+
     try:
-        config = decode_config(started_from(changed, folder))
+        config = decoded(changed)
     except CrosshatchError as error:
-        guilty = culprit(tables, overrides, lambda found: decode_config(started_from(found, folder)), error)
+        guilty = culprit(tables, overrides, decoded, error)
         with saying_where(guilty or path):
             raise
     if config.run.name is None:
@@ -170,8 +176,10 @@ def encode_config(config: Config) -> dict[str, Any]:
     sections["algorithm"] |= dict.fromkeys(config.auto, "auto") | dict.fromkeys(config.measured, "measure")
     sections["optimiser"] = optimiser_table(config.optimiser)
     sections["codecs"] = codecs_table(config.codecs)
-    network = network_table(config.network)
-    sections["network"] = network | ({"step_seconds": "measure"} if config.measure_step else {})
+    sections["network"] = network = network_table(config.network)
+    if config.measure_step:
+        assert isinstance(network, dict)
+        network["step_seconds"] = "measure"
     tables = _plain(sections)
     assert isinstance(tables, dict)
     return tables

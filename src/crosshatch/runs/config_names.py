@@ -21,7 +21,7 @@ from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.errors import ConfigError, meant
-from crosshatch.network import BandwidthNetwork, ConstantNetwork
+from crosshatch.network import BandwidthNetwork, ConstantNetwork, SeveralNetworks
 from crosshatch.own_parts import building, is_own, moved, name_of
 from crosshatch.protocol.names import CODED
 from crosshatch.runs.parts.own_algorithm import ALGORITHM, check_algorithm, find_algorithm
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
     from crosshatch.codecs import AnyCodec
 
 AnyAlgorithm = FedSGD | FedBCD | ABCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central | STCD | MTCD | DCPA
-AnyNetwork = ConstantNetwork | BandwidthNetwork
+AnyNetwork = ConstantNetwork | BandwidthNetwork | SeveralNetworks
 
 ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
     "abcd": ABCD,
@@ -54,7 +54,8 @@ COMPRESSED = ("c-tdcd", "c-hsgd")
 C_VFL = "topk(0.21875)"  # the HSGD paper's setting: log2(128) / 32 of the entries, as C-VFL's own code reads it
 PLAIN = "sgd"
 OPTIMISERS: dict[str, type[Optimiser]] = {kind.name: kind for kind in (Momentum, Adam)}
-NETWORKS: dict[str, type[AnyNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
+OneNetwork = ConstantNetwork | BandwidthNetwork
+NETWORKS: dict[str, type[OneNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
 
 
 def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[str, tuple[str, ...]]]:
@@ -214,18 +215,28 @@ def optimiser_table(optimiser: Optimiser | None) -> dict[str, Any]:
 
 
 def decode_network(table: object) -> tuple[AnyNetwork, bool]:
-    """Section [network]: `kind`, and the fields of that class; whether the time of a local step is to be measured."""
+    """Section [network]: `kind`, and the fields of that class; whether the time of a local step is to be measured.
+
+    As a list, [[network]], it has several, and the time of a local step is a number in each.
+    """
+    if isinstance(table, list):
+        found = [decode_network(one) for one in table]
+        if any(measured for _, measured in found):
+            raise ConfigError('network.step_seconds = "measure" in a list of networks: give each a number')
+        return SeveralNetworks(tuple(one for one, _ in found)), False  # type: ignore[misc]
     if isinstance(table, Mapping):
         table = {"kind": "constant"} | dict(table)
-    kind: type[AnyNetwork] = _pick(table, "network", "kind", NETWORKS)
+    kind: type[OneNetwork] = _pick(table, "network", "kind", NETWORKS)
     assert isinstance(table, Mapping)
     measured = kind is BandwidthNetwork and table.get("step_seconds") == "measure"
     given: dict[str, Any] = {"kind": None} | ({"step_seconds": 0.0} if measured else {})
     return decode(table, kind, "network", given), measured
 
 
-def network_table(network: AnyNetwork) -> dict[str, Any]:
+def network_table(network: AnyNetwork) -> dict[str, Any] | list[dict[str, Any]]:
     """The section that gives this network model, every key spelled out."""
+    if isinstance(network, SeveralNetworks):
+        return [table for one in network.networks if isinstance(table := network_table(one), dict)]
     name = next(name for name, kind in NETWORKS.items() if isinstance(network, kind))
     return {"kind": name} | {field.name: getattr(network, field.name) for field in fields(network)}
 

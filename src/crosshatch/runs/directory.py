@@ -1,6 +1,7 @@
 """The run directory: what is in it, and how it is begun, continued and given up.
 
 config.toml     the config with everything spelled out; `crosshatch train config.toml` runs it again
+scores.safetensors  where evaluate.keep_scores asks for it: scores and labels of the validation and the test rows
 metrics.jsonl   one JSON object per evaluation
 fingerprint.json  which data it was made on: keyed digests that their owner can compare, and counts
 summary.json    totals, final and best metrics, arrival at the targets; written when the run has ended
@@ -10,6 +11,7 @@ model/          the trained model, all that predicting needs: one safetensors an
 best_model/     where there are validation rows: likewise the model of the best round by them
 checkpoint/     the state to resume from
 tracking/       what the trackers of `run.track` keep of it, a folder each
+parties/        where parties are processes: a folder each, with its share, certificate and state
 messages/       where the config asks for it: what silos sent each other, for audits
 audit_*.json    what audits found, written by these
 report.html     the run on a page, written by the command line
@@ -38,9 +40,10 @@ from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.tracking.tracker import FOLDER
 
 MESSAGES = "messages"
+PARTIES = "parties"
 KNOWN = {
     "config.toml", "metrics.jsonl", "summary.json", PARTS, "model", "best_model", "checkpoint", MESSAGES, FOLDER,
-    "report.html", LOCK, FINGERPRINT,
+    "report.html", LOCK, FINGERPRINT, "scores.safetensors", PARTIES,
 }  # fmt: skip
 
 
@@ -87,7 +90,8 @@ class RunDirectory:
         with writing(self.path):
             self.checkpoint.parent.mkdir(exist_ok=True)
             self.summary.unlink(missing_ok=True)
-            (self.path / FINGERPRINT).unlink(missing_ok=True)
+            for name in (FINGERPRINT, "scores.safetensors"):
+                (self.path / name).unlink(missing_ok=True)
             for folder in (self.model, self.best_model, self.parts, self.messages):
                 shutil.rmtree(folder, ignore_errors=True)
             parts.write(self.path)
@@ -102,6 +106,13 @@ class RunDirectory:
             file.write(json.dumps(row, allow_nan=False).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+    def replace_last(self, row: Mapping[str, float]) -> None:
+        """Another evaluation in the place of the last."""
+        lines = self.metrics.read_bytes().splitlines(keepends=True)
+        with writing(self.path):
+            os.truncate(self.metrics, sum(map(len, lines[:-1])))
+        self.append_metrics(row)
 
     def cut_metrics(self, offset: int) -> list[dict[str, Any]]:
         """Drop what was written after a checkpoint; the evaluations that stay."""

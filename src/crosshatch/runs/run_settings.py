@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,28 +24,38 @@ class EvaluateSettings:
 
     `every` so many rounds, and before the first and after the last one. `metrics` on the test samples; left out, those
     usual for the labels. `targets` like "auc=0.75": the summary says when each was first reached. `train_samples`
-    limits how many training samples the training loss is computed on; left out, all. Where there are validation rows
+    limits how many training samples the training loss is computed on; left out, all. `test_samples` limits how many
+    test samples are looked at while training, always the same ones, drawn with `data.split_seed`: once they reach a
+    target, and at the end, all test samples are measured, and these count. Where there are validation rows
     (`data.validation`) the metrics are measured on them too, and `best_by` names the one that chooses the best round,
     whose model is kept beside the last one; left out, the first of auc, accuracy, r2, rmse and so on. Metrics may be a
     user's own, as `path/to/file.py:function`; `higher_is_better` has their directions, where the file does not say it.
-    `per_client`: at the end also on the test samples of every client by itself.
+    `per_client`: at the end also on the test samples of every client by itself. `smooth`: a target counts as reached
+    when the mean of so many evaluations in a row is there; 1 is the first touch. `keep_scores`: at the end write the
+    scores of validation and test rows into the run directory.
     """
 
     every: int = 10
     metrics: tuple[str, ...] | None = None
     targets: tuple[str, ...] = ()
     train_samples: int | None = None
+    test_samples: int | None = None
     best_by: str | None = None
     higher_is_better: Mapping[str, bool] = field(default_factory=dict, hash=False)
     per_client: bool = False
+    smooth: int = 1
+    keep_scores: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""
         _at_least_one("evaluate.every", self.every, "evaluate after every round")
+        _at_least_one("evaluate.smooth", self.smooth, "a target is then reached by a single evaluation")
         if self.metrics == ():
             raise ConfigError("evaluate.metrics is empty: name at least one, or leave it out for the usual ones")
         if self.train_samples is not None:
             _at_least_one("evaluate.train_samples", self.train_samples, "leave it out to use all training samples")
+        if self.test_samples is not None:
+            _at_least_one("evaluate.test_samples", self.test_samples, "leave it out to use all test samples")
         _ = self.parsed_targets
 
     @property
@@ -111,6 +122,16 @@ class RunSettings:
                 )
         if len(set(self.track)) < len(self.track):
             raise ConfigError(f"run.track = {list(self.track)}: a tracker stands there twice: name it once")
+
+
+def require_evaluations(evaluate: EvaluateSettings, run: RunSettings) -> None:
+    """Refuse a mean over more evaluations than there will be: no target could ever be reached."""
+    count = 1 + math.ceil(run.rounds / evaluate.every)  # before the first round, and after the last
+    if evaluate.smooth > count:
+        raise ConfigError(
+            f"evaluate.smooth = {evaluate.smooth} is more than the {count} evaluations of run.rounds = {run.rounds} at "
+            f"evaluate.every = {evaluate.every}, so no target could be reached: at most {count}, or evaluate more often"
+        )
 
 
 def is_name(text: str) -> bool:

@@ -10,7 +10,8 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 INTERRUPTED = 130
@@ -21,7 +22,29 @@ class Stop:
     """Whether somebody asked to stop."""
 
     def __init__(self) -> None:
-        self.requested = False
+        self.asked = False
+
+    @property
+    def requested(self) -> bool:
+        """Whether it is to end."""
+        return self.asked
+
+
+class TimedStop(Stop):
+    """Also once so many seconds have passed since it was made; `timed_out` tells this from being asked."""
+
+    def __init__(self, asked: Stop, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._asked, self._clock, self._end = asked, clock, clock() + seconds
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the time is up, and nobody has asked."""
+        return not self._asked.requested and self._clock() >= self._end
+
+    @property
+    def requested(self) -> bool:
+        """Either of them."""
+        return self._asked.requested or self.timed_out
 
 
 class _Heard:
@@ -43,7 +66,7 @@ def stop_on_signals() -> Iterator[Stop]:
     before = {number: signal.getsignal(number) for number in numbers}
 
     def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-        stop.requested = True
+        stop.asked = True
         for each in numbers:
             signal.signal(each, before[each])
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from crosshatch.exchanges import declared
-from crosshatch.report.measures import COST_KEYS, Rows, Target, best_row, first_reaching
+from crosshatch.report.measures import COST_KEYS, OTHER_SECONDS, Rows, Target, best_row, first_reaching
 from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import algorithm_name
@@ -49,12 +49,15 @@ def summarise(
         "messages": simulator.meter.messages,
         "sim_seconds": simulator.seconds,
         **_apart(simulator),
+        **under_other_networks(simulator),
         "wall_seconds": last["wall_seconds"],
         "bytes_by_link": {
             link: {"bytes": size, "messages": messages} for link, (size, messages) in simulator.meter.links.items()
         },
         "bytes_by_exchange": {exchange: size for exchange, (size, _) in simulator.meter.exchanges.items()},
-        "targets": {target.label: _arrival(rows, target) for target in config.evaluate.parsed_targets},
+        "targets": {
+            target.label: _arrival(rows, target, config.evaluate.smooth) for target in config.evaluate.parsed_targets
+        },
         "strategy": dict(strategy),
         "federation": _federation(simulator),
         "cost": _cost(simulator),
@@ -87,7 +90,14 @@ def try_own_metrics(config: Config, simulator: Simulator, metrics: Sequence[str 
 def further_costs(simulator: Simulator) -> dict[str, Any]:
     """What only some runs count, for a line of metrics.jsonl."""
     counted = {"communications": simulator.communications, "computing_seconds": simulator.computing_seconds}
-    return {name: value for name, value in counted.items() if value is not None}
+    return {name: value for name, value in counted.items() if value is not None} | under_other_networks(simulator)
+
+
+def under_other_networks(simulator: Simulator) -> dict[str, float]:
+    """Simulated seconds under the networks behind the first, where [[network]] lists several."""
+    state = simulator.state
+    others = state.seconds_under_each[1:] if isinstance(state, VerticalState) else ()
+    return {f"sim_seconds_{number}": seconds for number, seconds in enumerate(others, 2)}
 
 
 def _apart(simulator: Simulator) -> dict[str, float]:
@@ -98,11 +108,11 @@ def _apart(simulator: Simulator) -> dict[str, float]:
     return {"computing_seconds": computing, "communication_seconds": simulator.seconds - computing}
 
 
-def _arrival(rows: Rows, target: Target) -> dict[str, Any] | None:
-    """Round, bytes and simulated time of the first evaluation that had reached the target."""
-    row = first_reaching(rows, target)
+def _arrival(rows: Rows, target: Target, smooth: int) -> dict[str, Any] | None:
+    """Round, bytes and simulated time of the first evaluation by which the target was reached."""
+    row = first_reaching(rows, target, smooth)
     costs = ("round", "bytes", "sim_seconds", "computing_seconds", "communications")
-    return None if row is None else {key: row[key] for key in costs if key in row}
+    return None if row is None else {key: row[key] for key in (*costs, *OTHER_SECONDS) if key in row}
 
 
 def _best(rows: Rows, name: str, known: Mapping[str, bool]) -> dict[str, Any]:

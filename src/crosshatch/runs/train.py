@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,35 +17,38 @@ from typing import Any
 from crosshatch.errors import DivergenceError, RunError, TrainingError, one_line
 from crosshatch.network import BandwidthNetwork
 from crosshatch.report.measures import first_reaching
-from crosshatch.runs.best_round import BestRound, on_rows
+from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.choosing.auto import adopt
 from crosshatch.runs.config import Config, config_text, part_files
 from crosshatch.runs.directory import RunDirectory, open_existing, open_new, require_same, stored_config
+from crosshatch.runs.evaluating.metrics_row import metrics_row
+from crosshatch.runs.evaluating.some_rows import SomeRows
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.parts.part_files import PartFiles
-from crosshatch.runs.prepare import Prepared, prepare
+from crosshatch.runs.prepare import Follow, Prepared, prepare
 from crosshatch.runs.recorded.message_files import recorder_of
 from crosshatch.runs.stopping import Stop, stop_on_signals
-from crosshatch.runs.summary import further_costs, measure_clients, summarise
+from crosshatch.runs.summary import summarise
 from crosshatch.runs.tracking.trackers import with_trackers
+from crosshatch.runs.trained.judged import judged
 from crosshatch.runs.trained.write_model import write_model
 from crosshatch.runs.watcher import Outcome, Watcher
 from crosshatch.simulator.divergence import Divergence, Growth
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.directions import VALIDATION
 from crosshatch.task.own_metric import find_metrics
 
 
 def train(
-    config: Config, *, out: Path | str, folder: Path | None = None, resume: bool = False, watcher: Watcher | None = None
-) -> Outcome:
+    config: Config, *, out: Path | str, folder: Path | None = None, resume: bool = False,
+    watcher: Watcher | None = None, follow: Follow = lambda *_: nullcontext(),
+) -> Outcome:  # fmt: skip
     """Run a config into the directory `out`, reading named data sets from the data `folder`.
 
     Nothing is written before everything was checked. With `resume` a run that was stopped goes on from its checkpoint.
-    A `watcher` is told how it goes, and so are the trackers that `run.track` names.
+    A `watcher` is told how it goes, and so are the trackers that `run.track` names. `follow`: others train the model.
     A run that diverges (by the rule of `simulator/divergence.py`, or because its numbers are no longer finite) is a
     DivergenceError in the end: its directory is complete, and `diverged` in its summary says where and why. Any other
     error before the second evaluation leaves nothing behind; a later one leaves the evaluations and the checkpoint.
@@ -63,10 +67,12 @@ def train(
     path = Path(out)
     with blaming(part_files(config).names), one_writer(path, "training"):
         directory = open_existing(path) if resume else open_new(path)
-        return _train(directory, config, folder=folder, resume=resume, watcher=watcher)
+        return _train(directory, config, folder=folder, resume=resume, watcher=watcher, follow=follow)
 
 
-def _train(directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher) -> Outcome:
+def _train(
+    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, follow: Follow
+) -> Outcome:
     out = directory.path
     stored = stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
@@ -85,9 +91,11 @@ def _train(directory: RunDirectory, config: Config, *, folder: Path | None, resu
             return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
     if prepared.leakage is not None:
         prepared.leakage.record()
+    following = follow(prepared, out)
     watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked for
     try:
-        outcome = _run(loop, watcher)
+        with following:
+            outcome = _run(loop, watcher)
     except BaseException as error:
         why = one_line(error) or type(error).__name__
         watcher.ended(Outcome(out, finished=False, round=loop.simulator.round, summary=loop.summary, why=why))
@@ -126,6 +134,7 @@ class _Loop:
         self.restored = False
         self.diverged: Divergence | None = None
         self.best = BestRound.of(self.config)
+        self.some = SomeRows.of(self.config, self.simulator)
         self.summary: dict[str, Any] = {}
         self.recorder = recorder_of(self.config, self.simulator, directory.messages)
         self._under_way = 0  # the round, while it may break
@@ -140,8 +149,8 @@ class _Loop:
             return True
         if self.best is not None and run.patience is not None and self.best.since >= run.patience:
             return True
-        targets = self.config.evaluate.parsed_targets
-        return self.config.run.stop_at_targets and all(first_reaching(self.rows, target) for target in targets)
+        goals, smooth = self.config.evaluate.parsed_targets, self.config.evaluate.smooth
+        return self.config.run.stop_at_targets and all(first_reaching(self.rows, goal, smooth) for goal in goals)
 
     @property
     def _ended_by(self) -> Divergence | None:
@@ -207,6 +216,7 @@ class _Loop:
             self._run_round(watcher)
         if self.rows[-1]["round"] < self.simulator.round:  # it ends before the round it was to end with
             self._note(self._measure(), watcher)
+        self.some.complete(self.metrics, self.rows, self.directory)
         return self._finish()
 
     def _run_round(self, watcher: Watcher) -> None:
@@ -214,28 +224,16 @@ class _Loop:
         self.simulator.run_round()
         self.simulator.align()  # wherever a resumed run begins, it has the same memory to compute with
         done, last = self.simulator.round, self.simulator.round == self.config.run.rounds
-        assert self.config.run.checkpoint_every is not None
         if last or done % self.config.evaluate.every == 0:
             self._note(self._measure(), watcher)
-        if last or done % self.config.run.checkpoint_every == 0:
+        if last or done % (self.config.run.checkpoint_every or self.config.evaluate.every) == 0:
             self._write_checkpoint()
         watcher.advance(done)
 
     def _measure(self) -> dict[str, Any]:
-        simulator, metrics = self.simulator, self.metrics
-        on_validation = {} if self.best is None else simulator.evaluate(on_rows(metrics), on="validation")
-        return {
-            "iteration": simulator.iteration,
-            "round": simulator.round,
-            "bytes": simulator.meter.bytes,
-            "messages": simulator.meter.messages,
-            **further_costs(simulator),
-            "sim_seconds": simulator.seconds,
-            "wall_seconds": round(self._wall_seconds(), 3),
-            "train_loss": simulator.objective(self.config.evaluate.train_samples),
-            **simulator.evaluate(metrics),
-            **{f"{VALIDATION}{name}": value for name, value in on_validation.items()},
-        }
+        seconds, validates = self._wall_seconds(), self.best is not None
+        of = self.simulator, self.config, self.metrics, self.some, self.rows
+        return metrics_row(*of, wall_seconds=seconds, validates=validates)
 
     def _note(self, row: Mapping[str, Any], watcher: Watcher) -> None:
         self.directory.append_metrics(row)
@@ -270,15 +268,13 @@ class _Loop:
         if self.recorder is not None:  # before the checkpoint, which says that they are there
             self.recorder.write(self.simulator.round)
         offset = self.directory.metrics.stat().st_size
-        write_checkpoint(
-            self.directory.checkpoint, tensors,
-            Checkpoint(state, offset, self._wall_seconds(), self.strategy, self.files.hashes),
-        )  # fmt: skip
+        checkpoint = Checkpoint(state, offset, self._wall_seconds(), self.strategy, self.files.hashes)
+        write_checkpoint(self.directory.checkpoint, tensors, checkpoint)
 
     def _finish(self) -> Outcome:
         """The summary comes last: a run with a summary is finished."""
         self._write_checkpoint()
-        self._write_results(measure_clients(self.config, self.simulator, self.metrics, self.best))
+        self._write_results(judged(self.config, self.simulator, self.metrics, self.best, self.directory.path))
         self.complain()
         done, losses = self.simulator.round, (self.rows[0]["train_loss"], self.rows[-1]["train_loss"])
         advice = self.simulator.advise(done) if losses[1] > losses[0] else ""

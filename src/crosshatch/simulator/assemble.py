@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
+from crosshatch.channels import Channels
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, batch_source, declared
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
-from crosshatch.network import Clocks, Network, in_groups
+from crosshatch.network import Clocks, Network, each_network, in_groups
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.members import members_of, one_party_silos, pair, tiers_of
@@ -34,10 +35,10 @@ from crosshatch.protocol.refusals import (
 from crosshatch.simulator.accounting.accounts import Accounts
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.assemble_encrypted import encrypted_exchange
-from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import SimulatedServer
+from crosshatch.simulator.vertical.on_the_way import OnTheWay
 from crosshatch.simulator.vertical.optimising import Optimising
 from crosshatch.task.optimisers import state_size
 from crosshatch.task.probe import ROWS
@@ -166,10 +167,13 @@ def _one(
     clients = tuple(silo.clients for silo in data.silos)
     one_party = one_party_silos(algorithm.topology, clients)
     codecs = {} if central else engine.codecs
-    links = Links(
-        names, engine.network, engine.meter, Clocks(np.zeros(len(names))),
-        one_machine=central, one_party=one_party, hubs_together=pairs,
+    why_one = "silos have branches" if data.branches else "it encrypts" if engine.privacy.encrypts else ""
+    links, *others = (
+        Links(names, network, Meter() if n else engine.meter, Clocks(np.zeros(len(names))),
+              one_machine=central, one_party=one_party, hubs_together=pairs)
+        for n, network in enumerate(each_network(engine.network, why_one))
     )  # fmt: skip
+    links.others = tuple(others)
     if pairs:
         data = pair(data)
     optimising = _optimising(data, task, frozenset() if pairs else one_party, one_client=central)
@@ -180,7 +184,7 @@ def _one(
         task,
         Accounts(links, _contents(data, task, widths, codecs), task.sent, states),
         source,
-        Arrivals(codecs, seed, len(data.y_train), frozenset() if pairs else one_party),
+        OnTheWay(Channels(codecs, seed), len(data.y_train), frozenset() if pairs else one_party),
         strategy=engine.strategy,
         threads=engine.threads,
         keep_passes=algorithm.local_steps == 1 or central,
@@ -206,4 +210,5 @@ def _contents(
     head = None if holder is None else (task.sent_head, holder)
     arriving = tuple(task.fusion.sent_width(widths, j) for j in range(len(widths)))
     components = 1 if task.transfer is None else 2  # `Transfer.components`, where other tasks have derivatives
-    return MessageContents(data.silos[0].train.dtype, widths, arriving, head, codecs, components)
+    clients = tuple(silo.clients for silo in data.silos)
+    return MessageContents(data.silos[0].train.dtype, widths, arriving, head, codecs, clients, components)

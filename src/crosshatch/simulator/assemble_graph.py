@@ -13,6 +13,7 @@ from crosshatch.errors import ConfigError, ModelError
 from crosshatch.exchanges import DualAlgorithm, TokenAlgorithm
 from crosshatch.graphs import require_connected
 from crosshatch.local.visits.agent import Agent, start_of
+from crosshatch.network import each_network
 from crosshatch.protocol.agents import check_agents, check_walks, dual_steps
 from crosshatch.protocol.named_parties import check_parties
 from crosshatch.protocol.walks import GivenWalk, SeededWalk, Walk
@@ -47,7 +48,8 @@ def assemble_tokens(
     _check_blocks(algorithm, agents, start)
     _check_step_size(algorithm, agents)
     shape = (len(data.y_train), agents[0].width)
-    links = AgentLinks(names, engine.network, engine.precision, engine.meter, shape)
+    (network,) = each_network(engine.network, "tokens walk on a graph")
+    links = AgentLinks(names, network, engine.precision, engine.meter, shape)
     return SimulatedTokens(agents, links, walk, algorithm.tokens, start, algorithm.server, graph=graph)
 
 
@@ -114,7 +116,8 @@ def assemble_duals(
             )
     graph = algorithm.graph.build(task.names, seed=seed)
     require_connected(graph, task.names, "consensus")
-    links = AgentLinks(task.names, engine.network, engine.precision, engine.meter, (len(data.y_train), 1))
+    (network,) = each_network(engine.network, "duals are compared on a graph")
+    links = AgentLinks(task.names, network, engine.precision, engine.meter, (len(data.y_train), 1))
     steps = dual_steps(
         (algorithm.step_size, algorithm.dual_step, algorithm.consensus_step),
         graph,

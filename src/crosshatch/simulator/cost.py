@@ -151,7 +151,7 @@ def silo_costs(groups: Sequence[SimulatedFederation], algorithm: Algorithm, *, i
         anchors = find_anchors(first.data, first.task) if first.task.holds_head(j) else None
         step = _StepByRows.of(
             first.task, j, first.data.silos[j].train[:1], first.data.y_train[:1], first.accounts.contents.widths,
-            None if anchors is None else anchors.for_round(first.arrivals.seed, 0),
+            None if anchors is None else anchors.for_round(first.on_the_way.channels.seed, 0),
         )  # fmt: skip
         peak = step.at(largest)
         together = step.fixed.flops * at_work + step.each.flops * in_all

@@ -16,7 +16,7 @@ import torch
 
 from crosshatch.codecs import AnyCodec, ErrorFeedback, Half, RandomK
 from crosshatch.data.federated import FederatedData
-from crosshatch.exchanges import Algorithm, DualAlgorithm, RememberingAlgorithm, TokenAlgorithm, declared, on_silos
+from crosshatch.exchanges import Algorithm, declared, on_silos
 from crosshatch.schedules import rate
 from crosshatch.task.task import Task
 from crosshatch.theory.central_loss import CentralLoss
@@ -60,7 +60,7 @@ class Growth:
 
 
 def advise(
-    algorithm: Algorithm | RememberingAlgorithm | TokenAlgorithm | DualAlgorithm,
+    algorithm: Algorithm,
     data: FederatedData,
     task: Task,
     *,
@@ -72,7 +72,7 @@ def advise(
 
 
 def _advise(
-    algorithm: Algorithm | RememberingAlgorithm | TokenAlgorithm | DualAlgorithm,
+    algorithm: Algorithm,
     data: FederatedData,
     task: Task,
     round: int,

@@ -25,7 +25,7 @@ class _OfBatch:
 
     samples: Samples
     features: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # by silo and part, in its clients' order
-    ids: dict[int, Tensor] = field(default_factory=dict)  # by part
+    labels: dict[int, Tensor] = field(default_factory=dict)  # by part, in the batch's order
 
 
 @dataclass
@@ -34,19 +34,16 @@ class Passes:
 
     data: FederatedData
     window: int = 1
+    # Of the round: by silo its newest pass, with the samples that passed, the first part of a batch; and by a problem's
+    # identity what came out of its steps, for whoever asks for it again.
+    kept: dict[int, tuple[Tensor, KeptPass]] = field(default_factory=dict)
+    blocks: dict[int, tuple[Problem, Tensor]] = field(default_factory=dict)
     _gathered: dict[int, _OfBatch] = field(default_factory=dict)  # by the identity of the samples, oldest first
-    _passes: dict[int, tuple[Tensor, KeptPass]] = field(default_factory=dict)  # by silo, with the samples that passed
-    _blocks: dict[int, tuple[Problem, Tensor]] = field(default_factory=dict)  # by the identity of the problem
 
     def clear(self) -> None:
         """Keep nothing."""
-        self._gathered.clear()
-        self.end_round()
-
-    def end_round(self) -> None:
-        """Only samples serve another round."""
-        self._passes.clear()
-        self._blocks.clear()
+        for kept in (self.kept, self.blocks, self._gathered):
+            kept.clear()
 
     def _of(self, batch: Batch) -> _OfBatch:
         key = id(batch.parts)
@@ -56,53 +53,40 @@ class Passes:
             self._gathered[key] = _OfBatch(batch.parts)
         return self._gathered[key]
 
-    def _ids(self, batch: Batch, part: int) -> Tensor:
-        known = self._of(batch).ids
-        if part not in known:
-            known[part] = torch.from_numpy(batch.parts[part]).to(self.data.y_train.device)
-        return known[part]
+    def samples(self, batch: Batch, silos: Sequence[int], part: int) -> tuple[list[Tensor], Tensor]:
+        """By silo the samples of a part (n, ...), in the order of its clients; and the labels, as they were drawn."""
+        known, y = self._of(batch), self.data.y_train
+        missing = [j for j in silos if (j, part) not in known.features]
+        if missing or part not in known.labels:
+            ids = torch.from_numpy(batch.parts[part]).to(y.device)
+            known.labels[part] = y if batch.whole else y.index_select(0, ids)
+            for j in missing:
+                train, order = self.data.silos[j].train, batch.held[j][part].order
+                as_it_is = batch.whole and order is None
+                mine = ids if order is None else ids.index_select(0, order)
+                known.features[j, part] = train if as_it_is else train.index_select(0, mine)
+        return [known.features[j, part] for j in silos], known.labels[part]
 
-    def _ids_by_client(self, batch: Batch, silo: int, part: int) -> Tensor:
-        ids, order = self._ids(batch, part), batch.held[silo][part].order
-        return ids if order is None else ids.index_select(0, order)
-
-    def labels(self, batch: Batch, part: int) -> Tensor:
-        """Of a part, in the batch's order."""
-        return self.data.y_train if batch.whole else self.data.y_train.index_select(0, self._ids(batch, part))
-
-    def features(self, batch: Batch, silo: int, part: int) -> Tensor:
-        """A silo's samples of a part (n, ...), in the order of its clients."""
-        known, train = self._of(batch).features, self.data.silos[silo].train
-        if (silo, part) not in known:
-            as_they_are = batch.whole and batch.held[silo][part].order is None
-            known[silo, part] = train if as_they_are else train.index_select(0, self._ids_by_client(batch, silo, part))
-        return known[silo, part]
-
-    def gather(self, batch: Batch, silos: Sequence[int]) -> Tensor:
-        """The first part's samples (G, n, ...) of G silos whose samples have one shape, each in its own order."""
+    def gather(self, batch: Batch, silos: Sequence[int]) -> tuple[Tensor, list[Tensor]]:
+        """The first part's samples of G silos which have one shape, each in its own order: (G, n, ...), and by silo."""
+        if len(silos) == 1:
+            mine, _ = self.samples(batch, silos, 0)
+            return mine[0].unsqueeze(0), mine
         known, trains = self._of(batch).features, [self.data.silos[j].train for j in silos]
-        room = trains[0].new_empty((len(silos), len(batch.parts[0]), *trains[0].shape[1:]))
-        for j, train, x in zip(silos, trains, room.unbind(0), strict=True):
-            torch.index_select(train, 0, self._ids_by_client(batch, j, 0), out=x)
+        ids = torch.from_numpy(batch.parts[0]).to(trains[0].device)
+        room = trains[0].new_empty((len(silos), len(ids), *trains[0].shape[1:]))
+        mine = list(room.unbind(0))
+        for j, train, x in zip(silos, trains, mine, strict=True):
+            order = batch.held[j][0].order
+            torch.index_select(train, 0, ids if order is None else ids.index_select(0, order), out=x)
             known[j, 0] = x
-        return room
+        return room, mine
 
-    def keep(self, batch: Batch, silo: int, kept: KeptPass | None) -> None:
-        """The pass of a batch's first part, whose samples were gathered; one from before makes room for it."""
-        self._passes.pop(silo, None)
-        if kept is not None:
-            self._passes[silo] = self._of(batch).features[silo, 0], kept
-
-    def find(self, problem: Problem) -> KeptPass | None:
-        """The pass that the first local step begins with: of the same samples, under the same weights."""
-        x, kept = self._passes.get(problem.silo, (None, None))
-        begins = x is problem.parts[0].x and problem.local.first % len(problem.parts) == 0
-        return kept if begins and kept is not None and kept.start is problem.start else None
-
-    def keep_blocks(self, problem: Problem, blocks: Tensor) -> None:
-        """What came out of local steps, for whoever asks for it again."""
-        self._blocks[id(problem)] = problem, blocks
-
-    def find_blocks(self, problem: Problem) -> Tensor | None:
-        """The clients' blocks after these local steps."""
-        return self._blocks.get(id(problem), (None, None))[1]
+    def find(self, problems: Sequence[Problem]) -> list[KeptPass | None]:
+        """By problem the pass that the first local step begins with: of the same samples, under the same weights."""
+        found: list[KeptPass | None] = []
+        for problem in problems:
+            x, kept = self.kept.get(problem.silo, (None, None))
+            begins = x is problem.parts[0].x and problem.local.first % len(problem.parts) == 0
+            found.append(kept if begins and kept is not None and kept.start is problem.start else None)
+        return found

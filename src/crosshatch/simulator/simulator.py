@@ -17,9 +17,6 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, DivergenceError, TrainingError, require_whole
 from crosshatch.exchanges import (
     Algorithm,
-    DualAlgorithm,
-    RememberingAlgorithm,
-    TokenAlgorithm,
     on_duals,
     on_federation,
     on_silos,
@@ -48,7 +45,7 @@ from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.listening import Hear
 from crosshatch.simulator.require_start import require_silos, require_start
-from crosshatch.simulator.state import State, VerticalState
+from crosshatch.simulator.state import VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.task.directions import HIGHER_IS_BETTER
@@ -79,7 +76,7 @@ class Simulator:
         self,
         data: FederatedData,
         task: Task,
-        algorithm: Algorithm | RememberingAlgorithm | TokenAlgorithm | DualAlgorithm,
+        algorithm: Algorithm,
         *,
         seed: int = 0,
         network: Network | None = None,
@@ -112,7 +109,7 @@ class Simulator:
         )  # fmt: skip
         self.threads, self._codecs = engine.threads, engine.codecs
         self.federation: SimulatedFederation | SimulatedServer | SimulatedTokens | SimulatedDuals
-        self.state: State
+        self.state: VerticalState | TokenState | DualState  # everything that a later round depends on
         if not on_silos(algorithm):
             self.data = by_columns(self.data)
         if on_tokens(algorithm):
@@ -241,17 +238,21 @@ class Simulator:
         return find_best(self.data, self.task, summed=self.state.summed)
 
     def evaluate(
-        self, metrics: Sequence[str | OwnMetric] | None = None, on: Literal["test", "validation"] = "test"
+        self,
+        metrics: Sequence[str | OwnMetric] | None = None,
+        on: Literal["test", "validation"] = "test",
+        rows: Tensor | None = None,
     ) -> dict[str, float]:
-        """Metrics on the test samples; `suboptimality` is (f - f*) / (f(0) - f*) of the objective itself."""
+        """Metrics on the test samples (or some `rows`); `suboptimality` is (f - f*) / (f(0) - f*) of the objective."""
         asked = find_metrics(default_metrics(self.data.target) if metrics is None else metrics)
         if on == "validation" and self.data.y_validation is None:
             raise ConfigError("there are no validation samples: set data.validation, for example to 0.2")
-        scores = self.scores([silo.rows(on) for silo in self.data.silos])
+        some = slice(None) if rows is None else rows
+        scores = self.scores([silo.rows(on)[some] for silo in self.data.silos])
         if not torch.isfinite(scores).all():
             raise self._diverged(f"a {on} score is")
         by_scores = [metric for metric in asked if metric != "suboptimality"]
-        found = evaluate(by_scores, scores, self.data.labels(on), self.task.loss) if by_scores else {}
+        found = evaluate(by_scores, scores, self.data.labels(on)[some], self.task.loss) if by_scores else {}
         if "suboptimality" in asked:
             found["suboptimality"] = self.best.suboptimality(self.objective())
         return {name: found[name] for name in (one if isinstance(one, str) else one.name for one in asked)}

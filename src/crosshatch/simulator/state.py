@@ -1,4 +1,4 @@
-"""What is carried from round to round, behind one face for all kinds of federation."""
+"""What is carried from round to round in federations of silos."""
 
 from __future__ import annotations
 
@@ -22,62 +22,24 @@ from crosshatch.simulator.vertical.memory import pack, unpack
 from crosshatch.task.task import Task
 
 
-class State(Protocol):
-    """Everything a later round depends on, and the rounds."""
+class Elsewhere(Protocol):
+    """Parties in processes of their own, which train the model while the simulator counts along."""
 
     @property
-    def summed(self) -> bool:
-        """Whether the objective is a sum over samples, not a mean."""
+    def weights(self) -> tuple[Tensor, ...] | None:
+        """Their model after the round in hand; None: it was not looked at."""
         ...
 
-    @property
-    def seconds(self) -> float:
-        """Simulated time so far."""
-        ...
-
-    @property
-    def strategies(self) -> dict[str, str]:
-        """How each silo's local steps are computed."""
-        ...
-
-    @property
-    def weights(self) -> tuple[Tensor, ...]:
-        """The model, one flat vector per silo."""
-        ...
-
-    def run_round(self, r: int) -> None:
-        """One round."""
-        ...
-
-    def align(self) -> None:
-        """Have the tensors that later rounds compute with lie in memory as after `restore`; nothing else changes."""
-        ...
-
-    def broken(self) -> str | None:
-        """What is no longer finite, in words."""
-        ...
-
-    def communications(self, messages: int) -> int | None:
-        """So many messages as communications of one number per sample, where the algorithm counts in those."""
-        ...
-
-    def describe(self) -> dict[str, Any] | None:
-        """The graph and what happened on it, for the summary; None where there is none."""
-        ...
-
-    def snapshot(self) -> dict[str, Tensor]:
-        """Everything a later round depends on; the tensors may be kept."""
-        ...
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from a snapshot."""
+    def after_round(self, r: int) -> None:
+        """The simulator has done this round."""
         ...
 
 
 class VerticalState:
-    """Hubs' blocks, of one vertical federation or of each group."""
+    """Hubs' blocks, of one vertical federation or of each group; where others train the model, theirs is the model."""
 
     summed = False
+    elsewhere: Elsewhere | None = None
 
     def __init__(self, federation: SimulatedFederation | SimulatedServer, algorithm: Algorithm, task: Task) -> None:
         self.federation, self.algorithm, self.task = federation, algorithm, task
@@ -95,7 +57,13 @@ class VerticalState:
     @property
     def seconds(self) -> float:
         """That of the last hub."""
-        return max(group.accounts.links.clocks.now for group in self.groups)
+        return self.seconds_under_each[0]
+
+    @property
+    def seconds_under_each(self) -> tuple[float, ...]:
+        """The same under every network."""
+        each = zip(*(group.accounts.links.every for group in self.groups), strict=True)
+        return tuple(max(links.clocks.now for links in same) for same in each)
 
     @property
     def strategies(self) -> dict[str, str]:
@@ -106,6 +74,12 @@ class VerticalState:
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """The hubs' blocks, averaged over groups where there are any."""
+        theirs = None if self.elsewhere is None else self.elsewhere.weights
+        return self.own_weights if theirs is None else theirs
+
+    @property
+    def own_weights(self) -> tuple[Tensor, ...]:
+        """What is computed here."""
         if isinstance(self.federation, SimulatedServer):
             return self.federation.model(self.blocks)
         return self.blocks[0].base
@@ -133,9 +107,11 @@ class VerticalState:
         self.blocks = tuple(self._at_hubs(group, blocks) for group, blocks in pairs)
         if any(trained is not None for trained in self.task.trained):
             self.blocks = tuple(self._with_untrained(blocks) for blocks in self.blocks)
+        if self.elsewhere is not None:
+            self.elsewhere.after_round(r)
 
     def _at_hubs(self, group: SimulatedFederation, blocks: Blocks) -> Blocks:
-        held = group.at_clients.at_hubs(blocks)
+        held = group.at_clients.at_hubs(blocks) if blocks.moved else blocks
         return Blocks(held.base) if held.moved or held.branches or held.received or held.sent_to else held
 
     def _with_untrained(self, blocks: Blocks) -> Blocks:
@@ -177,8 +153,9 @@ class VerticalState:
         for g, (group, blocks) in enumerate(zip(self.groups, self.blocks, strict=True)):
             if holders[g] == g:
                 tensors |= {f"block.{g}.{j}": weights for j, weights in enumerate(blocks.base)}
-            tensors[f"hubs.{g}"] = torch.as_tensor(group.accounts.links.clocks.hubs.copy())
-            tensors |= {f"codec.{g}.{name}": memory for name, memory in group.arrivals.snapshot().items()}
+            for n, links in enumerate(group.accounts.links.every):
+                tensors[_hubs(g, n)] = torch.as_tensor(links.clocks.hubs.copy())
+            tensors |= {f"codec.{g}.{name}": memory for name, memory in group.on_the_way.channels.snapshot().items()}
             if group.optimising is not None:
                 tensors |= {f"optimiser.{g}.{name}": state for name, state in group.optimising.snapshot().items()}
             if group.encrypted is not None:
@@ -196,14 +173,19 @@ class VerticalState:
                 restored.append(Blocks(base))
             else:
                 restored.append(restored[holders[g]])
-            group.accounts.links.clocks.hubs = tensors[f"hubs.{g}"].numpy().copy()
-            group.arrivals.restore(_below(f"codec.{g}.", tensors))
+            for n, links in enumerate(group.accounts.links.every):
+                links.clocks.hubs = tensors[_hubs(g, n)].numpy().copy()
+            group.on_the_way.channels.restore(_below(f"codec.{g}.", tensors))
             if group.optimising is not None:
                 group.optimising.restore(_below(f"optimiser.{g}.", tensors))
             if group.encrypted is not None:
                 group.encrypted.clocks.restore(tensors[f"computing.{g}"])
         self.blocks = tuple(restored)
         self.memory = unpack(tensors, self.task.initial()[0].device)
+
+
+def _hubs(group: int, network: int) -> str:
+    return f"hubs.{group}.{network}" if network else f"hubs.{group}"
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -80,7 +80,7 @@ class Choice:
         """The evaluation of a run that counts; None where it never reached the target or has no finite value."""
         assert self.metric is not None
         if self.target is not None:
-            return first_reaching(run.metrics, self.target)
+            return first_reaching(run.metrics, self.target, run.smooth)
         rows = run.metrics[-1:] if self.kind == "last" else run.metrics
         finite = [row for row in rows if math.isfinite(row.get(self.metric, math.nan))]
         return best_row(finite, self.metric, {self.metric: self.higher}) if finite else None

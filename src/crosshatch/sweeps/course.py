@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from crosshatch.report.runs import Run, read_run
-from crosshatch.runs.stopping import Stop
+from crosshatch.runs.stopping import Stop, TimedStop
 from crosshatch.sweeps.choice import Choice
 from crosshatch.sweeps.jobs import Ended, Executor, Job
 from crosshatch.sweeps.results import Apart, PointResult, RunResult, points_apart, ranked
@@ -39,11 +39,15 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """All points in the grid's order, and the choice with its metric; `stopped`: before all runs had ended."""
+    """All points in the grid's order, and the choice with its metric; `stopped`: before all runs had ended.
+
+    `left`: so many runs have not finished because the time was up; the others are compared all the same.
+    """
 
     results: tuple[PointResult, ...]
     choice: Choice
     stopped: bool = False
+    left: int = 0
 
     @property
     def best(self) -> PointResult | None:
@@ -52,6 +56,11 @@ class Outcome:
             return None
         first = next(iter(self.ranked), None)
         return first if first is not None and first.rows else None
+
+    @property
+    def measured(self) -> bool:
+        """Whether a run came to its end, be it by diverging."""
+        return any(run.ended.state in ("finished", "diverged") for result in self.results for run in result.runs)
 
     @property
     def apart(self) -> Apart:
@@ -84,12 +93,16 @@ def carry_out(
         jobs = [job for many in zip(*(found.values() for found in own.values()), strict=True) for job in many]
         finished = {job.name for job in jobs if job.is_finished}
         listener.begin(jobs, finished, rung=rung, rungs=rungs, rounds_after=after)
-        ended = _work_off(
+        ended = work_off(
             [job for job in jobs if job.name not in finished], executor, listener, stop,
             lambda why: sweep.blaming_originals(why, out),
         )  # fmt: skip
-        if stop.requested:
+        timed_out = isinstance(stop, TimedStop) and stop.timed_out
+        if stop.requested and not timed_out:
             return Outcome(tuple(results.values()), choice, stopped=True)
+        if timed_out:
+            rest = [job for job in jobs if job.name not in finished and job.name not in ended]
+            ended = {**ended, **{job.name: Ended("stopped") for job in rest}}
         read = {job.name: _read(job) for job in jobs if job.name not in ended or ended[job.name].state != "refused"}
         done = [run for run in read.values() if run is not None and run.finished]
         choice = choice.resolved(done[0]) if done else choice
@@ -97,6 +110,9 @@ def carry_out(
             runs = (_result(job, ended.get(job.name), read.get(job.name), choice) for job in own[point.name].values())
             results[point.name] = PointResult(point, tuple(runs))
         apart = points_apart(tuple(results.values()), choice).what
+        if timed_out:
+            left = sum(one.state == "stopped" for one in ended.values())
+            return Outcome(tuple(results.values()), choice, left=left)
         if rung + 1 < rungs and choice.metric is not None and not apart:
             order = ranked([results[point.name] for point in alive], choice)
             kept = {result.point.name for result in order[: math.ceil(len(alive) / ETA)]}
@@ -106,12 +122,18 @@ def carry_out(
     return Outcome(tuple(results.values()), choice)
 
 
-def _work_off(
-    jobs: Sequence[Job], executor: Executor, listener: Listener, stop: Stop, reword: Callable[[str], str]
+def work_off(
+    jobs: Sequence[Job],
+    executor: Executor,
+    listener: Listener,
+    stop: Stop,
+    reword: Callable[[str], str] = lambda why: why,
+    overdue: Callable[[Job, Ended], bool] = lambda *_: False,
 ) -> Mapping[str, Ended]:
+    """Finish all jobs; how each ended. No more are begun once one has ended that is `overdue`."""
     for job in jobs:
         executor.submit(job)
-    ended, asked = {}, False
+    ended, asked, late = {}, False, False
     for event in executor.events():
         if event is not None:
             job, told = event
@@ -119,9 +141,10 @@ def _work_off(
                 told = replace(told, why=reword(told.why))
                 ended[job.name] = told
                 listener.ended(job, told)
+                late = late or overdue(job, told)
             else:
                 listener.advance(job, told)
-        if stop.requested and not asked:
+        if (stop.requested or late) and not asked:
             asked = True
             executor.stop()
     return ended

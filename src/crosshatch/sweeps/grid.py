@@ -48,8 +48,8 @@ class Seeds:
         return tuple(seed + number if self.added else number for number in self.numbers)
 
 
-def parse_grid(texts: Sequence[str], changes: Sequence[str] = ()) -> tuple[Axis, ...]:
-    """The settings that vary; `changes` are those of `--set`, which must be others.
+def parse_grid(texts: Sequence[str], changes: Sequence[str] = (), option: str = "--grid") -> tuple[Axis, ...]:
+    """The settings that vary, as an `option` gives them; `changes` are those set elsewhere, which must be others.
 
     >>> parse_grid(["algorithm.step_size=0.1,0.3", "model.hidden=[8],[16, 8]"])
     (Axis(key='algorithm.step_size', values=('0.1', '0.3')), Axis(key='model.hidden', values=('[8]', '[16, 8]')))
@@ -57,7 +57,7 @@ def parse_grid(texts: Sequence[str], changes: Sequence[str] = ()) -> tuple[Axis,
     axes: list[Axis] = []
     fixed = {_key(text) for text in changes}
     for text in texts:
-        place, key = f"--grid {text}", _key(text)
+        place, key = f"{option} {text}", _key(text)
         values = split_values(text.partition("=")[2])
         if "=" not in text or "." not in key or not all(key.split(".")):
             raise ConfigError(f"{place}: write section.key=value,value, for example algorithm.step_size=0.1,0.3,1")
@@ -113,9 +113,15 @@ def parse_seeds(text: str) -> Seeds:
     return Seeds(numbers, added=False)
 
 
-def points(axes: Sequence[Axis], seeds: Seeds) -> list[tuple[str, ...]]:
-    """Every combination of values, the last setting varying fastest."""
-    count = prod(len(axis.values) for axis in axes)
+def points(axes: Sequence[Axis], seeds: Seeds, together: Sequence[Sequence[Axis]] = ()) -> list[tuple[str, ...]]:
+    """Every combination of values, the last setting varying fastest; the axes of a bundle go `together`.
+
+    >>> points(parse_grid(["a.b=1,2"]), Seeds(), [parse_grid(["c.d=3,4", "e.f=5,6"])])
+    [('1', '3', '5'), ('1', '4', '6'), ('2', '3', '5'), ('2', '4', '6')]
+    """
+    lines = [*([(value,) for value in axis.values] for axis in axes),
+             *(list(zip(*(axis.values for axis in bundle), strict=True)) for bundle in together)]  # fmt: skip
+    count = prod(len(line) for line in lines)
     if count * len(seeds.numbers) > MOST_RUNS:
         raise ConfigError(
             f"this sweep has {count * len(seeds.numbers):,} runs ({count:,} points x {len(seeds.numbers):,} seeds), at "
@@ -123,7 +129,7 @@ def points(axes: Sequence[Axis], seeds: Seeds) -> list[tuple[str, ...]]:
         )
     if count * len(seeds.numbers) == 1:
         raise ConfigError("this sweep has one run only: give several values by --grid, or several --seeds")
-    return list(itertools.product(*(axis.values for axis in axes)))
+    return [tuple(itertools.chain.from_iterable(one)) for one in itertools.product(*lines)]
 
 
 def short_keys(axes: Sequence[Axis]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -72,10 +72,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job ended. `refused`: before the first round, `failed`: in the middle; `why` says more of both."""
+    """How a job ended. `refused`: before the first round, `failed`: in the middle; `why` says more of both.
+
+    `seconds` of processor time were spent on it, as far as that is known.
+    """
 
     state: Literal["finished", "diverged", "refused", "failed", "stopped"]
     why: str = ""
+    seconds: float = 0.0
 
 
 Event = tuple[Job, "int | Ended"]
@@ -100,6 +104,11 @@ class Executor(AbstractContextManager["Executor"], Protocol):
 
 def run_job(job: Job, tell: Callable[[int], None] = lambda _: None) -> Ended:
     """Run a job here, or go on with it; `tell` gets the rounds done. What it prints is kept."""
+    began = time.process_time()
+    return replace(_run_whole(job, tell), seconds=time.process_time() - began)
+
+
+def _run_whole(job: Job, tell: Callable[[int], None]) -> Ended:
     teller = _Teller(tell)
     try:
         with printing_into(job.printed):

@@ -48,7 +48,7 @@ class PointResult:
             return "refused"
         count = len(self.runs)
         states = [result.ended.state for result in self.runs]
-        found = {word: states.count(word) for word in ("diverged", "refused", "failed")}
+        found = {word: states.count(word) for word in ("diverged", "refused", "failed", "stopped")}
         found["not reached"] = sum(result.row is None for result in self.runs) - sum(found.values())
         words = [f"{word} {times} of {count}" for word, times in found.items() if times]
         return ", ".join([*words, "ended early"] if self.dropped else words)

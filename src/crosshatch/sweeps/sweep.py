@@ -14,24 +14,28 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import ConfigError, CrosshatchError, RunError
 from crosshatch.runs.config import Config, changed_settings, config_text, decode_config, part_files, read_config
+from crosshatch.runs.config_names import ALGORITHMS
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import LOCK
 from crosshatch.runs.parts.part_files import PARTS, PartFiles
 from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.tracking.trackers import require_trackers
+from crosshatch.sweeps.bundles import Bundles
 from crosshatch.sweeps.choice import Choice, parse_choice
 from crosshatch.sweeps.grid import Axis, Seeds, parse_grid, parse_seeds, point_names, points, run_name
 from crosshatch.sweeps.jobs import Job
 from crosshatch.task.directions import VALIDATION, directions
 
+LACKING = "-"
+_NO_BUNDLES = Bundles()
 _OPTIONS = {"grid": "--grid", "seeds": "--seeds", "halving": "--choose, which --halving goes by,"}
 
 
@@ -56,6 +60,8 @@ class Sweep:
     halving: bool
     called: str
     files: PartFiles
+    config_at: Callable[[tuple[str, ...]], Config] | None = None  # the config with other values, to widen the grid
+    single: int = 0  # so many of the axes, the first ones, go with no other
 
     def jobs(self, point: Point, out: Path, folder: Path | None, rounds: int) -> dict[int, Job]:
         """The runs of a point by their seed, for so many rounds."""
@@ -97,18 +103,30 @@ def read_sweep(
     choose: str | None,
     halving: bool,
     folder: Path | None,
+    bundles: Bundles = _NO_BUNDLES,
 ) -> Sweep:
     """A sweep from the options of the command line; refused where no point of it can be run."""
     axes, numbers = parse_grid(grid, changes), parse_seeds(seeds)
-    found = points(axes, numbers)
+    together = bundles.parse([*changes, *(f"{axis.key}=" for axis in axes)])
+    found = points(axes, numbers, together)
+    single = len(axes)
+    axes = (*axes, *(axis for bundle in together for axis in bundle))
+    found = list(dict.fromkeys(_without_lacking(axes, values) for values in found))
     made = []
+
+    def config_at(values: tuple[str, ...]) -> Config:
+        # what an algorithm does not have is taken out of the config, too
+        own = [f"{axis.key}={value if value != LACKING else ''}" for axis, value in zip(axes, values, strict=True)]
+        config = read_config(path, [*changes, *own])
+        part_files(config).read()
+        require_sources(config.data, config.federation, folder)
+        require_trackers(config.run.track)
+        return config
+
     for name, values in zip(point_names(axes, found), found, strict=True):
         own = [f"{axis.key}={value}" for axis, value in zip(axes, values, strict=True)]
         try:
-            config = read_config(path, [*changes, *own])
-            part_files(config).read()
-            require_sources(config.data, config.federation, folder)
-            require_trackers(config.run.track)
+            config = config_at(values)
             made.append(Point(name, values, config))
         except CrosshatchError as error:
             of_grid = str(error).startswith(tuple(f"--set {one}: " for one in own))
@@ -124,7 +142,19 @@ def read_sweep(
         first = next(iter(refusals))
         raise ConfigError(first if len(refusals) == 1 else f"no point of the grid can be run; the first: {first}")
     files = part_files(*(point.config for point in made if point.config is not None)).read()
-    return Sweep(axes, tuple(made), numbers, choice, halving, path.stem, files)
+    return Sweep(axes, tuple(made), numbers, choice, halving, path.stem, files, config_at, single)
+
+
+def _without_lacking(axes: Sequence[Axis], values: tuple[str, ...]) -> tuple[str, ...]:
+    """The same values, a dash for settings that the algorithm of this point does not have: it takes part without."""
+    given = {axis.key: value for axis, value in zip(axes, values, strict=True)}
+    kind = ALGORITHMS.get(given.get("algorithm.name", "").strip("\"'").removeprefix("c-"))
+    if kind is None:
+        return values
+    known = {f"algorithm.{field.name}" for field in fields(kind)} | {"algorithm.name"}
+    return tuple(
+        LACKING if key.startswith("algorithm.") and key not in known else value for key, value in given.items()
+    )
 
 
 def _checked(point: Point, choice: Choice) -> Point:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from crosshatch.errors import ConfigError, DivergenceError, RunError, TrainingError
@@ -17,18 +18,23 @@ from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.runs.tables.overrides import parse_value
+from crosshatch.sweeps.bundles import Bundles
 from crosshatch.sweeps.course import Listener, Outcome, carry_out
 from crosshatch.sweeps.grid import split_values
 from crosshatch.sweeps.jobs import PRINTED, Ended, Executor, Job
 from crosshatch.sweeps.local_processes import LocalProcesses
 from crosshatch.sweeps.ray_cluster import RayCluster
-from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
+from crosshatch.sweeps.sweep import LACKING, Sweep, keep_sweep, read_sweep
+from crosshatch.sweeps.sweep_story import sweep_story
 from crosshatch.sweeps.table import table_csv
+from crosshatch.sweeps.widen import widened
 
 if TYPE_CHECKING:
     import polars as pl
 
 MOST_JOBS = 1024
+MOST_WIDENED = 20
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 MOST_ON_PAGE = 20  # points; more curves than that nobody tells apart
 _MOST_NAMED = 5
 
@@ -65,11 +71,16 @@ def sweep(
     jobs: int | None = None,
     ray: str | None = None,
     data: Path | str | None = None,
+    pairs: Mapping[str, Iterable[object]] = _NOTHING,
+    ranges: Mapping[str, tuple[float, float]] = _NOTHING,
+    draws: int | None = None,
+    widen: int = 0,
 ) -> Swept:
     """Train with all combinations of values and seeds, choose by the validation rows; `crosshatch sweep` in Python.
 
     The same call goes on with a sweep that was stopped. `jobs` run side by side, by default one per core. Points that
-    fail are warned of.
+    fail are warned of. Values of `pairs` go together; of `ranges`, from the least to the largest, so many `draws` are
+    taken; up to `widen` times a value beyond an edge that was chosen is tried.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -82,22 +93,37 @@ def sweep(
     ({'algorithm.step_size': 0.3}, 2)
     """
     path, out, folder = Path(config), Path(out), None if data is None else Path(data)
-    texts = [f"{key}={','.join(_text(value) for value in values)}" for key, values in grid.items()]
+    texts, paired = ([f"{key}={','.join(_text(value) for value in values)}" for key, values in each.items()]
+                     for each in (grid, pairs))  # fmt: skip
+    bundles = Bundles(paired, [f"{key}={low:g}..{high:g}" for key, (low, high) in ranges.items()], draws)
     numbers = str(seeds) if isinstance(seeds, int) else ",".join(map(str, seeds))
-    asked = read_sweep(path, changes, texts, seeds=numbers, choose=choose, halving=halving, folder=folder)
+    asked = read_sweep(
+        path, changes, texts, seeds=numbers, choose=choose, halving=halving, folder=folder, bundles=bundles
+    )
     with choose_executor(asked, jobs, ray) as executor, stop_on_signals() as stop:
-        outcome = run_whole(asked, out, folder, executor=executor, listener=_Silent(), stop=stop)
+        asked, outcome = run_whole(
+            asked, out, folder, executor=executor, listener=Silent(), stop=stop, widen=check_widen(widen, halving)
+        )
     if outcome.stopped:
         raise KeyboardInterrupt  # a signal asked for it; the runs under way have kept their checkpoints
     require_choice(outcome, out)
     assert outcome.best is not None
-    values = zip(asked.axes, outcome.best.point.values, strict=True)
+    values = [pair for pair in zip(asked.axes, outcome.best.point.values, strict=True) if pair[1] != LACKING]
     if outcome.failed:
         warnings.warn(failures(outcome, out), stacklevel=2)
     return Swept(
         out, out / "chosen.toml", {axis.key: parse_value(value) for axis, value in values},
         {result.point.name: result.why for result in outcome.failed},
     )  # fmt: skip
+
+
+def check_widen(times: int, halving: bool) -> int:
+    """How often a grid may be widened, if it makes sense."""
+    if not 0 <= times <= MOST_WIDENED:
+        raise ConfigError(f"--widen {times}: at least 0 and at most {MOST_WIDENED}")
+    if times and halving:
+        raise ConfigError("--widen tries values beyond those that won, and --halving ends losers early: leave one out")
+    return times
 
 
 def choose_executor(sweep: Sweep, jobs: int | None, ray: str | None) -> Executor:
@@ -111,15 +137,24 @@ def choose_executor(sweep: Sweep, jobs: int | None, ray: str | None) -> Executor
 
 
 def run_whole(
-    sweep: Sweep, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop
-) -> Outcome:
-    """Run all that has not finished into the folder `out`, and write the table, the page and what is chosen."""
+    sweep: Sweep, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop, widen: int = 0
+) -> tuple[Sweep, Outcome]:
+    """Run all that has not finished into the folder `out`, and write the table, the page and what is chosen.
+
+    Up to `widen` times a value beyond an edge that was chosen is tried as well; the sweep that is returned has these.
+    """
     with one_writer(out, "sweeping"):
         keep_sweep(sweep, out)
         outcome = carry_out(sweep, out, folder, executor=executor, listener=listener, stop=stop)
+        for _ in range(widen):
+            wider = None if outcome.stopped or outcome.left else widened(sweep, outcome)
+            if wider is None:
+                break
+            sweep = wider
+            outcome = carry_out(sweep, out, folder, executor=executor, listener=listener, stop=stop)
         if not outcome.stopped:
             _write(sweep, outcome, out)
-    return outcome
+    return sweep, outcome
 
 
 def require_choice(outcome: Outcome, out: Path) -> None:
@@ -173,7 +208,7 @@ def _write(sweep: Sweep, outcome: Outcome, out: Path) -> None:
     runs = [result.run for point in shown for result in point.runs if result.run is not None]
     if runs:
         notes = [f"Failed: {result.point.name}, {result.why}." for result in outcome.failed]
-        write_report(pool_seeds(runs), out / "report.html", notes=notes)
+        write_report(pool_seeds(runs), out / "report.html", notes=notes, story=sweep_story(sweep, outcome))
 
 
 def _result(sweep: Sweep, outcome: Outcome) -> dict[str, Any]:
@@ -201,7 +236,7 @@ def _text(value: object) -> str:
     return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
-class _Silent:
+class Silent:
     """A listener that keeps it to itself."""
 
     def begin(

@@ -11,6 +11,10 @@ VALIDATION = "validation_"
 
 _ON_ROWS = {
     "auc": True,
+    "pr_auc": True,
+    "gini": True,
+    "ks": True,
+    "brier": False,
     "accuracy": True,
     "top5": True,
     "f1": True,
@@ -23,7 +27,8 @@ _ON_ROWS = {
 
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
-        **dict.fromkeys(("auc", "accuracy", "top5", "f1", "precision", "recall"), (0.0, 1.0)),
+        **dict.fromkeys(("auc", "pr_auc", "ks", "brier", "accuracy", "top5", "f1", "precision", "recall"), (0.0, 1.0)),
+        "gini": (-1.0, 1.0),
         "r2": (-math.inf, 1.0),
         "rmse": (0.0, math.inf),
     }

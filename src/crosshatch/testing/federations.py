@@ -21,7 +21,7 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import AnyCodec, parse_codec
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.exchanges import Algorithm, DualAlgorithm, RememberingAlgorithm, TokenAlgorithm
+from crosshatch.exchanges import Algorithm
 from crosshatch.graphs import Graph
 from crosshatch.protocol.batches import Ids
 from crosshatch.schedules import InverseSqrt
@@ -31,7 +31,7 @@ from crosshatch.task.optimisers import Adam, Momentum
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
-AnyAlgorithm = Algorithm | RememberingAlgorithm | TokenAlgorithm | DualAlgorithm
+AnyAlgorithm = Algorithm
 _COLUMNS = 3
 
 
@@ -194,6 +194,7 @@ def vertical_cases() -> tuple[FederationCase, ...]:
         _case("HSGD, coded", hospitals, HSGD(4, 2, eta, 0.5), holder=0, share="topk(0.5)",
               average_groups="ef(randomk(0.5))"),
         _case("JFL", hospitals, JFL(2, eta, 0.5), holder=0),
+        _case("JFL, coded", hospitals, JFL(2, eta, 0.5), holder=0, broadcast="ef(topk(0.5))", head="half"),
         _case("four tiers", regions, Tiered("H(8) H(4) V(2) H(1)", eta, batch_size=3), holder=0),
         _case("branches", branched, Tiered("V(4) H(4) H(2) H(1)", eta, batch_size=4, weights="samples")),
         _case("branches, coded", branched, Tiered("V(2) H(2) H(2) H(1)", eta, batch_size=4),
@@ -244,9 +245,8 @@ def _with_several_labels(case: FederationCase) -> FederationCase:
 def optimiser_cases() -> tuple[FederationCase, ...]:
     """Local steps with momentum and Adam, their states reset, kept and averaged."""
     alone, three, held = make_data((1, 1, 1)), make_data((2, 5, 3)), make_data((2, 5, 3), held=1)
-    hospitals = make_data((1, 5), groups=(12, 8))
+    hospitals, branched = make_data((1, 5), groups=(12, 8)), make_data((5, 8), branches=(2, 2))
     regions = make_data((1, 3), groups=(6, 8, 5, 7), shape=(2, 2))
-    branched = make_data((5, 8), branches=(2, 2))
     reset, kept, averaged = Adam(), Adam(state="kept"), Adam((0.8, 0.99), 1e-6, "averaged")
     ball, averaged_ball = Momentum(0.8, nesterov=True, state="kept"), Momentum(0.7, state="averaged")
     eta = InverseSqrt(0.05)

@@ -18,27 +18,31 @@ _WEIGHTS = (1.0, 0.3, 0.1, 0.03)
 _STEPS = 20
 _DAMPED = 0.3
 _SETTLED = 0.02
+_RARE = 0.02  # no label is taken to be rarer, whatever the columns say
 
 
-def bits(by: Matrix, z: Matrix) -> Matrix | None:
-    """Log odds (n,) of labels 1, of whose a = 1/2 - y the likelihood is exp(-|z - Z a|^2 / 2); None: never settles."""
+def bits(by: Matrix, z: Matrix, before: Matrix) -> Matrix | None:
+    """Log odds (n,) of labels 1, of whose a = 1/2 - y the likelihood is exp(-|z - Z a|^2 / 2); None: never settles.
+
+    `before` (n,) is what a is on average where columns are like the sample's own.
+    """
     square, right = by.T @ by, by.T @ z
+    prior = logit(np.clip(0.5 - before, _RARE, 1 - _RARE))
     for weight in _WEIGHTS:
-        found = _settle(weight * square, weight * right)
+        found = _settle(weight * square, weight * right, prior)
         if found is not None:
             return found
     return None
 
 
-def _settle(square: Matrix, right: Matrix) -> Matrix | None:
+def _settle(square: Matrix, right: Matrix, prior: Matrix) -> Matrix | None:
     count = len(right)
     precision, shift = np.full(count, 1 / LABEL), np.zeros(count)
     for _ in range(_STEPS):
         covariance = np.linalg.inv(square + np.diag(precision))
         mean, variance = covariance @ (right + shift), np.diag(covariance)
         without, pull = 1 / variance - precision, mean / variance - shift  # all but what the label itself says
-        rate = np.clip((0.5 - mean).mean(), 0.05, 0.95)
-        odds = pull - logit(rate)
+        odds = pull - prior
         chance = expit(odds)
         spread = np.maximum(chance * (1 - chance), 1e-5)
         apart = float(abs(chance - 0.5 - mean).mean())

@@ -3,18 +3,22 @@
 A derivative is d_i(t) = e_i(t) + f_i(t): what the silo's own score makes of it, which it knows, and the rest. At scores
 of zero f_i is the label, up to sign and shift, and it drifts away as the other side's scores move. All sums of all
 rounds are linear in f, so that with a Gaussian prior its mean given all of them is a linear solve. The prior has the
-label, which fades by a factor 1 / (1 + rate t), a drift of every sample's own and one that all have in common; how much
-there is of each is what makes the sums themselves most likely, so that no label is needed to choose it.
+label, which fades by a factor 1 / (1 + rate t), and a drift of every sample's own. Besides there is what samples have
+in common: labels and drifts that go by the silo's own columns, and by what its scores make less of a derivative that
+the other side's have moved. How much there is of each is what makes the sums themselves most likely, so that no label
+is needed to choose it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+import torch
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, cg
+from torch import Tensor
 
 from crosshatch.audit.on_labels.told_sums import Equations
 from crosshatch.audit.other_data import Matrix
@@ -23,48 +27,58 @@ from crosshatch.protocol.batches import Ids
 _DENSE = 3000  # equations, up to which the solve is exact
 _NUMBERS = 2 * 10**7  # of these equations over all samples, beyond which there are too many for memory
 LABEL = 0.25  # the variance of a label that is 0 or 1
-_FITTED = 300  # equations by which the prior is chosen
-_TRIES = 150
+_FITTED = 600  # equations by which the prior is chosen
+_STEPS = 60
 _FUNCTIONS = 10  # of time, at most, for a drift in large problems
 _ITERATIONS = 600
-_START = np.log([1e-2, 1e-4, 1e-6, 1e-4, 1e-6, 1e-6])
+_START = np.log([1e-2, 1e-4, 1e-6, 1e-4, 1e-6, 1e-2, 1e-4, 1e-6, 1e-2, 1e-5, 1e-6])
+_LEAST = 1e-9  # noise: what rounding leaves
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How much there is of a random walk (rough) and of the sum of one (smooth), beside what labels make (`label`)."""
+
+    label: Tensor
+    rough: Tensor
+    smooth: Tensor
 
 
 @dataclass(frozen=True)
 class Prior:
-    """How fast labels fade, the drifts of each sample (rough, smooth) and of all together, and what is left as noise.
+    """How fast labels fade, the drifts of each sample and of what all have in common, and what is left as noise.
 
-    `clock[t]` is how late it is in round t: drifts may slow down as training settles.
+    `clock[t]` is how late it is in round t: drifts may slow down as training settles. In common are ones, the silo's
+    columns and its own scores, as in `Equations.shared`.
     """
 
-    clock: Matrix
-    rate: float
-    own: tuple[float, float]
-    common: tuple[float, float]
-    noise: float
+    clock: Tensor
+    rate: Tensor
+    own: Drift
+    shared: tuple[Drift, Drift, Drift]
+    noise: Tensor
 
-    def fading(self, rounds: Ids) -> Matrix:
+    def fading(self, rounds: Ids) -> Tensor:
         """By what the label counts in these rounds."""
-        found: Matrix = 1 / (1 + self.rate * self.clock[rounds])
-        return found
+        return 1 / (1 + self.rate * self.clock[rounds])
 
-    def drift(self, rounds: Ids, *, common: bool = False) -> Matrix:
-        """The covariance of a drift between rounds: a random walk, and the sum of one."""
-        rough, smooth = self.common if common else self.own
+    def over_time(self, of: Drift, rounds: Ids, *, labels: bool = True) -> Tensor:
+        """The covariance of something between rounds, with what labels make of it or without."""
         t, fading = self.clock[rounds], self.fading(rounds)
-        low, high = np.minimum.outer(t, t), np.maximum.outer(t, t)
-        found: Matrix = rough * low + smooth * low**2 * (3 * high - low) / 6
-        return found + (LABEL * np.outer(fading, fading) if common else 0)
+        low, high = torch.minimum(t[:, None], t), torch.maximum(t[:, None], t)
+        found = of.rough * low + of.smooth * low**2 * (3 * high - low) / 6
+        return found + of.label * torch.outer(fading, fading) if labels else found
 
-    def beside_labels(self, rounds: Ids, gram: Matrix, ones: Matrix) -> Matrix:
-        """The covariance of equations in these rounds but for what labels make of it."""
-        found: Matrix = gram * self.drift(rounds) + np.outer(ones, ones) * self.drift(rounds, common=True)
-        found[np.diag_indices(len(rounds))] += self.noise
+    def covariance(self, rounds: Ids, products: tuple[Tensor, ...], *, labels: bool = True) -> Tensor:
+        """Of equations in these rounds with such `products`, with what labels make of them or without."""
+        found = self.noise * torch.eye(len(rounds), dtype=torch.float64)
+        for of, product in zip((self.own, *self.shared), products, strict=True):
+            found = found + product * self.over_time(of, rounds, labels=labels)
         return found
 
 
 def choose_prior(equations: Equations, values: Matrix) -> Prior:
-    """What makes the values (N, c) of the equations most likely, or those of 300 of them spread over all rounds."""
+    """What makes the values (N, c) of the equations most likely, or those of 600 of them spread over all rounds."""
     rounds = len(equations.ids)
     steps = np.arange(rounds, dtype=np.float64)
     clocks = [steps, equations.moved * rounds / (equations.moved[-1] or 1.0)]
@@ -73,38 +87,51 @@ def choose_prior(equations: Equations, values: Matrix) -> Prior:
 
 def _fit(equations: Equations, values: Matrix, clock: Matrix) -> tuple[float, Prior]:
     pick = np.unique(np.linspace(0, equations.count - 1, _FITTED).astype(np.int64))
-    left, rounds, right = equations.whole(pick), equations.rounds[pick], values[pick]
-    gram, ones = left.T @ left, left.sum(axis=0)
-
-    def unlikely(logs: Matrix) -> float:
-        prior = _as_prior(logs, clock)
-        fading = prior.fading(rounds)
-        covariance = prior.beside_labels(rounds, gram, ones) + LABEL * gram * np.outer(fading, fading)
-        try:
-            root = np.linalg.cholesky(covariance)
-        except np.linalg.LinAlgError:
-            return 1e12
-        part = solve_triangular(root, right, lower=True)
-        return float(0.5 * (part**2).sum() + right.shape[1] * np.log(np.diag(root)).sum())
-
-    best = minimize(unlikely, _START, method="Nelder-Mead", options={"maxiter": _TRIES, "adaptive": True})
-    return float(best.fun), _as_prior(best.x, clock)
-
-
-def _as_prior(logs: Matrix, clock: Matrix) -> Prior:
-    rate, rough, smooth, all_rough, all_smooth, noise = np.exp(np.clip(logs, -25, 2)).tolist()
-    return Prior(clock, rate, (rough, smooth), (all_rough, all_smooth), noise + 1e-9)
-
-
-def likelihood(equations: Equations, values: Matrix, prior: Prior) -> tuple[Matrix, Matrix, float]:
-    """Z (N, n), z (N, c) and s so that labels a have likelihood exp(-|z - Z a|^2 / 2 - s): all else is averaged out."""
-    rounds, whole = equations.rounds, equations.whole()
-    root = np.linalg.cholesky(prior.beside_labels(rounds, whole.T @ whole, whole.sum(axis=0)))
-    return (
-        solve_triangular(root, (whole * prior.fading(rounds)).T, lower=True),
-        solve_triangular(root, values, lower=True),
-        float(np.log(np.diag(root)).sum()),
+    rounds, right, when = equations.rounds[pick], torch.from_numpy(values[pick]), torch.from_numpy(clock)
+    products = _products(equations, pick)
+    logs = torch.tensor(_START, requires_grad=True)
+    optimiser = torch.optim.LBFGS(
+        [logs], max_iter=_STEPS, tolerance_change=1e-4, tolerance_grad=1e-3, line_search_fn="strong_wolfe"
     )
+    best = [(np.inf, logs.detach().clone())]
+
+    def unlikely() -> Tensor:
+        optimiser.zero_grad()
+        root, failed = torch.linalg.cholesky_ex(_as_prior(logs, when).covariance(rounds, products))
+        if int(failed):
+            return logs.sum() * 0 + 1e12
+        part = torch.linalg.solve_triangular(root, right, upper=False)
+        found: Tensor = 0.5 * part.square().sum() + right.shape[1] * torch.log(torch.diagonal(root)).sum()
+        found.backward()  # type: ignore[no-untyped-call]
+        if float(found.detach()) < best[0][0]:
+            best[0] = float(found.detach()), logs.detach().clone()
+        return found
+
+    optimiser.step(unlikely)  # type: ignore[no-untyped-call]
+    return best[0][0], _as_prior(best[0][1], when)
+
+
+def _as_prior(logs: Tensor, clock: Tensor) -> Prior:
+    rate, *drifts, noise = torch.exp(torch.clamp(logs, -25, 3))
+    nothing = torch.zeros_like(noise)
+    own, ones, columns, scores = drifts[:2], drifts[2:4], drifts[4:7], drifts[7:]
+    shared = (Drift(nothing + LABEL, *ones), Drift(*columns), Drift(nothing, *scores))
+    return Prior(clock, rate, Drift(nothing + LABEL, *own), shared, noise + _LEAST)
+
+
+def _products(equations: Equations, pick: Ids | slice = slice(None)) -> tuple[Tensor, ...]:
+    """Of every two equations (N, N): by the samples they share, and by what these have in common."""
+    whole = equations.whole(np.arange(equations.count)[pick])
+    return tuple(torch.from_numpy(made @ made.T) for made in (whole.T, *(made[pick] for made in equations.shared)))
+
+
+def likelihood(equations: Equations, values: Matrix, prior: Prior) -> tuple[Matrix, Matrix]:
+    """Z (N, n) and z (N, c) so that labels a have likelihood exp(-|z - Z a|^2 / 2): all else is averaged out."""
+    rounds, whole = equations.rounds, equations.whole()
+    beside = prior.covariance(rounds, _products(equations), labels=False)
+    root = np.linalg.cholesky(beside.numpy())
+    by = solve_triangular(root, (whole * prior.fading(rounds).numpy()).T, lower=True)
+    return by, solve_triangular(root, values, lower=True)
 
 
 def dense(equations: Equations) -> bool:
@@ -112,47 +139,47 @@ def dense(equations: Equations) -> bool:
     return equations.count <= _DENSE and equations.count * equations.samples <= _NUMBERS
 
 
-def krige(equations: Equations, values: Matrix, prior: Prior) -> Matrix:
-    """The mean of what labels make of every sample's derivative (n, c), given the values (N, c) of all equations."""
-    if not dense(equations):
-        return _krige_many(equations, values, prior)
-    by, z, _ = likelihood(equations, values, prior)
-    inner = by @ by.T * LABEL
-    inner[np.diag_indices(len(inner))] += 1
-    found: Matrix = LABEL * by.T @ np.linalg.solve(inner, z)
-    return found
+def krige(equations: Equations, values: Matrix, prior: Prior) -> tuple[Matrix, Matrix]:
+    """What labels make of every sample's derivative given the values (N, c) of all equations, and its part in common.
+
+    Both are means (n, c).
+    """
+    rounds, shared = equations.rounds, equations.shared
+    if dense(equations):
+        solved = np.linalg.solve(prior.covariance(rounds, _products(equations)).numpy(), values)
+    else:
+        solved = _solve_many(equations, values, prior)
+    solved *= prior.fading(rounds).numpy()[:, None]
+    each, first = np.zeros((equations.samples, values.shape[1])), 0
+    for ids, left in zip(equations.ids, equations.columns, strict=True):
+        each[ids] += LABEL * left @ solved[first : first + left.shape[1]]
+        first += left.shape[1]
+    ones, columns = (float(of.label) * made.T @ solved for of, made in zip(prior.shared[:2], shared[:2], strict=True))
+    common = equations.features @ np.concatenate([ones, columns])
+    return each + common, common
 
 
-def _krige_many(equations: Equations, values: Matrix, prior: Prior) -> Matrix:
-    """The same by conjugate gradients, with the drifts in a few functions of time."""
+def _solve_many(equations: Equations, values: Matrix, prior: Prior) -> Matrix:
+    """Values (N, c) over their covariance, by conjugate gradients, with drifts in a few functions of time."""
     rounds = np.arange(len(equations.ids))
-    label = np.sqrt(LABEL) * prior.fading(rounds)
-    own, together = _root(prior.drift(rounds)), _root(prior.drift(rounds, common=True))  # (T, k)
+    own, *together = (_root(prior.over_time(of, rounds).numpy()) for of in (prior.own, *prior.shared))  # (T, k) each
     ends = np.cumsum([0, *(columns.shape[1] for columns in equations.columns)])
-    parts = list(zip(equations.ids, equations.columns, ends, label, own, together, strict=False))
-
-    def spread(of: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-        """What equations say of every sample's label and drift, and of the drift in common."""
-        labels, each, all_of_them = np.zeros(equations.samples), np.zeros((equations.samples, own.shape[1])), 0.0
-        for ids, columns, first, fading, mine, whole in parts:
-            here = columns @ of[first : first + columns.shape[1]]
-            labels[ids] += here * fading
-            each[ids] += here[:, None] * mine
-            all_of_them = all_of_them + here.sum() * whole
-        return labels, each, np.asarray(all_of_them)
+    places = [slice(*two) for two in pairwise(ends)]
+    parts = list(zip(equations.ids, equations.columns, places, own, strict=True))
+    shared = list(zip(equations.shared, (root[equations.rounds] for root in together), strict=True))
 
     def covariance(of: Matrix) -> Matrix:
-        labels, each, all_of_them = spread(of.ravel())
-        told = [
-            columns.T @ (labels[ids] * fading + each[ids] @ mine + all_of_them @ whole)
-            for ids, columns, _, fading, mine, whole in parts
-        ]
-        found: Matrix = np.concatenate(told) + prior.noise * of.ravel()
-        return found
+        of = of.ravel()
+        each = np.zeros((equations.samples, own.shape[1]))
+        for ids, columns, place, when in parts:
+            each[ids] += (columns @ of[place])[:, None] * when
+        found: Matrix = np.concatenate([columns.T @ (each[ids] @ when) for ids, columns, _, when in parts])
+        for made, root in shared:
+            found += ((made @ (made.T @ (of[:, None] * root))) * root).sum(axis=1)
+        return found + float(prior.noise) * of
 
     operator = LinearOperator((equations.count, equations.count), matvec=covariance, dtype=np.float64)
-    solved = [cg(operator, column, rtol=1e-6, maxiter=_ITERATIONS)[0] for column in values.T]
-    return np.column_stack([spread(one)[0] * np.sqrt(LABEL) for one in solved])
+    return np.column_stack([cg(operator, column, rtol=1e-6, maxiter=_ITERATIONS)[0] for column in values.T])
 
 
 def _root(covariance: Matrix) -> Matrix:

@@ -14,7 +14,7 @@ from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_labels.as_bits import MOST, bits
 from crosshatch.audit.on_labels.integer_search import ROWS, search
 from crosshatch.audit.on_labels.joint_fit import fit_jointly
-from crosshatch.audit.on_labels.kriging import Prior, choose_prior, dense, krige, likelihood
+from crosshatch.audit.on_labels.kriging import choose_prior, dense, krige, likelihood
 from crosshatch.audit.on_labels.label_leak import read_labels, true_labels
 from crosshatch.audit.on_labels.told_sums import Equations, Told, as_equations
 from crosshatch.audit.other_data import Matrix
@@ -81,32 +81,24 @@ def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str
     told = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0
     size = 1.0 if binary else told  # of two classes the first derivatives are 1/2 - y, of others of some size
     prior = choose_prior(equations, values / size)
-    found = size * krige(equations, values / size, prior)
+    found, common = (size * one for one in krige(equations, values / size, prior))
     figures = _figures(run, found, equations.seen)
-    for rounds in (1, 10):
-        if rounds < len(equations.ids):
-            few = equations.until(rounds)
-            early = _first(few) if rounds == 1 else size * krige(few, np.concatenate(few.values) / size, prior)
-            after = "the first round" if rounds == 1 else f"{rounds} rounds"
-            figures |= {f"{name} after {after}": value for name, value in _figures(run, early, few.seen).items()}
+    for after, few in _early(equations).items():
+        early = _first(few) if len(few.ids) == 1 else size * krige(few, np.concatenate(few.values) / size, prior)[0]
+        figures |= {f"{name}{after}": value for name, value in _figures(run, early, few.seen).items()}
     if binary and dense(equations) and equations.samples <= MOST:
-        odds = _as_bits(equations, values, [prior, choose_prior(equations, values / told)])
+        by, z = likelihood(equations, values, prior)
+        odds = bits(by, z[:, 0], common[:, 0])
         if odds is not None:
             as_bits = _figures(run, -odds[:, None], equations.seen)
             figures |= {f"{name} as bits": value for name, value in as_bits.items()}
     return found, figures
 
 
-def _as_bits(equations: Equations, values: Matrix, priors: list[Prior]) -> Matrix | None:
-    """Log odds (n,) of labels 1 by the prior under which its bits make the values most likely; None: none settles."""
-    found: list[tuple[float, Matrix]] = []
-    for prior in priors:
-        by, z, volume = likelihood(equations, values, prior)
-        odds = bits(by, z[:, 0])
-        if odds is not None:
-            rest = z[:, 0] - by @ np.where(odds > 0, -0.5, 0.5)
-            found.append((float(rest @ rest) / 2 + volume, odds))
-    return min(found, key=lambda one: one[0])[1] if found else None
+def _early(equations: Equations) -> dict[str, Equations]:
+    """The equations of the first rounds alone, by what is said of figures from them."""
+    found = {" after the first round": 1, " after 10 rounds": 10}
+    return {after: equations.until(rounds) for after, rounds in found.items() if rounds < len(equations.ids)}
 
 
 def _first(equations: Equations) -> Matrix:
@@ -146,7 +138,11 @@ def _beside(run: AuditedRun, told: list[Told], equations: Equations) -> dict[str
         here = equations.seen
         fitted[here] = rows[here] @ np.linalg.lstsq(rows[here], wanted[here], rcond=None)[0]
     shift = 0.0 if target == "regression" else 0.5
-    columns = {f"{name}, columns alone": value for name, value in _figures(run, shift - fitted, equations.seen).items()}
+    columns = {
+        f"{name}{after}, columns alone": value
+        for after, few in {"": equations, **_early(equations)}.items()  # each beside what is told of the same samples
+        for name, value in _figures(run, shift - fitted, few.seen).items()
+    }
     here = y[equations.seen]
     if target == "binary":
         return {"AUC, chance": 0.5, "accuracy, chance": float(max(here.mean(), 1 - here.mean()))} | columns

@@ -7,7 +7,7 @@ As equations about d they are turned so that each stands by itself: Q^T d = r wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,8 +34,9 @@ class Told:
 class Equations:
     """`columns[t]` (b, k) times the derivatives of the samples `ids[t]`, less what is expected, are `values[t]` (k, c).
 
-    `samples` is the number of all there are, of which some may never have been in a batch.
-    `moved[t]` is how far the silo's own scores have gone until round t.
+    `samples` is the number of all there are, of which some may never have been in a batch. `moved[t]` is how far the
+    silo's own scores have gone until round t. `features` (n, m) are ones and the silo's own columns, made white, and
+    `expected[t]` (k, c) what the silo's own scores make of the sums: what all samples have in common goes by these.
     """
 
     samples: int
@@ -43,6 +44,8 @@ class Equations:
     columns: Sequence[Matrix]
     values: Sequence[Matrix]
     moved: Matrix
+    features: Matrix
+    expected: Sequence[Matrix]
 
     @property
     def count(self) -> int:
@@ -59,10 +62,19 @@ class Equations:
         """The round of every equation."""
         return np.repeat(np.arange(len(self.columns)), [columns.shape[1] for columns in self.columns])
 
+    @property
+    def shared(self) -> tuple[Matrix, Matrix, Matrix]:
+        """What every equation makes of the features, ones (N, 1) and columns (N, m - 1), and of own scores (N, c)."""
+        made = np.concatenate([q.T @ self.features[ids] for ids, q in zip(self.ids, self.columns, strict=True)])
+        return made[:, :1], made[:, 1:], np.concatenate(self.expected)
+
     def until(self, rounds: int) -> Equations:
         """Those of the first rounds."""
         first = slice(rounds)
-        return Equations(self.samples, self.ids[first], self.columns[first], self.values[first], self.moved[first])
+        return replace(
+            self, ids=self.ids[first], columns=self.columns[first], values=self.values[first],
+            moved=self.moved[first], expected=self.expected[first],
+        )  # fmt: skip
 
     def whole(self, which: Ids | None = None) -> Matrix:
         """All equations, or `which`, as columns over all samples (n, N)."""
@@ -77,12 +89,26 @@ class Equations:
 
 def as_equations(told: Sequence[Told], samples: int) -> Equations:
     """Every round's sums as equations that stand by themselves; columns that repeat others are left out."""
-    columns, values = [], []
+    columns, values, expected = [], [], []
+    rows = np.zeros((samples, told[0].rows.shape[1]))
     for one in told:
+        rows[one.ids] = one.rows
         left, sizes, right = np.linalg.svd(one.rows / len(one.rows), full_matrices=False)
         kept = sizes > _RANK * sizes[0]
         columns.append(left[:, kept])
-        values.append((right[kept] @ one.means) / sizes[kept, None] - left[:, kept].T @ one.expected)
+        expected.append(left[:, kept].T @ one.expected)
+        values.append((right[kept] @ one.means) / sizes[kept, None] - expected[-1])
     sizes_of = [float(np.sqrt((one.expected**2).mean())) for one in told]
     moved = np.concatenate([[0.0], np.cumsum(abs(np.diff(sizes_of)))])
-    return Equations(samples, [one.ids for one in told], columns, values, moved)
+    ids = [one.ids for one in told]
+    return Equations(samples, ids, columns, values, moved, _features(rows, np.unique(np.concatenate(ids))), expected)
+
+
+def _features(rows: Matrix, seen: Ids) -> Matrix:
+    """Ones, and the rows (n, d) made white, all columns together as large as the ones; zeros where never seen."""
+    left, sizes, _ = np.linalg.svd(rows[seen] - rows[seen].mean(axis=0), full_matrices=False)
+    kept = left[:, sizes > _RANK * max(1.0, sizes[0])]
+    found = np.zeros((len(rows), 1 + kept.shape[1]))
+    found[seen, 0] = 1
+    found[seen, 1:] = kept * np.sqrt(len(seen) / max(1, kept.shape[1]))
+    return found

@@ -18,7 +18,8 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.simulator.listening import Heard
 
 SAMPLES = 3000  # that are looked at, at most, drawn from all
-NUMBERS = 400  # per sample that are used, at most, spread over all rounds
+NUMBERS = 400  # per sample that are put in or used, at most, spread over all rounds
+_SCORES = 2000  # the same of those that are used as they were sent
 MOST = 64  # the rank up to which what is missing is put in: time and memory go with its square
 _RIDGES = 28
 _SWEEPS = 10  # with each
@@ -28,13 +29,15 @@ _SWEEPS = 10  # with each
 class Sent:
     """All a silo sent of `samples` (m,), as `directions` (m, r) of mean square 1, each with its size (r,).
 
-    `share` is how much of the matrix of all samples and rounds was sent; the rest was put in.
+    `share` is how much of the matrix of all samples and rounds was sent; the rest was put in. `numbers` (m, k) are what
+    was sent, with gaps (nan).
     """
 
     samples: Ids
     directions: Matrix
     sizes: Matrix
     share: float
+    numbers: Matrix
 
 
 def all_rounds(
@@ -48,36 +51,39 @@ def all_rounds(
     heard = [one for one in messages if one.exchange == "share" and one.sender == silo]
     if not heard:
         return None
-    heard = heard[:: max(1, -(-len(heard) * heard[0].values.shape[1] // NUMBERS))]
+    heard = heard[:: max(1, -(-len(heard) * heard[0].values.shape[1] // (_SCORES if linear else NUMBERS)))]
     samples = np.unique(np.concatenate([one.ids for one in heard]))
     if len(samples) > SAMPLES:
         samples = np.sort(draw.choice(samples, SAMPLES, replace=False))
-    blocks, known = [], []
+    blocks = []
     for one in heard:
         place = np.searchsorted(samples, one.ids).clip(max=len(samples) - 1)
         here = samples[place] == one.ids
         block = np.full((len(samples), one.values.shape[1]), np.nan)
         block[place[here]] = one.values.double().numpy()[here]
         blocks.append(block)
-        known.append(~np.isnan(block))
-    values, there = np.hstack(blocks), np.hstack(known)
-    moving = (np.nan_to_num(values) != 0).any(axis=0)  # a block that begins at zero tells nothing at first
-    values, there = values[:, moving], there[:, moving]
-    if not values.size:
+    numbers = np.hstack(blocks)
+    moving = (np.nan_to_num(numbers) != 0).any(axis=0)  # a block that begins at zero tells nothing at first
+    numbers = numbers[:, moving]
+    if not numbers.size:
         return None
-    values /= np.sqrt(np.nanmean(values**2, axis=0))
-    share = float(there.mean())
+    numbers /= np.sqrt(np.nanmean(numbers**2, axis=0))
+    width = heard[0].values.shape[1]  # all numbers of a message, of some of the messages
+    every = -(-numbers.shape[1] // NUMBERS) if linear else 1
+    values = numbers[:, np.arange(numbers.shape[1]) // width % every == 0]
+    there = ~np.isnan(values)
+    share = float((~np.isnan(numbers)).mean())
     if share < 1:
         counts = there.sum(axis=1)
         exact = linear and rank <= MOST and float((counts > rank).mean()) > 0.5
-        often = counts > (rank if exact else 0)  # of others too little is known
+        often = counts > (rank if exact else -1 if linear else 0)  # of others too little is known
         rank = rank if exact else min(rank, MOST, max(2, int(np.median(counts)) // 2))
-        samples, values, there = samples[often], values[often], there[often]
+        samples, values, there, numbers = samples[often], values[often], there[often], numbers[often]
         least = 1e-9 if exact else 1e-2
         values = complete(np.where(there, values, 0.0), there, min(rank, *values.shape), least)
     left, sizes, _ = np.linalg.svd(values, full_matrices=False)
     count = int((sizes[:rank] > 10 * float(np.finfo(precision).eps) * sizes[0]).sum())
-    return Sent(samples, left[:, :count] * np.sqrt(len(left)), sizes[:count] / sizes[0], share)
+    return Sent(samples, left[:, :count] * np.sqrt(len(left)), sizes[:count] / sizes[0], share, numbers)
 
 
 def complete(values: Matrix, there: npt.NDArray[np.bool_], rank: int, least: float = 1e-9) -> Matrix:
@@ -91,15 +97,15 @@ def complete(values: Matrix, there: npt.NDArray[np.bool_], rank: int, least: flo
     other: Matrix = right[:rank].T * np.sqrt(sizes[:rank])
     for ridge in np.geomspace(1, least, _RIDGES).tolist():
         for _ in range(_SWEEPS):
-            one = _solve(values, counts, other, ridge)
-            other = _solve(values.T, counts.T, one, ridge)
+            one = nearest(values, counts, other, ridge)
+            other = nearest(values.T, counts.T, one, ridge)
     found: Matrix = np.where(there, values, one @ other.T)
     return found
 
 
-def _solve(values: Matrix, counts: Matrix, other: Matrix, ridge: float) -> Matrix:
-    """For every row of the values the combination of `other` (k, r) that is nearest where they are there."""
+def nearest(values: Matrix, counts: Matrix, other: Matrix, ridge: float) -> Matrix:
+    """For each row of the values (m, k) the combination (m, r) of `other` (k, r) that is nearest where counts are 1."""
     rank = other.shape[1]
-    pairs = (other[:, :, None] * other[:, None, :]).reshape(len(other), -1)
+    pairs = (other[:, :, None] * other[:, None, :]).reshape(len(other), rank * rank)
     grams = (counts @ pairs).reshape(-1, rank, rank) + (ridge + 1e-12) * np.eye(rank)
     return np.asarray(np.linalg.solve(grams, ((values * counts) @ other)[..., None])[..., 0], dtype=np.float64)

@@ -28,6 +28,8 @@ def _attack(run: AuditedRun, trained: Simulator, silo: int) -> AttackFindings:
     name, task = run.task.names[silo], trained.task
     if not trained.data.silos[silo].train.numel():
         return AttackFindings(NAME, name, why="it has no features")
+    if task.transfer is not None:
+        return AttackFindings(NAME, name, why="not tried: in a transfer task no block leaves its silo")
     chain = as_chain(task.blocks[silo])
     if chain is None:
         return AttackFindings(NAME, name, why="not tried: its block does not begin with a linear layer")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
@@ -10,6 +11,7 @@ from crosshatch.audit.on_rows.completion import all_rounds
 from crosshatch.audit.on_rows.decoder_attack import FEW, MANY, decode
 from crosshatch.audit.on_rows.separation import separate
 from crosshatch.seeds import generator
+from crosshatch.simulator.listening import Heard
 
 BLIND = "columns by blind separation"
 DECODER = "rows by a decoder"
@@ -26,16 +28,18 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
         return
     rank = x.shape[1] + 1 if layer is not None else _NONLINEAR
     draw = generator(seed, "attacked rows", silo)
-    sent = all_rounds(
-        run.heard, silo, rank=rank, linear=layer is not None, precision=run.config.run.precision, draw=draw
-    )
+    heard = embeddings_of(run, silo)
+    sent = all_rounds(heard, silo, rank=rank, linear=layer is not None, precision=run.config.run.precision, draw=draw)
     if sent is None:
         why = "it holds the labels, and sends" if run.data.label_silo == name else "it sent"
+        if run.task.transfer is not None and run.config.privacy.encrypts:
+            why = "not tried: the other side reads sums over them in its gradients, and is sent"
         yield AttackFindings(DECODER, name, why=f"{why} no embeddings")
         return
     order = draw.permutation(len(sent.samples))
     directions, rows = sent.directions[order], x[sent.samples[order]]
-    width = next(one.values.shape[1] for one in run.heard if one.exchange == "share" and one.sender == silo)
+    sent = replace(sent, directions=directions, numbers=sent.numbers[order])
+    width = heard[0].values.shape[1]
     remark = (
         f"{len(order):,} samples, {x.shape[1]} columns, {directions.shape[1]} directions sent; "
         f"{100 * sent.share:.3g}% of all samples and rounds were in a batch"
@@ -56,7 +60,7 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
     figures = {}
     for known in sorted({min(FEW, len(order) // 2), min(MANY, len(order) // 2)}):
         if known >= 2:
-            figures[f"R^2 with {known:,} known rows"] = decode(directions, sent.sizes, rows, known, seed=seed)
+            figures[f"R^2 with {known:,} known rows"] = decode(sent, rows, known, linear=layer is not None, seed=seed)
     warning = ""
     if width >= x.shape[1]:
         warning = (
@@ -65,3 +69,11 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
         )
     knows = "the messages it was sent, and the rows of so many samples"
     yield AttackFindings(DECODER, name, figures, {"R^2, chance": 0.0}, knows, _LOWERS, remark=remark, warning=warning)
+
+
+def embeddings_of(run: AuditedRun, silo: int) -> list[Heard]:
+    """The messages with embeddings of a silo; in a transfer task with held labels A's are half of its components."""
+    if run.task.transfer is None or not run.labels_held or not run.task.holds_head(silo):
+        return [one for one in run.heard if one.exchange == "share" and one.sender == silo]
+    components = [one for one in run.heard if one.exchange == "derivatives" and one.sender == silo]
+    return [replace(one, exchange="share", values=one.values[:, : one.values.shape[1] // 2]) for one in components]

@@ -46,24 +46,30 @@ class Separated:
 def separate(directions: Matrix, columns: Matrix, *, seed: int) -> Separated:
     """Components of directions (m, r) beside the true columns (m, d), those left out that do not vary."""
     columns = columns[:, np.ptp(columns, axis=0) > 0]
-    centred = directions - directions.mean(axis=0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    left = left[:, sizes > _CONSTANT * sizes[0]] * np.sqrt(len(left))
+    left = _white(directions)
     draw = np.random.default_rng(seed)
     turned = left @ np.linalg.qr(draw.normal(size=(left.shape[1],) * 2))[0]
-    components = _components(left, seed)
-    pairs = _two_valued(left, np.hstack([components, left @ draw.normal(size=(left.shape[1], _STARTS))]))
+    found = components(directions, seed=seed)
+    pairs = _two_valued(left, np.hstack([found, left @ draw.normal(size=(left.shape[1], _STARTS))]))
     with_two = [k for k in range(columns.shape[1]) if len(np.unique(columns[:, k])) == 2]
     exact = sum(any(_same(columns[:, k] > columns[:, k].mean(), one) for one in pairs) for k in with_two)
-    found = np.hstack([components, *(one[:, None].astype(np.float64) for one in pairs)])
+    found = np.hstack([found, *(one[:, None].astype(np.float64) for one in pairs)])
     return Separated(_matched(found, columns), float(_matched(turned, columns).mean()), len(with_two), exact)
 
 
-def _components(left: Matrix, seed: int) -> Matrix:
-    """The least Gaussian of what three contrasts give.
+def _white(directions: Matrix) -> Matrix:
+    """The span of directions (m, r) but for what is constant, as columns of mean 0 and square 1."""
+    left, sizes, _ = np.linalg.svd(directions - directions.mean(axis=0), full_matrices=False)
+    found: Matrix = left[:, sizes > _CONSTANT * sizes[0]] * np.sqrt(len(left))
+    return found
 
-    `left` is white already; whitened once more, with all sizes alike, it may lose a direction.
+
+def components(directions: Matrix, *, seed: int) -> Matrix:
+    """Of directions (m, r), the least Gaussian of what three contrasts give.
+
+    They are made white once only; once more, with all sizes alike, they may lose a direction.
     """
+    left = _white(directions)
     best, most = left, -1.0
     for contrast in _CONTRASTS:
         with warnings.catch_warnings():

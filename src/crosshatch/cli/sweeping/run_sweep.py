@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -13,16 +14,59 @@ from rich.console import Console
 
 from crosshatch.cli.pipes import say
 from crosshatch.cli.sweeping.sweep_progress import choose_listener
-from crosshatch.errors import TrainingError, one_line
+from crosshatch.errors import ConfigError, TrainingError, one_line
 from crosshatch.report.pooled import deviation
 from crosshatch.report.units import with_deviation
-from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
+from crosshatch.runs.stopping import INTERRUPTED, TimedStop, in_hand, stop_on_signals
+from crosshatch.sweeps.bundles import Bundles
 from crosshatch.sweeps.course import Outcome
 from crosshatch.sweeps.sweep import Sweep, read_sweep
 from crosshatch.sweeps.table import print_table
-from crosshatch.sweeps.whole_sweep import MOST_ON_PAGE, choose_executor, failures, require_choice, run_whole
+from crosshatch.sweeps.whole_sweep import (
+    MOST_ON_PAGE,
+    check_widen,
+    choose_executor,
+    failures,
+    require_choice,
+    run_whole,
+)
 
 FAILED = 1
+
+
+@dataclass(frozen=True)
+class Further:
+    """Options about points beyond a plain grid, and about the time."""
+
+    pairs: Sequence[str] = ()
+    ranges: Sequence[str] = ()
+    draws: int | None = None
+    widen: int = 0
+    time_limit: str | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """As they are written."""
+        words = [word for option, texts in (("--pair", self.pairs), ("--random", self.ranges)) for text in texts
+                 for word in (option, text)]  # fmt: skip
+        given: dict[str, object] = {
+            "--draws": self.draws,
+            "--widen": self.widen or None,
+            "--time-limit": self.time_limit,
+        }
+        return words + [word for option, value in given.items() if value is not None for word in (option, str(value))]
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds from a number with s, m or h.
+
+    >>> parse_seconds("90s"), parse_seconds("1.5h")
+    (90.0, 5400.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise ConfigError(f"--time-limit {text}: write a number with s, m or h, for example 30m")
+    return float(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
 
 
 @dataclass(frozen=True)
@@ -40,6 +84,7 @@ class Asked:
     out: Path
     data: Path | None
     quiet: bool
+    further: Further = Further()
 
     @property
     def command(self) -> str:
@@ -55,11 +100,15 @@ class Asked:
         }
         given |= {"--out": self.out, "--data": self.data}
         words += [word for option, value in given.items() if value is not None for word in (option, str(value))]
+        words += self.further.words
         return shlex.join(words + ["--halving"] * self.halving + ["--quiet"] * self.quiet)
 
 
 def run_sweep(asked: Asked) -> int:
     """Run all that has not finished, print the table, write what is chosen; the exit code."""
+    further = asked.further
+    widen = check_widen(further.widen, asked.halving)
+    limit = None if further.time_limit is None else parse_seconds(further.time_limit)
     sweep = read_sweep(
         asked.config,
         asked.changes,
@@ -68,6 +117,7 @@ def run_sweep(asked: Asked) -> int:
         choose=asked.choose,
         halving=asked.halving,
         folder=asked.data,
+        bundles=Bundles(further.pairs, further.ranges, further.draws),
     )
     with in_hand(), choose_executor(sweep, asked.jobs, asked.ray) as executor:
         for point in sweep.points:
@@ -75,20 +125,26 @@ def run_sweep(asked: Asked) -> int:
                 say(f"warning: {point.name} refused: {point.refused}", sys.stderr)
         with stop_on_signals() as stop, choose_listener(quiet=asked.quiet) as listener:
             try:
-                outcome = run_whole(sweep, asked.out, asked.data, executor=executor, listener=listener, stop=stop)
+                ending = stop if limit is None else TimedStop(stop, limit)
+                sweep, outcome = run_whole(
+                    sweep, asked.out, asked.data, executor=executor, listener=listener, stop=ending, widen=widen
+                )
             except KeyboardInterrupt:  # once more
                 raise KeyboardInterrupt(f"interrupted; go on with: {asked.command}") from None
     if outcome.stopped:
         say(f"stopped; runs under way keep their checkpoints; go on with: {asked.command}", sys.stderr)
         return INTERRUPTED
-    if not asked.quiet:
+    if outcome.left:
+        say(f"the time is up: {outcome.left} runs have not finished; go on with: {asked.command}", sys.stderr)
+    if not asked.quiet and (outcome.measured or not outcome.left):
         print_table(sweep, outcome, Console())
-    try:
-        require_choice(outcome, asked.out)
-    except TrainingError as error:
-        say(f"error: {one_line(error)}", sys.stderr)
-        return FAILED
-    _conclude(sweep, outcome, asked)
+    if outcome.best is not None or outcome.apart.what or not outcome.left:  # else it is too early to choose
+        try:
+            require_choice(outcome, asked.out)
+        except TrainingError as error:
+            say(f"error: {one_line(error)}", sys.stderr)
+            return FAILED
+        _conclude(sweep, outcome, asked)
     if outcome.failed:
         say(f"error: {failures(outcome, asked.out)}", sys.stderr)
         return FAILED

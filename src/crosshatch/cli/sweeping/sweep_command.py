@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import Changes, ConfigFile, DataFolder
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Ray
 
 
 def sweep(
@@ -41,15 +41,31 @@ def sweep(
             help="Give all points a ninth of the rounds, the best third of them a third, and the best of those all.",
         ),
     ] = False,
-    changes: Changes = None,
-    jobs: Annotated[
+    pair: Annotated[
+        list[str] | None,
+        typer.Option("--pair", metavar="a.b=c,d", help="As --grid, but the first value goes with the first of others."),
+    ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option("--random", metavar="a.b=LOW..HIGH", help="Draw values log-uniformly between. Repeatable."),
+    ] = None,
+    draws: Annotated[
         int | None,
-        typer.Option("--jobs", metavar="N", help="Runs side by side; if left out, one per core."),
+        typer.Option("--draws", metavar="N", show_default=False, help="Points that --random draws; if left out, ten."),
     ] = None,
-    ray: Annotated[
+    widen: Annotated[
+        int,
+        typer.Option(
+            "--widen", metavar="N", show_default=False, help="Up to N times, try a value beyond an edge chosen."
+        ),
+    ] = 0,
+    time_limit: Annotated[
         str | None,
-        typer.Option("--ray", metavar="ADDRESS", help="Hand the runs to a Ray cluster; needs the extra [ray]."),
+        typer.Option("--time-limit", metavar="TIME", help="End after so long, as in 90s, 30m or 2h; go on later."),
     ] = None,
+    changes: Changes = None,
+    jobs: Jobs = None,
+    ray: Ray = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Folder of the sweep; if left out, sweeps/ and the config's name."),
@@ -67,8 +83,9 @@ def sweep(
     Example:
       crosshatch sweep mine.toml --set data.validation=0.2 --grid algorithm.local_steps=1,5,10 --seeds 3
     """
-    from crosshatch.cli.sweeping.run_sweep import Asked, run_sweep
+    from crosshatch.cli.sweeping.run_sweep import Asked, Further, run_sweep
 
     out = Path("sweeps") / config.stem if out is None else out
-    asked = Asked(config, grid or [], changes or [], seeds, choose, halving, jobs, ray, out, data, quiet)
+    further = Further(pair or [], ranges or [], draws, widen, time_limit)
+    asked = Asked(config, grid or [], changes or [], seeds, choose, halving, jobs, ray, out, data, quiet, further)
     raise typer.Exit(run_sweep(asked))

@@ -31,6 +31,11 @@ class OwnerKey:
         """What tells this key from others, and nothing about it."""
         return blake2b(b"which key", key=self.secret, digest_size=8).hexdigest()
 
+    @property
+    def ledgers(self) -> Path:
+        """The folder beside the key in which it is kept how far ledgers under this key have come."""
+        return key_file().with_name("ledgers") / self.name
+
 
 def key_file() -> Path:
     """Where the key is: the file that CROSSHATCH_KEY_FILE names, else one in the user's folder for settings."""

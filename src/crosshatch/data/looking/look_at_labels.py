@@ -76,7 +76,9 @@ def fold_classes(raw: Raw, positive: int | str | None) -> tuple[Raw, int | str |
         id(part): replace(part, y=y) for part, y in zip(parts, np.split(labels, ends[:-1]), strict=True)
     }  # fmt: skip
     if isinstance(positive, str):
-        positive = next((str(name) for name in np.unique(labels) if _folded(name) == _folded(positive)), positive)
+        positive = next(
+            (str(name) for name in np.unique(labels) if folded_name(name) == folded_name(positive)), positive
+        )
     train, test, validation, alone = (
         None if part is None else folded[id(part)] for part in (raw.train, raw.test, raw.validation, raw.alone)
     )
@@ -97,8 +99,8 @@ def fold_labels(labels: Array) -> tuple[Array, str]:
     names, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
     spelling: dict[str, int] = {}
     for i in np.argsort(-counts, kind="stable"):
-        spelling.setdefault(_folded(names[i]), int(i))
-    kept = np.array([spelling[_folded(name)] for name in names])
+        spelling.setdefault(folded_name(names[i]), int(i))
+    kept = np.array([spelling[folded_name(name)] for name in names])
     changed = [
         f"'{names[i]}' ({counts[i]}) counts as '{names[kept[i]]}' ({counts[kept[i]]})"
         for i in range(len(names))
@@ -107,7 +109,8 @@ def fold_labels(labels: Array) -> tuple[Array, str]:
     return (names[kept][inverse.reshape(-1)], ", ".join(changed)) if changed else (labels, "")
 
 
-def _folded(name: str) -> str:
+def folded_name(name: str) -> str:
+    """A class's name without what spellings of it may differ in."""
     return " ".join(str(name).casefold().split())
 
 

@@ -1,4 +1,4 @@
-"""Small sets that ship with scikit-learn: nothing to download, nothing to place in a folder."""
+"""Small sets that ship with scikit-learn, and a made one: nothing to download, nothing to place in a folder."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ BUILTIN = {
         "free for research",
         "442 x 10, regression",
         "Efron et al., Annals of Statistics 32 (2004), within scikit-learn",
+    ),
+    "mtcd_ridge": (
+        "made here",
+        "1000 + 200 x 2000, regression",
+        "drawn as in the MTCD paper (Valdeira et al., 2022): features 0 or 1, labels normal and unrelated to them",
     ),
 }
 
@@ -41,6 +46,8 @@ _BREAST_CANCER = {
 def load_builtin(name: str) -> Raw:
     """One of `BUILTIN`. Breast cancer has the groups mean, error and worst; digits are images in [0, 1]."""
     licence, _, source = BUILTIN[name]
+    if name == "mtcd_ridge":
+        return _made_ridge(licence, source)
     if name == "digits":
         values = np.loadtxt(_file("digits.csv.gz"), delimiter=",")
         images = values[:, :-1].reshape(-1, 8, 8).astype(np.float32) / 16  # four bits and one: 0..16
@@ -61,6 +68,18 @@ def load_builtin(name: str) -> Raw:
     groups = tuple(_BREAST_CANCER.values()) if name == "breast_cancer" else ()
     frame = pl.DataFrame({column: x[:, i] for i, column in enumerate(columns)})
     return Raw(name, "table", Samples(frame, np.asarray(y)), None, columns, groups, licence, source)
+
+
+def _made_ridge(licence: str, source: str) -> Raw:
+    """N = 1000 and d = 2000 as in section VI of the paper; 200 further rows, since every set here has test rows."""
+    random = np.random.default_rng(0)
+    columns = tuple(f"x{i}" for i in range(2000))
+    train, test = (
+        Samples(pl.DataFrame(random.integers(0, 2, (rows, 2000)).astype(np.float64), schema=list(columns)),
+                random.standard_normal(rows))
+        for rows in (1000, 200)
+    )  # fmt: skip
+    return Raw("mtcd_ridge", "table", train, test, columns, licence=licence, source=source)
 
 
 def _file(name: str) -> Path:

@@ -14,7 +14,7 @@ from crosshatch.local.forward import KeptPass
 from crosshatch.local.layers import ChainPass
 from crosshatch.local.modules import untrained
 from crosshatch.local.one_step.traced import descend_by_graph, head_of
-from crosshatch.local.problem import Part, Problem
+from crosshatch.local.problem import LossInputs, Part, Problem
 
 Numbers = npt.NDArray[np.floating]
 
@@ -104,7 +104,11 @@ def _per_row(parts: Sequence[Part], per_client: Numbers, like: Tensor) -> Tensor
 
 def _by_hand(problems: Sequence[Problem], chain_pass: ChainPass, per_row: Tensor) -> Tensor:
     """Gradients (problems, p) of problems with equal chains."""
-    own = chain_pass.outputs[-1]
+    own, inputs = chain_pass.outputs[-1], [problem.parts[0].loss_inputs for problem in problems]
+    sent = [one.derivative is not None for one in inputs]
+    if all(sent) or (problems[0].task.head is None and not any(sent)):
+        at_own = problems[0].derivative(own, LossInputs.joined(inputs, torch.stack))
+        return chain_pass.gradient(at_own.mul_(per_row.unsqueeze(-1)))
     pairs = [_at_embedding(p, mine, rows) for p, mine, rows in zip(problems, own, per_row, strict=True)]
     flat = chain_pass.gradient(torch.stack([at_own for at_own, _ in pairs]))
     head = pairs[0][1]

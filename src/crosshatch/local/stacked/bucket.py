@@ -21,7 +21,7 @@ from crosshatch.local.layers import Copies
 from crosshatch.local.moments import Moments
 from crosshatch.local.pool import run_all
 from crosshatch.local.problem import Problem
-from crosshatch.local.stacked.convolved import Convolved
+from crosshatch.local.stacked.convolved import Convolved, Images
 from crosshatch.local.stacked.gram import Gram, Growing
 from crosshatch.local.stacked.optimised import add_pulls, states_of, take_step
 from crosshatch.local.stacked.recurrent import Cell, Recurrent
@@ -38,6 +38,7 @@ from crosshatch.local.stacked.stack import (
 
 _MOST_BYTES = 2**28  # for a bucket of recurrent layers, or of blocks behind convolutions
 _CACHE_BYTES = 2**26  # for a bucket of convolutions
+_WORTHWHILE = 2**16  # multiplications per step that a further bucket saves at least: its calls take as long
 
 
 def solve_stacked(
@@ -54,7 +55,7 @@ def solve_stacked(
     stack = Stack(problems, passes)
     client_weights = torch.cat(list(weights)).to(problems[0].start)  # one for each job
     totals = [_idle(stack, i, client_weights, keep=keep) for i in range(len(problems))]
-    groups = buckets(stack.most_rows)
+    groups = buckets(stack.most_rows, _WORTHWHILE / max(1, problems[0].start.shape[-1]))
     solved = partial(_solve_bucket, stack, shapes, gram=gram, client_weights=None if keep else client_weights)
     if shapes.front is None:  # small products: torch's own threads do
         done = [solved(jobs) for jobs in groups]
@@ -129,9 +130,9 @@ class Bucket:
     def __init__(self, stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool) -> None:
         self.problem, self.members, self.shapes = stack.problems[0], stack.by_problem(jobs), shapes
         self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
-        self.front = self._front(shapes)
+        self.front = None if shapes.front is None else self._front(shapes.front)
         self.chain = self._chain(shapes, gram)
-        self.head = self._head(shapes)
+        self.head = self._head(shapes) if shapes.head else None
         self.trains_head = shapes.holds_head and self.head is not None
         self.behind = [*self.chain, *([self.head] if self.head is not None and self.trains_head else [])]
         front = [] if self.front is None else self.front.tensors
@@ -139,16 +140,14 @@ class Bucket:
         self.trained = [*front, *(tensor for layers in self.behind for tensor in layers.tensors)]
         self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.local.proximal else []
 
-    def _front(self, shapes: Shapes) -> Recurrent | Convolved | None:
+    def _front(self, front: Cell | Images) -> Recurrent | Convolved:
         """The layers in front of the chain; the samples become what they take."""
-        if shapes.front is None:
-            return None
-        start = numbers_at_start(self.members, slice(shapes.ahead))
-        if isinstance(shapes.front, Cell):
-            self.parts = [rows.by_time(shapes.front.steps) for rows in self.parts]
-            return Recurrent(shapes.front, start)
-        self.parts = [replace(rows, x=shapes.front.windows(rows.x)) for rows in self.parts]
-        return Convolved(shapes.front, start)
+        start = numbers_at_start(self.members, slice(front.size))
+        if isinstance(front, Cell):
+            self.parts = [rows.by_time(front.steps) for rows in self.parts]
+            return Recurrent(front, start)
+        self.parts = [replace(rows, x=front.windows(rows.x)) for rows in self.parts]
+        return Convolved(front, start)
 
     def _chain(self, shapes: Shapes, gram: bool) -> list[Gram | Growing | Copies]:
         """The layers of the chain, the first for itself where it stays implicit."""
@@ -166,68 +165,53 @@ class Bucket:
             return [implicit]
         return [implicit, Copies(shapes.block[1:], numbers_at_start(self.members, slice(implicit.where.stop, None)))]
 
-    def _head(self, shapes: Shapes) -> Copies | None:
+    def _head(self, shapes: Shapes) -> Copies:
         """The head: behind the block where it is held, or as received."""
-        if not shapes.head:
-            return None
         if not shapes.holds_head:
             return Copies(shapes.head, received_heads(self.members))
         block = shapes.ahead + sum(layer.size for layer in shapes.block)
         return Copies(shapes.head, numbers_at_start(self.members, slice(block, None)))
 
     def run(self) -> None:
-        """All steps."""
-        for step in range(self.problem.local.steps):
-            rows = self.parts[(self.problem.local.first + step) % len(self.parts)]
-            if rows.alive is None:
-                self._step(rows)
-                continue
-            before = [tensor.clone() for tensor in self.trained]
-            self._step(rows)
-            for tensor, old in zip(self.trained, before, strict=True):
-                tensor.copy_(torch.where(rows.alive, tensor, old))
-
-    def _step(self, rows: Rows) -> None:
-        """One gradient step of all jobs, in place."""
-        eta, regulariser, proximal = (
-            self.problem.local.step_size,
-            self.problem.task.regulariser,
-            self.problem.local.proximal,
-        )
-        self.descend(rows, eta, 1 - eta * (regulariser.l2 + proximal), 1 - eta * proximal)
-        for tensor, anchor in zip(self.trained, self.anchor, strict=False):
-            tensor.add_(anchor, alpha=eta * proximal)
-        if regulariser.l1:
-            for tensor in self.regularised:
+        """All steps of all jobs, in place."""
+        local, regulariser = self.problem.local, self.problem.task.regulariser
+        eta, proximal = local.step_size, local.proximal
+        for step in range(local.first, local.first + local.steps):
+            rows = self.parts[step % len(self.parts)]
+            before = [] if rows.alive is None else [tensor.clone() for tensor in self.trained]
+            self.descend(rows, eta, 1 - eta * (regulariser.l2 + proximal), 1 - eta * proximal)
+            for tensor, anchor in zip(self.trained, self.anchor, strict=False):
+                tensor.add_(anchor, alpha=eta * proximal)
+            for tensor in self.regularised if regulariser.l1 else ():
                 tensor.copy_(regulariser.proximal(tensor, eta))
+            for tensor, old in zip(self.trained, before, strict=False):  # a job without rows stays where it is
+                tensor.copy_(torch.where(rows.alive, tensor, old) if rows.alive is not None else tensor)
 
     def descend(self, rows: Rows, eta: float, decay: float, head_decay: float) -> None:
         """Everything that is trained times its decay, less eta times its gradient; in place."""
-        values = rows.x if self.front is None else self.front.outputs_for(rows.x)
+        problem, task, columns = self.problem, self.problem.task, self.problem.columns
+        own = rows.x if self.front is None else self.front.outputs_for(rows.x)
         for layers in self.chain:
-            values = layers.outputs_for(values)
-        gradient = self._at_embedding(values, rows, eta, head_decay)
+            own = layers.outputs_for(own)
+        if rows.derivative is not None:
+            gradient = problem.sent_derivative(own, rows.derivative, rows.start) * rows.scale
+        else:
+            assert rows.y is not None
+            assert rows.rest is not None
+            looks_ahead = problem.local.anticipation != 1
+            own = problem.ahead(own, rows.start) if looks_ahead and self.head is None else own
+            scores = task.fusion.join(own, rows.rest, columns)
+            if self.head is not None:
+                scores = self.head.outputs_for(scores)
+                scores = problem.ahead(scores, rows.start) if looks_ahead else scores
+            gradient = task.loss.derivative(scores, rows.y).mul_(rows.scale)
+            if self.head is not None:
+                back = self.head.step(gradient, eta, head_decay) if self.trains_head else self.head.back(gradient)
+                gradient = back[..., slice(*columns)].contiguous()
         for layers in reversed(self.chain):
             gradient = layers.step(gradient, eta, decay)
         if self.front is not None:
             self.front.step(gradient, eta, decay)
-
-    def _at_embedding(self, own: Tensor, rows: Rows, eta: float, decay: float) -> Tensor:
-        """Gradient at the block's outputs (K, m, e); a head held here takes its step on the way."""
-        problem, task, columns = self.problem, self.problem.task, self.problem.columns
-        if rows.derivative is not None:
-            return problem.sent_derivative(own, rows.derivative, rows.start) * rows.scale
-        assert rows.y is not None
-        assert rows.rest is not None
-        looks_ahead = problem.local.anticipation != 1
-        if self.head is None:
-            own = problem.ahead(own, rows.start) if looks_ahead else own
-            return task.loss.derivative(task.fusion.join(own, rows.rest, columns), rows.y).mul_(rows.scale)
-        scores = self.head.outputs_for(task.fusion.join(own, rows.rest, columns))
-        scores = problem.ahead(scores, rows.start) if looks_ahead else scores
-        gradient = task.loss.derivative(scores, rows.y).mul_(rows.scale)
-        gradient = self.head.step(gradient, eta, decay) if self.trains_head else self.head.back(gradient)
-        return gradient[..., slice(*columns)].contiguous()
 
     def run_optimised(self, state: Tensor) -> Tensor:
         """All steps with the task's optimiser, from states (K, s); the blocks with their states behind, (K, p + s)."""

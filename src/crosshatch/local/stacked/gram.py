@@ -33,32 +33,24 @@ class Implicit:
         self.accumulated = x.new_zeros(*x.shape[:2], layer.outputs)
         self.factor = 1.0
         self.tensors: list[Tensor] = []  # the layer itself is not in memory
-        self.starts = self._starts()
-
-    def _starts(self) -> list[tuple[slice, Tensor]]:
-        """Where jobs start alike: their places, and the layer (1, size); elsewhere, theirs (jobs, size)."""
-        found: list[tuple[slice, Tensor]] = []
+        # Where jobs start alike: their places, and the layer (1, size); elsewhere, theirs (jobs, size).
+        self.starts: list[tuple[slice, Tensor]] = []
         before: Tensor | None = None
-        for mine in self.members:
+        for mine in members:
             if mine.start is before and mine.start.dim() == 1:
-                found[-1] = slice(found[-1][0].start, mine.where.stop), found[-1][1]
+                self.starts[-1] = slice(self.starts[-1][0].start, mine.where.stop), self.starts[-1][1]
             else:
                 own = mine.start.unsqueeze(0) if mine.start.dim() == 1 else mine.start
-                found.append((mine.where, own[:, self.where]))
+                self.starts.append((mine.where, own[:, self.where]))
             before = mine.start
-        return found
 
     def at_start(self, x: Tensor) -> Tensor:
         """Outputs (K, m, o) for inputs x (K, m, d) at the start, before the activation."""
         outputs = x.new_empty(*x.shape[:2], self.layer.outputs)
         for where, start in self.starts:
-            outputs[where] = linear_outputs(self.layer, start, _together(x[where], start)).view_as(outputs[where])
+            rows = x[where].flatten(0, 1).unsqueeze(0) if len(start) == 1 else x[where]
+            outputs[where] = linear_outputs(self.layer, start, rows).view_as(outputs[where])
         return outputs
-
-    def decay(self, eta: float, decay: float) -> None:
-        """Everything so far counts less; the proximal term adds some of the start."""
-        self.accumulated.mul_(decay)
-        self.factor = self.factor * decay + eta * self.proximal
 
     def blocks(self) -> list[Tensor]:
         """Every client's layer in the end, in the order of flat vectors."""
@@ -71,19 +63,18 @@ class Implicit:
 
     def weighted_sums(self, client_weights: Tensor) -> Tensor:
         """The sum of the layers under weights (K,), of each problem that has jobs here: (problems, size)."""
-        return torch.stack([self._weighted_sum(client_weights[mine.where], mine) for mine in self.members])
-
-    def _weighted_sum(self, client_weights: Tensor, mine: ProblemJobs) -> Tensor:
-        """Of one problem's jobs: a product over all their rows."""
-        start = mine.start[..., self.where]
-        scaled = self.accumulated[mine.where] * client_weights.view(-1, 1, 1)
-        change = scaled.flatten(0, 1).mT @ self.x[mine.where].flatten(0, 1)
-        total = start * client_weights.sum() if start.dim() == 1 else client_weights @ start
-        total *= self.factor
-        total[: change.numel()] -= change.flatten()
-        if self.layer.bias:
-            total[change.numel() :] -= scaled.sum((0, 1))
-        return total
+        sums = []
+        for mine in self.members:  # a product over all rows of its jobs
+            weights, start = client_weights[mine.where], mine.start[..., self.where]
+            scaled = self.accumulated[mine.where] * weights.view(-1, 1, 1)
+            change = scaled.flatten(0, 1).mT @ self.x[mine.where].flatten(0, 1)
+            total = start * weights.sum() if start.dim() == 1 else weights @ start
+            total *= self.factor
+            total[: change.numel()] -= change.flatten()
+            if self.layer.bias:
+                total[change.numel() :] -= scaled.sum((0, 1))
+            sums.append(total)
+        return torch.stack(sums)
 
 
 class Gram(Implicit):
@@ -100,8 +91,8 @@ class Gram(Implicit):
     def outputs_for(self, x: Tensor) -> Tensor:
         """The layer's outputs for its samples x, behind its activation."""
         assert x is self.x
-        kind = self.layer.activation  # works in place
-        self.activated = self.outputs if kind == "none" else activate(kind, self.outputs.clone())
+        if self.layer.activation != "none":
+            self.activated = activate(self.layer.activation, self.outputs.clone())  # works in place
         return self.activated
 
     def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
@@ -112,8 +103,8 @@ class Gram(Implicit):
             self.outputs.mT.baddbmm_(gradient.mT, self.products, beta=decay, alpha=-eta)
         else:
             self.outputs.baddbmm_(self.products, gradient, beta=decay, alpha=-eta)
-        self.decay(eta, decay)
-        self.accumulated.add_(gradient, alpha=eta)
+        self.accumulated.mul_(decay).add_(gradient, alpha=eta)
+        self.factor = self.factor * decay + eta * self.proximal  # the proximal term adds some of the start
         if self.begin is not None:
             self.outputs.add_(self.begin, alpha=eta * self.proximal)
         return gradient
@@ -132,7 +123,7 @@ class Growing(Implicit):
 
     def outputs_for(self, x: Tensor) -> Tensor:
         """The layer's outputs for inputs x (K, m, d), behind its activation."""
-        outputs = self._faded(self.at_start(x))
+        outputs = self.at_start(x).mul_(self.factor)
         if self.seen:
             products = torch.bmm(x, self.x[:, : self.seen].mT)
             if self.layer.bias:
@@ -146,27 +137,21 @@ class Growing(Implicit):
         """One gradient step from the gradient behind the activation; returns that at the inputs, before the step."""
         gradient = slope(self.layer.activation, gradient, self.activated)
         back = self._at_inputs(gradient)
-        self.decay(eta, decay)
+        self.accumulated.mul_(decay)
+        self.factor = self.factor * decay + eta * self.proximal
         rows = slice(self.seen, self.seen + gradient.shape[1])
         torch.mul(gradient, eta, out=self.accumulated[:, rows])
         self.seen = rows.stop
         return back
 
-    def _faded(self, from_start: Tensor) -> Tensor:
-        return from_start if self.factor == 1 else from_start.mul_(self.factor)
-
     def _at_inputs(self, gradient: Tensor) -> Tensor:
         back = gradient.new_empty(*gradient.shape[:2], self.layer.inputs)
         for where, start in self.starts:
             (weights,) = split(start, (self.layer,))
-            back[where] = torch.matmul(_together(gradient[where], start), weights.weight).view_as(back[where])
-        back = self._faded(back)
+            rows = gradient[where].flatten(0, 1).unsqueeze(0) if len(start) == 1 else gradient[where]
+            back[where] = torch.matmul(rows, weights.weight).view_as(back[where])
+        back.mul_(self.factor)
         if self.seen:
             products = torch.bmm(gradient, self.accumulated[:, : self.seen].mT)
             back.baddbmm_(products, self.x[:, : self.seen], alpha=-1)
         return back
-
-
-def _together(rows: Tensor, start: Tensor) -> Tensor:
-    """Rows (K, m, d) as those of one client, (1, K m, d), where all have one start (1, size)."""
-    return rows.flatten(0, 1).unsqueeze(0) if len(start) == 1 else rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from crosshatch.local.layers import Chain
 from crosshatch.local.stacked.convolved import Images
@@ -18,7 +19,7 @@ class Shapes:
     head: Chain  # empty for a sum, and where derivatives are received
     holds_head: bool
 
-    @property
+    @cached_property
     def ahead(self) -> int:
         """Numbers in front of the block's chain."""
         return 0 if self.front is None else self.front.size

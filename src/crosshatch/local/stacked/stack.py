@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,8 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.forward import KeptPass
-from crosshatch.local.problem import Problem, first_chain_passes
+from crosshatch.local.layers import ChainPass
+from crosshatch.local.problem import Problem
 
 Jobs = npt.NDArray[np.int64]
 _BUCKETS = 4
@@ -61,14 +63,19 @@ class Stack:
         self.most_rows: Jobs = np.max(self.counts, axis=0)
         kept = first_chain_passes(problems, passes)
         layers = zip(*((one.x, *one.outputs) for one in kept), strict=True)
-        first = [_cat([tensor.flatten(0, 1) for tensor in layer]) for layer in layers]
-        known = len(first[:1])  # the first part's samples lie in the kept pass
-        self.x = first[:1] + [_cat([mine[s].x.flatten(1) for mine in parts]) for s in every[known:]]
+        first = [
+            layer[0].flatten(0, 1) if len(layer) == 1 else torch.cat([one.flatten(0, 1) for one in layer])
+            for layer in layers
+        ]
         self.outputs = first[1:]  # of every layer in the first step (n, o), where the exchange's pass was kept
-        self.y = [_cat_known([mine[s].loss_inputs.y for mine in parts]) for s in every]
-        self.rest = [_cat_known([mine[s].loss_inputs.rest for mine in parts]) for s in every]
-        self.derivative = [_cat_known([mine[s].loss_inputs.derivative for mine in parts]) for s in every]
-        self.start = [_cat_known([mine[s].loss_inputs.start for mine in parts]) for s in every]
+        # By part the samples, and what their losses need (None: nothing of the kind).
+        self.tensors: list[list[Tensor | None]] = []
+        for s in every:
+            samples = first[:1] if first and s == 0 else [mine[s].x.flatten(1) for mine in parts]
+            inputs = [mine[s].loss_inputs for mine in parts]
+            needed = zip(*((one.y, one.rest, one.derivative, one.start) for one in inputs), strict=True)
+            every_kind = (samples, *needed)
+            self.tensors.append([of[0] if of[0] is None or len(of) == 1 else torch.cat(of) for of in every_kind])
 
     def by_problem(self, jobs: Jobs) -> list[ProblemJobs]:
         """Sorted jobs, problem by problem."""
@@ -94,19 +101,34 @@ class Stack:
         # Where nothing is padded and all jobs are here, the rows already lie as they should.
         as_they_are = len(jobs) == len(counts) and bool(real.all())
 
-        def pick(t: Tensor | None) -> Tensor | None:
-            if t is None:
-                return None
-            t = t if len(t) else t.new_zeros(1, *t.shape[1:])  # a part that nobody has samples of
-            return (t if as_they_are else t.index_select(0, index)).view(len(jobs), longest, *t.shape[1:])
-
-        x = pick(self.x[part])
-        assert x is not None
+        picked: list[Any] = []
+        for tensor in (*self.tensors[part], *(self.outputs if part == 0 else ())):
+            if tensor is not None:
+                if not len(tensor):  # a part that nobody has samples of
+                    tensor = tensor.new_zeros(1, *tensor.shape[1:])
+                tensor = tensor if as_they_are else tensor.index_select(0, index)
+                tensor = tensor.view(len(jobs), longest, *tensor.shape[1:])
+            picked.append(tensor)
+        x, y, rest, derivative, start, *outputs = picked
         scale = torch.as_tensor(real / np.maximum(mine, 1)[:, None]).to(x).unsqueeze(-1)
         alive = None if mine.all() else torch.as_tensor(mine > 0).view(-1, 1, 1)
-        y, rest, derivative, start = (pick(of[part]) for of in (self.y, self.rest, self.derivative, self.start))
-        outputs = [out for out in map(pick, self.outputs if part == 0 else ()) if out is not None]
         return Rows(x, y, rest, derivative, start, scale, alive, outputs)
+
+
+def first_chain_passes(problems: Sequence[Problem], passes: Sequence[KeptPass | None]) -> list[ChainPass]:
+    """The kept passes of all problems' first steps, one behind another; none if even one of them is missing.
+
+    Only chains have them here.
+    """
+    found: list[tuple[ChainPass, int]] = []
+    for kept in passes:
+        if kept is None or kept.chain_pass is None:
+            return []
+        found.append((kept.chain_pass, kept.place))
+    first = found[0][0]
+    if len(first.x) == len(problems) and all(one is first for one, _ in found):
+        return [first]
+    return [one if len(one.x) == 1 else one.one(place) for one, place in found]
 
 
 def numbers_at_start(members: Sequence[ProblemJobs], where: slice) -> Tensor:
@@ -119,38 +141,25 @@ def received_heads(members: Sequence[ProblemJobs]) -> Tensor:
     return torch.cat([mine.head.expand(len(mine.clients), -1) for mine in members if mine.head is not None])
 
 
-def _cat(tensors: list[Tensor]) -> Tensor:
-    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
-
-
-def _cat_known(tensors: list[Tensor | None]) -> Tensor | None:
-    present = [t for t in tensors if t is not None]
-    return _cat(present) if present else None
-
-
-def buckets(rows: Jobs) -> list[Jobs]:
+def buckets(rows: Jobs, least: float = 0) -> list[Jobs]:
     """Jobs with rows in up to four groups of similar counts, each in the jobs' order.
 
-    The group whose best cut saves the most padding is cut first, as long as that is worth the further products.
+    The group whose best cut saves the most padding is cut first, as long as that is worth the further products: a cut
+    saves a share of all rows, and at least so many.
     """
     ranked = np.argsort(rows, kind="stable")
     ranked = ranked[rows[ranked] > 0]
     counts = rows[ranked]
     edges = [0, len(ranked)]
+    least = max(least, _WORTH * counts.sum())
     while len(edges) <= _BUCKETS:
-        cuts = [_best_cut(counts[low:high]) for low, high in pairwise(edges)]
-        saved, widest = max((saved, -i) for i, (saved, _) in enumerate(cuts)) if cuts else (0, 0)
-        if saved <= _WORTH * counts.sum():
+        best, at = least, 0
+        for low, high in pairwise(edges):
+            below = np.arange(1, high - low)  # a cut saves what those below it would be padded by
+            saved = below * (counts[high - 1] - counts[low : high - 1]) if high > low else below
+            if saved.max(initial=0) > best:
+                best, at = int(saved.max()), low + int(below[saved.argmax()])
+        if not at:
             break
-        edges.insert(1 - widest, edges[-widest] + cuts[-widest][1])
+        edges = sorted([*edges, at])
     return [np.sort(ranked[low:high]) for low, high in pairwise(edges) if high > low]
-
-
-def _best_cut(counts: Jobs) -> tuple[int, int]:
-    """For sorted counts: rows of padding saved by cutting once, and where."""
-    if len(counts) < 2:
-        return 0, 0
-    below = np.arange(1, len(counts))
-    saved = below * (counts[-1] - counts[:-1])
-    best = int(saved.argmax())
-    return int(saved[best]), int(below[best])

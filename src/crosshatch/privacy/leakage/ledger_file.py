@@ -2,13 +2,14 @@
 
 Every line is an object of its own, on the disk before the run it is about begins. It is sealed with the owner's key and
 names the seal of the line before it, so that a line that was changed, or taken out from among others, is noticed; that
-the last ones were taken away is not. A last line without an end was never complete, so its run never began; it is
-written over.
+the last ones were taken off, or all, is noticed by what is kept beside the owner's key (`ledger_head.py`). A last line
+without an end was never complete, so its run never began; it is written over.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import numpy as np
 
 from crosshatch.errors import ConfigError
 from crosshatch.privacy.leakage.equations import Given, Telling
+from crosshatch.privacy.leakage.ledger_head import Heads
 from crosshatch.privacy.leakage.row_keys import RowKeys, from_text, to_text
 
 try:
@@ -56,6 +58,7 @@ class _Line(msgspec.Struct, frozen=True, tag="given", tag_field="kind", forbid_u
 
 _AnyLine = _Division | _Line
 _BEGINNING = b'{"kind":"'
+_FIRST = "first "  # what a first line says of the line before it, with random digits that tell ledgers apart
 
 
 class LedgerKey(Protocol):
@@ -71,6 +74,11 @@ class LedgerKey(Protocol):
         """The key itself, 32 bytes."""
         ...
 
+    @property
+    def ledgers(self) -> Path:
+        """The folder in which it is kept how far ledgers have come."""
+        ...
+
 
 @dataclass
 class Ledger:
@@ -81,7 +89,17 @@ class Ledger:
     file: BinaryIO
     seeds: dict[str, int]
     given: list[Given]
-    last: str
+    seals: list[str]
+
+    @property
+    def last(self) -> str:
+        """The seal of the last line; something new where there is none."""
+        return self.seals[-1] if self.seals else f"{_FIRST}{secrets.token_hex(8)}"
+
+    @property
+    def heads(self) -> Heads:
+        """Where it is kept how far it has come."""
+        return Heads(self.key.ledgers, self.key.secret)
 
     def seed_of(self, labels: str) -> int | None:
         """The seed by which these labels are divided, if they were before."""
@@ -109,7 +127,8 @@ class Ledger:
             os.fsync(self.file.fileno())
         except OSError as error:
             raise ConfigError(f"privacy.ledger = '{self.path}' cannot be written ({error.strerror})") from None
-        self.last = seal
+        self.seals.append(seal)
+        self.heads.keep(self.path, self.seals)
 
 
 @contextmanager
@@ -119,7 +138,9 @@ def open_ledger(path: Path, key: LedgerKey, *, write: bool) -> Iterator[Ledger]:
         raise ConfigError(f"privacy.ledger = '{path}' needs a system with file locks: leave it out")
     if not write and not path.exists():
         with open(os.devnull, "rb") as nothing:
-            yield Ledger(path, key, nothing, {}, [], "")
+            ledger = Ledger(path, key, nothing, {}, [], [])
+            ledger.heads.check(path, [])
+            yield ledger
         return
     try:
         file = open(path, "r+b" if path.exists() else "x+b") if write else open(path, "rb")  # noqa: SIM115
@@ -133,8 +154,9 @@ def open_ledger(path: Path, key: LedgerKey, *, write: bool) -> Iterator[Ledger]:
         if write:
             _sync(path.parent)
         fcntl.flock(file, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
-        ledger = Ledger(path, key, file, {}, [], "")
+        ledger = Ledger(path, key, file, {}, [], [])
         whole = _read(ledger)
+        ledger.heads.check(path, ledger.seals)
         if write:
             file.seek(whole)
             file.truncate()  # what a crash cut off
@@ -173,13 +195,14 @@ def _take_in(ledger: Ledger, raw: bytes, place: str) -> None:
         )
     if line.seal != _seal(line, ledger.key):
         raise ConfigError(f"{place} was changed: restore the file as it was")
-    if line.before != ledger.last:
+    follows = line.before == ledger.seals[-1] if ledger.seals else line.before.startswith(_FIRST) or not line.before
+    if not follows:
         raise ConfigError(f"{place} does not follow the line before it, one was taken out: restore the file as it was")
     if given is not None:
         ledger.given.append(given)
     elif isinstance(line, _Division):
         ledger.seeds[line.labels] = line.seed
-    ledger.last = line.seal
+    ledger.seals.append(line.seal)
 
 
 def _given(line: _Line) -> Given:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from crosshatch.report.palette import NEUTRAL, OKABE_ITO
+from crosshatch.report.page_tables import labelled
+from crosshatch.report.palette import NEUTRAL, SHADES
 from crosshatch.report.runs import Run
 from crosshatch.report.summary_file import Traffic
 from crosshatch.report.units import human_bytes, human_count
@@ -34,8 +35,8 @@ def _bars(runs: Sequence[Run], parts_of: Callable[[Run], Parts], verb: str) -> s
     largest = max((_total(parts) for _, parts in by_run), default=0.0)
     if not names or largest <= 0:
         return ""
-    # grey after six: more kinds than that are told apart by the table
-    colors = {name: OKABE_ITO[i] if i < len(OKABE_ITO) else NEUTRAL for i, name in enumerate(names)}
+    # the same after six: more kinds than that are told apart by the table
+    colors = {name: SHADES[i] if i < len(SHADES) else NEUTRAL for i, name in enumerate(names)}
     bars = "".join(_bar(run, parts, largest, colors) for run, parts in by_run)
     return (
         f"<h3>{escape(_title(by_run, verb))}</h3>"
@@ -71,15 +72,16 @@ def _bar(run: Run, parts: Parts, largest: float, colors: Mapping[str, str]) -> s
 def _table(by_run: Sequence[tuple[Run, Parts]], names: Sequence[str], colors: Mapping[str, str]) -> str:
     head = "".join(f'<th><i class="key" style="background:{colors[name]}"></i>{escape(name)}</th>' for name in names)
     rows = "".join(
-        f"<tr><th>{escape(run.name)}</th>{''.join(_cell(parts.get(name), _total(parts)) for name in names)}</tr>"
+        f"<tr><th>{escape(run.name)}</th>{''.join(_cell(name, parts.get(name), _total(parts)) for name in names)}</tr>"
         for run, parts in by_run
     )
     head = f"<thead><tr><th>Run</th>{head}</tr></thead>"
     return f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>'
 
 
-def _cell(part: Traffic | None, total: float) -> str:
+def _cell(name: str, part: Traffic | None, total: float) -> str:
     if part is None or total == 0:
-        return "<td>-</td>"
+        return labelled(escape(name), "-")
     messages = f"{human_count(part.messages)} messages, " if part.messages else ""
-    return f"<td>{human_bytes(part.bytes)}<small>{messages}{100 * part.bytes / total:.0f}%</small></td>"
+    cell = f"{human_bytes(part.bytes)}<small>{messages}{100 * part.bytes / total:.0f}%</small>"
+    return labelled(escape(name), cell)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -21,6 +21,9 @@ from crosshatch.runs.leaking.exposed_rows import MOST_NAMES, Exposed, batches_of
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 
+if TYPE_CHECKING:  # needs gmpy2, which is an extra
+    from crosshatch.simulator.encrypted.encrypted_exchange import Sums
+
 
 @dataclass(frozen=True)
 class Leakage:
@@ -29,7 +32,7 @@ class Leakage:
     config: Config
     exposed: Exposed
     given: Given
-    read: Mapping[str, int] = field(default_factory=dict)  # by silo, numbers that the holder decrypts for it per round
+    read: Mapping[str, Sums] = field(default_factory=dict)  # by silo, what the holder decrypts for it per round
 
     @property
     def before(self) -> Count:
@@ -43,6 +46,7 @@ class Leakage:
 
     def require_within(self) -> None:
         """Refuse what tells too much, unless that is accepted."""
+        self._require_few_reads()
         if self.config.privacy.accept_leakage or not self.given.equations:
             return
         labels, ledger = len(self.given.rows), self.config.privacy.ledger
@@ -61,6 +65,20 @@ class Leakage:
                 f"sums over them alone would be known, at least {least} must differ: use the rows of the earlier run, "
                 f"{or_accept()}"
             )
+
+    def _reads(self, silo: str) -> int:
+        """Gradients of one batch that are decrypted for a silo over the run; of any rows, where it cheats."""
+        return -(-self.config.run.rounds // self.given.batches) * self.read[silo].gradients
+
+    def _require_few_reads(self) -> None:
+        most = self.config.privacy.reads_per_batch
+        for silo in self.read:
+            if most is not None and self._reads(silo) > most:
+                raise ConfigError(
+                    f"privacy.reads_per_batch = {most}: {self.config.run.rounds} rounds on {self.given.batches} "
+                    f"batches read {self._reads(silo)} gradients of a batch for silo '{silo}': set run.rounds lower, "
+                    "or allow as many"
+                )
 
     @property
     def _remedy(self) -> str:
@@ -89,7 +107,8 @@ class Leakage:
                 "sums_per_batch": one.sums * one.times,
                 "batches": given.batches,
                 "equations": one.sums * one.times * given.batches,
-                "numbers_read": self.read[one.silo] * self.config.run.rounds,
+                "numbers_read": self.read[one.silo].read * self.config.run.rounds,
+                "reads_per_batch": self._reads(one.silo),
             }
             for one in given.told
         }
@@ -124,11 +143,12 @@ def count_leakage(config: Config, simulator: Simulator, exposed: Exposed) -> Lea
     for number, batch in enumerate(batches):
         batch_of[batch] = number
     anew = algorithm.draw != "partition" and algorithm.batch_size is not None
-    told, read = [], {}
+    told: list[Telling] = []
+    read: dict[str, Sums] = {}
     for silo, sums in encrypted.told(algorithm.local_steps).items():
         fresh = anew or sums.fresh
         name = simulator.data.silos[silo].name
-        read[name] = sums.read
+        read[name] = sums
         columns = _columns(simulator, silo, exposed, (_course(config),) if fresh else ())
         told.append(Telling(name, columns, sums.count, -(-config.run.rounds // len(batches)) if fresh else 1))
     return Leakage(config, exposed, Given(rows, batch_of, tuple(told), exposed.left_out), read)

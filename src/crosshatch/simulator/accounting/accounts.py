@@ -12,7 +12,8 @@ import numpy.typing as npt
 from crosshatch.exchanges import Within
 from crosshatch.network import Direction
 from crosshatch.protocol.message_contents import DECISION, About, Always, Call, Contents, MessageContents, Specs
-from crosshatch.simulator.accounting.links import ClientLink, Links
+from crosshatch.simulator.accounting.legs import ClientLeg, ClientLink, HubLeg
+from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.vertical.batch import Batch
 
 Behind = Mapping[int, npt.NDArray[np.bool_]]
@@ -34,12 +35,10 @@ class Accounts:
         """The silos whose clients have a link to their hub."""
         return frozenset() if self.links.one_machine else frozenset(range(len(self.sizes))) - self.links.one_party
 
-    def _with_links(self, silos: Sequence[int]) -> tuple[int, ...]:
-        return tuple(j for j in silos if j in self._linked)
-
-    def _with_blocks(self, silos: Sequence[int]) -> Sequence[int]:
-        """Those that have something to send: one with labels alone has not."""
-        return silos if all(self.sizes) else [j for j in silos if self.sizes[j]]
+    @cached_property
+    def with_blocks(self) -> tuple[int, ...]:
+        """The silos that have something to send: one with labels alone has not."""
+        return tuple(j for j, size in enumerate(self.sizes) if size)
 
     @cached_property
     def _blocks(self) -> dict[str, list[Always]]:
@@ -54,20 +53,20 @@ class Accounts:
 
     def broadcast(self, batch: Batch, within: Within, call: Call, behind: Behind) -> None:
         """Hub (or server) to clients at work: the silo's block (TDCD lines 11-12)."""
-        silos = self._with_blocks(range(len(self.sizes)))
         if within == "federation":
-            self._straight_to_server(batch, silos, call)
-        linked, blocks = self._with_links(silos), self._blocks
+            self._straight_to_server(batch, self.with_blocks, call)
+        linked, blocks = tuple(j for j in self.with_blocks if j in self._linked), self._blocks
         usual, whole = ([blocks[kind][j] for j in linked] for kind in ("broadcast", "whole"))
-        self._to_clients(batch, linked, usual, whole, behind, call, _CLIENT_LINKS[within])
+        leg = ClientLeg(call, "down", linked, usual, link=_CLIENT_LINKS[within])
+        self.links.send(batch, *(self._in_two(batch, leg, whole, behind) if behind else [leg]))
 
     def average(self, batch: Batch, silos: Sequence[int], within: Within, call: Call) -> None:
         """Clients at work to hub (or server): the blocks of these silos (TDCD line 32)."""
-        silos = self._with_blocks(silos)
         if within == "federation":
-            self._straight_to_server(batch, silos, call)
-        linked, blocks = self._with_links(silos), self._blocks["average"]
-        self.links.clients_to_hubs(batch, linked, [blocks[j] for j in linked], call, link=_CLIENT_LINKS[within])
+            self._straight_to_server(batch, [j for j in silos if self.sizes[j]], call)
+        linked, blocks = tuple(j for j in silos if self.sizes[j] and j in self._linked), self._blocks["average"]
+        leg = ClientLeg(call, "up", linked, [blocks[j] for j in linked], link=_CLIENT_LINKS[within])
+        self.links.send(batch, leg)
 
     def _straight_to_server(self, batch: Batch, silos: Sequence[int], call: Call) -> None:
         """Blocks between the server and silos of one party, one for each of its pairs."""
@@ -77,37 +76,17 @@ class Accounts:
                 way: Direction = "down" if call.exchange == "broadcast" else "up"
                 self.links.hubs_and_server([j], [block], way, call, pairs=batch.clients[j])
 
-    def to_server(self, call: Call) -> None:
-        """Every hub to the server: its block, in an average over groups."""
-        self.links.hubs_and_server(self._with_blocks(range(len(self.sizes))), self._groups_blocks, "up", call)
-
-    def from_server(self, call: Call) -> None:
-        """The server to every hub."""
-        self.links.hubs_and_server(self._with_blocks(range(len(self.sizes))), self._groups_blocks, "down", call)
-
     @cached_property
-    def _groups_blocks(self) -> list[Specs]:
+    def groups_blocks(self) -> list[Specs]:
+        """What hubs and the server send each other in an average over groups, for `with_blocks`."""
         return [specs for size, specs in zip(self.sizes, self._specs("average_groups"), strict=True) if size]
 
-    def _to_clients(
-        self,
-        batch: Batch,
-        silos: tuple[int, ...],
-        usual: Sequence[Contents],
-        whole: Sequence[Contents],
-        behind: Behind,
-        call: Call,
-        link: ClientLink = "client-hub",
-    ) -> None:
-        """Hubs of these silos to their clients at work; those who are behind get the whole instead of the usual."""
-        if not any(j in behind for j in silos):
-            self.links.hubs_to_clients(batch, silos, usual, call, link=link)
-            return
-        nobody = [np.zeros(len(batch.clients[j]), dtype=bool) for j in silos]
-        late = np.concatenate([behind.get(j, no) for j, no in zip(silos, nobody, strict=True)])
-        rows = batch.counts(silos)
-        self.links.hubs_to_clients(batch, silos, usual, call, np.where(late, 0, rows), link)
-        self.links.hubs_to_clients(batch, silos, whole, call, np.where(late, rows, 0), link)
+    def _in_two(self, batch: Batch, leg: ClientLeg, whole: Sequence[Contents], behind: Behind) -> list[ClientLeg]:
+        """The leg for clients that are not behind, and one with the whole in place of the usual for those who are."""
+        nobody = [np.zeros(len(batch.clients[j]), dtype=bool) for j in leg.silos]
+        late = np.concatenate([behind.get(j, no) for j, no in zip(leg.silos, nobody, strict=True)])
+        rows = batch.counts(leg.silos)
+        return [leg._replace(rows=np.where(late, 0, rows)), leg._replace(rows=np.where(late, rows, 0), contents=whole)]
 
     def share(self, batch: Batch, senders: Sequence[int], receivers: Sequence[int], call: Call, behind: Behind) -> None:
         """Clients to hub, hub to the receiving hubs, hub to clients (TDCD lines 13-22)."""
@@ -116,27 +95,29 @@ class Accounts:
         getting = receivers if len(sending) > 1 else [i for i in receivers if i not in sending]
         if not sending:
             return
-        self._ask(batch, sending, call)
-        specs = contents.passed_on("share", sending, batch.rows, lambda j: batch.counts([j]), head=True)
-        self.links.hubs_to_hubs(sending, getting, specs, "across", call)
-        linked = self._with_links(getting)
+        below, linked = (tuple(j for j in of if j in self._linked) for of in (sending, getting))
+        rows = sum(map(len, batch.parts))
+        specs = contents.passed_on("share", sending, rows, lambda j: batch.counts([j]), head=True)
         everybody = len(sending) == len(self.sizes)
         usual = [contents.answers[i] for i in linked] if everybody else contents.answers_of(sending, linked)
-        whole = contents.answers_of(sending, linked, whole=True) if behind else usual
-        self._to_clients(batch, linked, usual, whole, behind, call)
+        answer = ClientLeg(call, "down", linked, usual)
+        whole = contents.answers_of(sending, linked, whole=True) if behind else ()
+        self.links.send(
+            batch,
+            ClientLeg(call, "up", below, [contents.asked[j] for j in below]),
+            HubLeg(call, "across", sending, getting, specs),
+            *(self._in_two(batch, answer, whole, behind) if any(j in behind for j in linked) else [answer]),
+        )
 
-    def decide(self, everybody: Batch, by: int, call: Call) -> None:
-        """One hub to all others, every hub to all its clients."""
+    def decide(self, everybody: Batch, by: int, call: Call, *, branches: bool = False) -> None:
+        """One hub to all others, every hub to all its clients, unless it has branches for that."""
         others = [j for j in range(len(self.sizes)) if j != by]
-        self.links.hubs_to_hubs([by], others, [DECISION], "across", call)
-        linked = self._with_links(range(len(self.sizes)))
-        self.links.hubs_to_clients(everybody, linked, [Always(DECISION)] * len(linked), call)
-
-    def _ask(self, batch: Batch, senders: Sequence[int], call: Call, part: int | None = None) -> None:
-        """Embeddings from the clients to their hubs, of all parts or one."""
-        linked = self._with_links(senders)
-        rows = None if part is None else batch.counts(linked, part)
-        self.links.clients_to_hubs(batch, linked, [self.contents.asked[j] for j in linked], call, rows)
+        linked = () if branches else tuple(sorted(self._linked))
+        self.links.send(
+            everybody,
+            HubLeg(call, "across", [by], others, [DECISION]),
+            ClientLeg(call, "down", linked, [Always(DECISION)] * len(linked)),
+        )
 
     def derivatives(
         self,
@@ -149,27 +130,27 @@ class Accounts:
         down: Call,
     ) -> None:
         """Embeddings by way of the hubs to the label holder's clients, derivatives the same way back."""
-        links, contents, asked, answered = self.links, self.contents, about.asked, about.answered
-        sending = [j for j in senders if j != holder]
-        self._ask(batch, sending, up, asked)
-        specs = contents.passed_on("share", sending, _length(batch, asked), lambda j: batch.counts([j], asked))
-        links.hubs_to_hubs(sending, [holder], specs, "up", up)
-        here = self._with_links([holder])
+        contents, asked, answered = self.contents, about.asked, about.answered
+        sending, asking = ([j for j in silos if j != holder] for silos in (senders, receivers))
+        below, here, there = (tuple(j for j in of if j in self._linked) for of in (sending, [holder], asking))
+        rows = None if asked is None else batch.counts(below, asked)
+        length = sum(map(len, batch.parts if asked is None else [batch.parts[asked]]))
+        specs = contents.passed_on("share", sending, length, lambda j: batch.counts([j], asked))
+        legs: list[ClientLeg | HubLeg] = [
+            ClientLeg(up, "up", below, [contents.asked[j] for j in below], rows),
+            HubLeg(up, "up", sending, [holder], specs),
+        ]
         if sending and here:
             arriving = contents.embeddings_for(holder, sending, each=about.each)
-            links.hubs_to_clients(batch, here, [arriving], up, batch.counts(here, asked))
-        asking = [j for j in receivers if j != holder]
-        if not asking:
-            return
-        leaving = contents.derivatives_of(asking, each=about.each)
-        sent = batch.counts([holder], answered)
-        links.clients_to_hubs(batch, here, [leaving], down, sent)
-        specs = contents.passed_on("derivatives", asking, _length(batch, answered), lambda _: sent)
-        links.hubs_to_hubs([holder], asking, specs, "down", down)
-        there = self._with_links(asking)
-        rows = None if answered is None else batch.counts(there, answered)
-        links.hubs_to_clients(batch, there, [contents.derivatives_for(j) for j in there], down, rows)
-
-
-def _length(batch: Batch, part: int | None) -> int:
-    return batch.rows if part is None else len(batch.parts[part])
+            legs.append(ClientLeg(up, "down", here, [arriving], batch.counts(here, asked)))
+        if asking:
+            sent = batch.counts([holder], answered)
+            length = sum(map(len, batch.parts if answered is None else [batch.parts[answered]]))
+            specs = contents.passed_on("derivatives", asking, length, lambda _: sent, by=holder)
+            rows = None if answered is None else batch.counts(there, answered)
+            legs += [
+                ClientLeg(down, "up", here, [contents.derivatives_of(asking, each=about.each)], sent),
+                HubLeg(down, "down", [holder], asking, specs),
+                ClientLeg(down, "down", there, [contents.derivatives_for(j) for j in there], rows),
+            ]
+        self.links.send(batch, *legs)

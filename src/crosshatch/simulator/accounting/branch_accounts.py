@@ -9,8 +9,9 @@ import numpy as np
 
 from crosshatch.network import Seconds
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.message_contents import Always, Call, Specs
+from crosshatch.protocol.message_contents import DECISION, Always, Call, Specs
 from crosshatch.simulator.accounting.accounts import Accounts
+from crosshatch.simulator.accounting.legs import ClientLeg
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.branches import Branches
 
@@ -24,17 +25,26 @@ class BranchAccounts:
 
     def down(self, batch: Batch, depth: int, call: Call) -> None:
         """Nodes of a depth to everybody at work below them."""
-        links = self.accounts.links
         for j, size in enumerate(self.accounts.sizes):
-            if links.one_machine or j in links.one_party or not size:
-                continue
-            block = self.accounts.contents.block("broadcast", size)
-            when = links.clocks.branches.get((j, depth), np.full(1, links.clocks.hubs[j]))
-            for level in range(depth + 1, self.branches.deepest + 1):
-                seconds = self._leg(j, batch.clients[j], level, "down", block, call)
-                when = when[np.arange(self.branches.count(level)) // self.branches.shape[level - 1]] + seconds
-            own = self.branches.of(j, batch.clients[j], self.branches.deepest)
-            links.node_to_client(batch, j, Always(block), call, when[own])
+            if size:
+                self._down(batch, j, depth, self.accounts.contents.block("broadcast", size), call)
+
+    def decide(self, everybody: Batch, by: int, call: Call) -> None:
+        """One hub to all others, and every hub to everybody below it."""
+        self.accounts.decide(everybody, by, call, branches=True)
+        for j in range(len(self.accounts.sizes)):
+            self._down(everybody, j, 0, DECISION, call)
+
+    def _down(self, batch: Batch, silo: int, depth: int, specs: Specs, call: Call) -> None:
+        links = self.accounts.links
+        if links.one_machine or silo in links.one_party:
+            return
+        when = links.clocks.branches.get((silo, depth), np.full(1, links.clocks.hubs[silo]))
+        for level in range(depth + 1, self.branches.deepest + 1):
+            seconds = self._leg(silo, batch.clients[silo], level, "down", specs, call)
+            when = when[np.arange(self.branches.count(level)) // self.branches.shape[level - 1]] + seconds
+        own = self.branches.of(silo, batch.clients[silo], self.branches.deepest)
+        links.send(batch, ClientLeg(call, "down", (silo,), [Always(specs)], when=when[own]))
 
     def up(self, batch: Batch, silo: int, depth: int, call: Call) -> None:
         """Clients at work to their branch, and on to the nodes of a depth."""
@@ -43,7 +53,7 @@ class BranchAccounts:
             return
         clients, deepest = batch.clients[silo], self.branches.deepest
         block = Always(contents.block("average", size))
-        arrivals = links.client_to_node(batch, silo, block, call)
+        arrivals = links.send(batch, ClientLeg(call, "up", (silo,), [block], hubs_wait=False))
         when = _latest(arrivals, self.branches.of(silo, clients, deepest), self.branches.count(deepest))
         plain = contents.plain_block(size)
         for level in range(deepest, depth, -1):

@@ -6,44 +6,28 @@ from collections.abc import Callable, Sequence
 
 from crosshatch.network import Direction
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.message_contents import Call, Contents, Message, Specs
-from crosshatch.simulator.accounting.at_work import AtWork
+from crosshatch.protocol.message_contents import Call, Message, Specs
+from crosshatch.simulator.accounting.legs import AtWork, ClientLeg, HubLeg
 
 Log = Callable[[Message], None]
 
 
-def between_clients_and(
-    log: Log,
-    names: Sequence[str],
-    who: AtWork,
-    contents: Sequence[Contents],
-    rows: Ids,
-    direction: Direction,
-    call: Call,
-    link: str,
-) -> None:
+def between_clients_and(log: Log, names: Sequence[str], who: AtWork, leg: ClientLeg, rows: Ids) -> None:
     """Messages between clients and whoever is above them, about so many rows each; none about 0 rows."""
-    for j, clients, where, one in zip(who.silos, who.clients, who.places(), contents, strict=True):
+    for j, clients, where, one in zip(who.silos, who.clients, who.places, leg.contents, strict=True):
         for client, n in zip(clients, rows[where], strict=True):
             if n:
-                above = names[j] if link == "client-hub" else "server"
-                _log(log, f"{names[j]}/{client}", above, direction, call, one(int(n)))
+                above = names[j] if leg.link == "client-hub" else "server"
+                _log(log, f"{names[j]}/{client}", above, leg.direction, leg.call, one(int(n)))
 
 
-def between_hubs(
-    log: Log,
-    names: Sequence[str],
-    senders: Sequence[int],
-    receivers: Sequence[int],
-    specs: Sequence[Specs],
-    down: bool,
-    call: Call,
-) -> None:
+def between_hubs(log: Log, names: Sequence[str], leg: HubLeg) -> None:
     """Messages from every sender to every receiver but itself."""
-    for i, sender in enumerate(senders):
-        for k, receiver in enumerate(receivers):
+    for i, sender in enumerate(leg.senders):
+        for k, receiver in enumerate(leg.receivers):
             if sender != receiver:
-                _log(log, names[sender], names[receiver], "up", call, specs[k if down else i])
+                specs = leg.specs[k if leg.direction == "down" else i]
+                _log(log, names[sender], names[receiver], "up", leg.call, specs)
 
 
 def hub_and_server(log: Log, name: str, specs: Specs, direction: Direction, call: Call, pairs: Ids | None) -> None:

@@ -44,7 +44,7 @@ class ComputingClocks:
         self.computing[silo] += seconds
 
     def wait(self, silo: int, others: Sequence[int]) -> None:
-        """A silo gets a message from others; on the links' clocks it waits in `hubs_to_hubs`."""
+        """A silo gets a message from others; on the links' clocks it waits in `send`."""
         self.computing[silo] = max(self.computing[silo], *self.computing[list(others)], -np.inf)
 
     def snapshot(self) -> Tensor:

@@ -16,16 +16,15 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
-from crosshatch.local.forward import KeptPass
-from crosshatch.local.given_gradient import solve_given
 from crosshatch.local.layers import Layer
-from crosshatch.local.problem import LossInputs, Problem
-from crosshatch.local.solve import Strategy
+from crosshatch.local.problem import LossInputs
+from crosshatch.local.solve import solve
 from crosshatch.privacy.fixed_point import Whole
 from crosshatch.privacy.masked_gradients import gradient
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.encryption import EncryptedContents
 from crosshatch.protocol.message_contents import Call
+from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.ciphertexts import Ciphertexts, Outcome
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
@@ -38,11 +37,15 @@ NextCall = Callable[[str, int], Call]
 
 @dataclass(frozen=True)
 class Sums:
-    """Over the labels of a batch; `fresh`: others in every round. `read`: numbers that are decrypted per round."""
+    """Over the labels of a batch; `fresh`: others in every round.
+
+    `read`: numbers that are decrypted per round, in so many `gradients`.
+    """
 
     count: int
     read: int
     fresh: bool = False
+    gradients: int = 1
 
 
 @dataclass
@@ -57,6 +60,7 @@ class EncryptedExchange:
     clocks: ComputingClocks = field(init=False)
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # the gradients, holder and use
     scores_in_clear: ClassVar[bool] = True
+    solve = staticmethod(solve)  # the holder's steps as in clear, the others' along their gradients
 
     def __post_init__(self) -> None:
         """All clocks begin at zero."""
@@ -65,19 +69,6 @@ class EncryptedExchange:
     def told(self, local_steps: int) -> dict[int, Sums]:  # noqa: ARG002 - of a linear block all steps tell the same
         """What silos without labels learn of a batch."""
         return {j: Sums(layer.size, layer.size) for j, layer in self.layers.items()}
-
-    def solve(
-        self,
-        problems: Sequence[Problem],
-        weights: Sequence[Tensor],
-        *,
-        keep: bool,
-        strategy: Strategy,
-        threads: int,
-        passes: Sequence[KeptPass | None] = (),
-    ) -> list[Tensor]:
-        """Local steps: the holder's as in clear, the others' along their gradients."""
-        return solve_given(problems, weights, keep=keep, strategy=strategy, threads=threads, passes=passes)
 
     def exchange(
         self,
@@ -99,7 +90,8 @@ class EncryptedExchange:
             assert sent is not None
             point = self.settings.point
             derivatives = point.encode(sent.double().numpy(force=True), "a derivative of the loss")
-            found = self.ciphertexts.exchange(derivatives, {j: self._features(j, batch) for j in asking})
+            features = {j: self._features(j, batch) for j in asking}
+            found = self.ciphertexts.exchange(derivatives, features, batch.parts[0].tobytes())
             self._send(found, holder, asking, derivatives.shape, down, next_call)
             gradients = {
                 j: _flat(gradient(found.gradients[j], point, *derivatives.shape), self.layers[j]).to(sent)
@@ -135,15 +127,15 @@ class EncryptedExchange:
         contents = EncryptedContents(self.settings, rows)
         numbers = [self.layers[j].size for j in asking]
         self.clocks.work(holder, found.encrypt)
-        self.links.hubs_to_hubs([holder], asking, [contents.derivatives(outputs)] * len(asking), "down", down)
+        self.links.send(None, HubLeg(down, "down", [holder], asking, [contents.derivatives(outputs)] * len(asking)))
         for j in asking:
             self.clocks.wait(j, [holder])
             self.clocks.work(j, found.multiply[j])
         up, back = (next_call(exchange, down.round) for exchange in ("masked_gradients", "read_gradients"))
-        self.links.hubs_to_hubs(asking, [holder], [contents.masked(n) for n in numbers], "up", up)
+        self.links.send(None, HubLeg(up, "up", asking, [holder], [contents.masked(n) for n in numbers]))
         self.clocks.wait(holder, asking)
         self.clocks.work(holder, found.decrypt)
-        self.links.hubs_to_hubs([holder], asking, [contents.read(n) for n in numbers], "down", back)
+        self.links.send(None, HubLeg(back, "down", [holder], asking, [contents.read(n) for n in numbers]))
         for j in asking:
             self.clocks.wait(j, [holder])
 

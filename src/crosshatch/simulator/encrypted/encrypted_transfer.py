@@ -33,6 +33,7 @@ from crosshatch.privacy.transfer_gradients import (
 )
 from crosshatch.protocol.encrypted_transfers import TransferContents, label_sums
 from crosshatch.protocol.message_contents import Call, Specs
+from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
 from crosshatch.simulator.encrypted.encrypted_exchange import NextCall, Sums, require_one_batch
@@ -55,11 +56,11 @@ class EncryptedTransfer:
     settings: PrivacySettings
     ciphertexts: TransferCiphertexts[Any]
     clocks: ComputingClocks = field(init=False)
-    hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # there is nothing to hear
+    hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # B's gradients, A and the step
     _told: dict[int, Told[Any]] = field(default_factory=dict)  # by the silo that was told, of this round
     _signed: dict[int, Any] = field(default_factory=dict)  # what the silo with the labels made of it
     _next_call: NextCall = field(init=False)
-    _round: int = 0
+    _batch: Batch = field(init=False)
     scores_in_clear: ClassVar[bool] = False  # nor is anything else
 
     def __post_init__(self) -> None:
@@ -76,7 +77,8 @@ class EncryptedTransfer:
         (other,) = (j for j in self.chains if not self.task.holds_head(j))
         chain = self.chains[other]
         read = local_steps * sum(layer.size for layer in chain)
-        return {other: Sums(label_sums(chain, local_steps=local_steps), read, fresh=len(chain) > 1)}
+        count = label_sums(chain, local_steps=local_steps)
+        return {other: Sums(count, read, fresh=len(chain) > 1, gradients=local_steps)}
 
     @property
     def _transfer(self) -> Transfer:
@@ -91,15 +93,16 @@ class EncryptedTransfer:
         holder: int,
         senders: Sequence[int],  # noqa: ARG002
         receivers: Sequence[int],
-        down: Call,
+        down: Call,  # noqa: ARG002
         next_call: NextCall,
     ) -> Frozen:
         """Each receiver gets the other's components, which it cannot read."""
         require_one_batch(batch)
-        self._next_call, self._round = next_call, down.round
+        self._next_call, self._batch = next_call, batch
         seconds = {}
         for j in receivers:
-            self._told[j], seconds[j] = self.ciphertexts.tell(1 - j, self._plain(j, known[j], holder))
+            plain = self._plain(j, known[j], holder)
+            self._told[j], seconds[j] = self.ciphertexts.tell(1 - j, plain, batch.parts[0].tobytes())
         contents = [self._contents(batch.rows).components] * len(receivers)
         self._across([1 - j for j in receivers], seconds, contents, "components")
         if holder in receivers:
@@ -127,7 +130,7 @@ class EncryptedTransfer:
 
     def solve(
         self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, strategy: Strategy,
-        threads: int, passes: Sequence[KeptPass | None] = (),  # noqa: ARG002
+        threads: int, chosen: dict[str, set[str]], passes: Sequence[KeptPass | None] = (),  # noqa: ARG002
     ) -> list[Tensor]:  # fmt: skip
         """Local steps, each with a gradient that the other side reads masked."""
         if strategy not in ("auto", "loop"):
@@ -136,6 +139,7 @@ class EncryptedTransfer:
         solved = []
         for problem, weight in zip(problems, weights, strict=True):
             answers[problem.silo] = []
+            chosen[problem.task.names[problem.silo]] = {"loop"}
             found = self._descend(problem, answers[problem.silo])
             solved.append(found.unsqueeze(0) if keep else found * weight.to(found))
         self.clocks.begin()
@@ -165,6 +169,8 @@ class EncryptedTransfer:
         answer = self.ciphertexts.gradient(told, compute(problem, side, forward), self._slots(problem.silo, rows))
         answers.append(answer)
         hidden = side.flat(decode(answer.numbers, side.sizes, self.settings.point, rows)).to(block)
+        if self.hear is not None and held is None:
+            self.hear({problem.silo: torch.stack([hidden, block])}, self._batch, 1 - problem.silo, len(answers) - 1)
         found = hidden + clear_gradient(problem, forward)
         return found if held is None else torch.cat([found, torch.zeros_like(held)])
 
@@ -210,12 +216,12 @@ class EncryptedTransfer:
         """Each sender works for so long on its message, by receiver, and sends it to the other side."""
         for j in senders:
             self.clocks.work(j, seconds[1 - j])
-        call, hubs = self._next_call(exchange, self._round), self.links.clocks.hubs
+        call, hubs = self._next_call(exchange, self._batch.round), self.links.clocks.hubs
         now, arrived = (hubs.copy(), self.clocks.computing.copy()), []
         for j, content in zip(senders, contents, strict=True):
             hubs[:] = now[0]  # who sends did not wait for what it gets
             direction: Direction = "up" if self.task.holds_head(1 - j) else "down"
-            self.links.hubs_to_hubs([j], [1 - j], [content], direction, call)
+            self.links.send(None, HubLeg(call, direction, [j], [1 - j], [content]))
             arrived.append((1 - j, hubs[1 - j]))
         for j, when in arrived:
             hubs[j] = when

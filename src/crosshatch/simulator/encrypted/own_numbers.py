@@ -36,7 +36,7 @@ class Side:
 
     def through(self, block: Tensor, x: Tensor) -> ChainPass:
         """The pass of samples (n, ...) under a block (p,)."""
-        return ChainPass.through(self.chain, block.unsqueeze(0), x.flatten(1).unsqueeze(0))
+        return ChainPass.through(self.chain, [block], x.unsqueeze(0))
 
     def own_pass(self, forward: ChainPass, times: float = 1.0) -> OwnPass:
         """Of samples, every gradient to be `times` as large."""

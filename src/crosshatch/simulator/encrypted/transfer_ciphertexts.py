@@ -15,7 +15,7 @@ import numpy as np
 
 from crosshatch.privacy.counted_matrix import CountedMatrix
 from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked, read_ciphertexts
-from crosshatch.privacy.masked_gradients import gradient_slots, read_for
+from crosshatch.privacy.masked_gradients import Reads, gradient_slots, read_for
 from crosshatch.privacy.measure_operations import MEASURED_ROWS, measure_operations
 from crosshatch.privacy.operations import OperationSeconds, side_by_side
 from crosshatch.privacy.packing import Slots
@@ -29,11 +29,15 @@ M = TypeVar("M", bound=Hidden)
 
 @dataclass(frozen=True)
 class Told(Generic[H]):
-    """What one side was told by the other, encrypted: rows (n, d), a symmetric matrix (d, d), and who can read them."""
+    """What one side was told by the other, encrypted: rows (n, d), a symmetric matrix (d, d), and who can read them.
+
+    `batch` tells the rows from those of other batches.
+    """
 
     rows: H
     square: H
     sender: int
+    batch: bytes
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class TransferCiphertexts(Protocol[M]):
         """At work on everything."""
         ...
 
-    def tell(self, sender: int, plain: Plain) -> tuple[Told[M], float]:
+    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[Told[M], float]:
         """Encrypt under the sender's key, and the seconds that took."""
         ...
 
@@ -81,7 +85,11 @@ class RealTransfer:
             key.encrypt([0])  # makes the tables: part of set-up, as the keys are
         return keys
 
-    def tell(self, sender: int, plain: Plain) -> tuple[Told[EncryptedMatrix], float]:
+    @cached_property
+    def _reads(self) -> Reads:
+        return Reads(self.settings.reads_per_batch)  # those of one side, for the other
+
+    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[Told[EncryptedMatrix], float]:
         """As bytes."""
         key, bound = self._keys[sender], self.settings.point.bound
         of = partial(EncryptedMatrix.of, key, threads=self.threads)
@@ -89,7 +97,7 @@ class RealTransfer:
         (rows, half), seconds = timed(lambda: (of(plain.rows, longer), of(plain.half, bound)))
         read = partial(EncryptedMatrix.from_bytes, key.public, peer=self._peer(sender))
         arrived = [read(one.shape, one.bound, one.to_bytes()) for one in (rows, half)]
-        return Told(arrived[0], arrived[1].take(whole_square(rows.shape[1])), sender), seconds
+        return Told(arrived[0], arrived[1].take(whole_square(rows.shape[1])), sender, batch), seconds
 
     def work(
         self, told: Told[EncryptedMatrix], compute: Callable[[], EncryptedMatrix]
@@ -105,7 +113,9 @@ class RealTransfer:
         owner = self._keys[told.sender]
         (sent, masked), multiply = timed(partial(self._mask, compute, slots))
         due = slots.plaintexts(masked.numbers)
-        values = read_ciphertexts(owner.public, due, sent, peer=self._peer(1 - told.sender))
+        peer = self._peer(1 - told.sender)
+        values = read_ciphertexts(owner.public, due, sent, peer=peer)
+        self._reads.count(peer, told.batch)
         returned, decrypt = timed(partial(read_for, owner, values, threads=self.threads))
         return Answer(masked.unmask(returned, peer=self._peer(told.sender)), multiply, decrypt)
 
@@ -133,12 +143,12 @@ class TransferCosts:
     def _seconds(self) -> OperationSeconds:
         return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
 
-    def tell(self, sender: int, plain: Plain) -> tuple[Told[CountedMatrix], float]:
+    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[Told[CountedMatrix], float]:
         """An encryption per number."""
         bound = self.settings.point.bound
         rows = CountedMatrix(plain.rows, bound << self.settings.fraction_bits, self.made)
         half = CountedMatrix(plain.half.astype(object), bound, self.made)
-        told = Told(rows, half.take(whole_square(rows.shape[1])), sender)
+        told = Told(rows, half.take(whole_square(rows.shape[1])), sender, batch)
         return told, self._seconds.of({"encrypt": plain.size})
 
     def work(self, told: Told[CountedMatrix], compute: Callable[[], CountedMatrix]) -> tuple[CountedMatrix, float]:  # noqa: ARG002

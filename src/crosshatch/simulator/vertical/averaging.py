@@ -48,40 +48,34 @@ class Weighed:
 
 def client_blocks(blocks: Blocks, solver: Solver, passes: Passes) -> dict[int, Tensor]:
     """The blocks (clients at work, p) of silos whose clients have taken steps."""
-    found, due = _at_hand(blocks, passes)
+    found = {j: passes.blocks.get(id(moved.to), (None, moved.to))[1] for j, moved in blocks.moved.items()}
+    due = {j: problem for j, problem in found.items() if isinstance(problem, Problem)}
     if due:
-        ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in due.values()]
-        kept = [passes.find(problem) for problem in due.values()]
-        for j, rows in zip(due, solver(list(due.values()), ones, keep=True, passes=kept), strict=True):
-            passes.keep_blocks(due[j], rows)
-            found[j] = rows
-    return found
-
-
-def _at_hand(blocks: Blocks, passes: Passes) -> tuple[dict[int, Tensor], dict[int, Problem]]:
-    """By silo the clients' blocks that are there, and the steps that are still to be computed."""
-    found: dict[int, Tensor] = {}
-    due: dict[int, Problem] = {}
-    for j, moved in blocks.moved.items():
-        rows = passes.find_blocks(moved.to) if isinstance(moved.to, Problem) else moved.to
-        if rows is not None:
-            found[j] = rows
-        elif isinstance(moved.to, Problem):
-            due[j] = moved.to
-    return found, due
+        problems = list(due.values())
+        ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in problems]
+        solved = solver(problems, ones, keep=True, passes=passes.find(problems))
+        passes.blocks |= {id(problem): (problem, rows) for problem, rows in zip(problems, solved, strict=True)}
+        found |= dict(zip(due, solved, strict=True))
+    return {j: rows for j, rows in found.items() if isinstance(rows, Tensor)}
 
 
 def averaged(groups: Sequence[Weighed], solver: Solver) -> tuple[Blocks, ...]:
     """The blocks of some groups after their averages, the steps before these computed in one go."""
     sums: dict[tuple[int, int], Tensor] = {}  # by group and silo, over the clients at work
     due: dict[tuple[int, int], Problem] = {}
+    kept: list[KeptPass | None] = []
     for g, one in enumerate(groups):
-        found, asked = _at_hand(one.blocks, one.passes)
-        sums |= {(g, j): one.at_work[j].to(rows) @ rows for j, rows in found.items()}
-        due |= {(g, j): problem for j, problem in asked.items()}
+        mine = dict[tuple[int, int], Problem]()
+        for j, moved in one.blocks.moved.items():
+            _, rows = one.passes.blocks.get(id(moved.to), (None, moved.to))
+            if isinstance(rows, Problem):
+                mine[g, j] = rows
+            else:
+                sums[g, j] = one.at_work[j].to(rows) @ rows
+        kept += one.passes.find(list(mine.values()))
+        due |= mine
     if due:
         weights = [groups[g].at_work[j] for g, j in due]
-        kept = [groups[g].passes.find(problem) for (g, _), problem in due.items()]
         sums |= dict(zip(due, solver(list(due.values()), weights, keep=False, passes=kept), strict=True))
     after = []
     for g, one in enumerate(groups):
@@ -103,29 +97,21 @@ class AtClients:
     one_party: frozenset[int]  # silos whose hub has its client's block at once
     unsent: frozenset[int]  # silos whose client has its hub's block without a message
 
-    def check_sent(self, blocks: Blocks, batch: Batch, silos: Iterable[int]) -> None:
-        """The clients at work have the blocks that they are to work with."""
+    def weights(self, blocks: Blocks, batch: Batch, silos: Iterable[int]) -> list[Tensor]:
+        """By silo what its clients at work hold, (p,) or each its own (clients, p); these silos' were sent it."""
         for j in silos:
-            if j not in self.unsent:
+            if j not in self.unsent and not (blocks.sent_to and blocks.sent_to[j] is batch.clients[j]):
                 check_sent(j, batch.clients[j], blocks.sent_to[j] if blocks.sent_to else None)
-
-    def starts(self, blocks: Blocks, batch: Batch) -> Sequence[Tensor]:
-        """What each silo's clients at work start from: (p,), or (clients, p) where their branches differ."""
-        starts = blocks.received or blocks.branches or blocks.base
-        if self.branches is None:
-            return starts
-        deepest, of = self.branches.deepest, self.branches.of
-        return [
-            start if start.dim() == 1 else start.index_select(0, torch.as_tensor(of(j, batch.clients[j], deepest)))
-            for j, start in enumerate(starts)
-        ]
-
-    def blocks(self, blocks: Blocks, batch: Batch) -> dict[int, Tensor]:
-        """The blocks (clients at work, p) of silos whose clients have taken steps."""
+        held = blocks.received or blocks.branches or blocks.base
+        if self.branches is not None:
+            held = self.branches.at_clients(held, batch)
         if not blocks.moved:
-            return {}
-        rows, starts = client_blocks(blocks, self.solver, self.passes), self.starts(blocks, batch)
-        return {j: rows_of(batch.clients[j], moved.clients, rows[j], starts[j]) for j, moved in blocks.moved.items()}
+            return list(held)
+        rows = client_blocks(blocks, self.solver, self.passes)
+        return [
+            rows_of(batch.clients[j], blocks.moved[j].clients, rows[j], start) if j in rows else start
+            for j, start in enumerate(held)
+        ]
 
     def at_hubs(self, blocks: Blocks) -> Blocks:
         """The same with the steps of silos that are one party: their hubs have the client's block at once."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -58,74 +57,6 @@ class Batch:
         return np.concatenate([_NONE, *(self.held[j][part or 0].counts for j in silos)])
 
 
-@dataclass(frozen=True)
-class Owners:
-    """Who holds each sample, for the silos with several clients; their clients are numbered on from silo to silo."""
-
-    silos: tuple[int, ...]
-    first: Ids  # the number of each one's first client, and the number of all clients
-    numbers: npt.NDArray[np.int32]  # (samples, silos): what a batch asks of a sample lies together
-
-    @cached_property
-    def count(self) -> int:
-        """All clients of these silos."""
-        return int(self.first[-1])
-
-    @classmethod
-    def of(cls, owners: Sequence[Ids | None]) -> Owners:
-        """Put together `owners[j]` (samples,), None where silo j has one client."""
-        several = {j: mine for j, mine in enumerate(owners) if mine is not None}
-        first = np.cumsum([0, *(int(mine.max(initial=-1)) + 1 for mine in several.values())])
-        numbers = [mine + offset for mine, offset in zip(several.values(), first, strict=False)]
-        return cls(tuple(several), first, np.array(numbers, dtype=np.int32).T.copy())
-
-    def of_part(self, ids: Ids) -> Ids:
-        """The numbers of those who hold these samples, (silos, n)."""
-        return np.ascontiguousarray(self.numbers.take(ids, axis=0).T, dtype=np.int64)
-
-
-def share_out(
-    parts: tuple[Ids, ...],
-    owners: Owners,
-    *,
-    silos: int,
-    round: int,
-    whole: bool,
-    device: torch.device,
-    by_number: bool = False,
-) -> Batch:
-    """Who holds what of the parts.
-
-    `by_number`: each client's rows are put in the order of the samples' numbers, however they were drawn.
-    """
-    if by_number:
-        parts = tuple(np.sort(part) for part in parts)
-    clients = [_FIRST] * silos
-    held: list[tuple[Holdings, ...]] = [()] * silos
-    if len(owners.silos) < silos:
-        held = [tuple(Holdings(None, np.array([len(part)])) for part in parts)] * silos
-    if owners.silos:
-        whose = [owners.of_part(part) for part in parts]
-        rows_of = [np.bincount(one.reshape(-1), minlength=owners.count) for one in whose]
-        (at_work,) = sum(rows_of[1:], start=rows_of[0]).nonzero()
-        edges = np.searchsorted(at_work, owners.first).tolist()
-        orders = [_sort(one - owners.first[:-1, np.newaxis], device) for one in whose]
-        for i, (j, low, high) in enumerate(zip(owners.silos, edges[:-1], edges[1:], strict=True)):
-            mine = at_work[low:high]
-            clients[j] = mine - owners.first[i]
-            held[j] = tuple(Holdings(order[i], n[mine]) for order, n in zip(orders, rows_of, strict=True))
-    return Batch(round, parts, tuple(clients), tuple(held), whole=whole)
-
-
-def _sort(owners: Ids, device: torch.device) -> list[Tensor | None]:
-    """For each silo `Holdings.order`."""
-    # Numbers of 16 bits are sorted by digits, several times as fast.
-    order = np.argsort(owners.astype(np.int16) if owners.max(initial=0) < 2**15 else owners, axis=1, kind="stable")
-    as_they_are = np.all(owners[:, 1:] >= owners[:, :-1], axis=1).tolist()
-    orders = torch.as_tensor(order, device=device).unbind(0)
-    return [None if still else one for one, still in zip(orders, as_they_are, strict=True)]
-
-
 @dataclass
 class Draws:
     """The batches of a federation whose silos' samples are held as `owners` (samples,) say, by so many `clients`."""
@@ -133,13 +64,16 @@ class Draws:
     source: BatchSource
     owners: Sequence[Ids]
     clients: Sequence[int]
-    by_number: bool  # a client's rows in the order of the samples' numbers
+    by_number: bool  # a client's rows in the order of the samples' numbers, however they were drawn
     device: torch.device
 
-    @cached_property
-    def _holders(self) -> Owners:
-        pairs = zip(self.owners, self.clients, strict=True)
-        return Owners.of([None if clients == 1 else owners for owners, clients in pairs])
+    def __post_init__(self) -> None:
+        """Of silos with several clients, who holds each sample: what is asked of one lies together."""
+        self._several = [j for j, clients in enumerate(self.clients) if clients > 1]
+        self._first = np.cumsum([0, *(self.clients[j] for j in self._several)])  # each one's first client, and the end
+        # (samples, silos), in 16 bits where these do: such numbers are sorted by digits, several times as fast
+        small = max(self.clients) < 2**15
+        self._numbers = np.array([self.owners[j] for j in self._several], np.int16 if small else np.int64).T.copy()
 
     @cached_property
     def _whole(self) -> Batch:
@@ -163,8 +97,28 @@ class Draws:
         chosen[self.source.clients(round, fraction, self.clients[most])] = True
         return self._share_out((np.flatnonzero(chosen[self.owners[most]]),), round, whole=False)
 
-    def _share_out(self, ids: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
-        return share_out(
-            ids, self._holders, silos=len(self.clients), round=round, whole=whole, device=self.device,
-            by_number=self.by_number,
-        )  # fmt: skip
+    def _share_out(self, parts: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
+        """Who holds what of the parts."""
+        if self.by_number:
+            parts = tuple(np.sort(part) for part in parts)
+        clients = [_FIRST] * len(self.clients)
+        held: list[list[Holdings]] = [[] for _ in clients]
+        counts = [np.zeros(0, dtype=np.int64)] * len(parts)
+        orders: list[list[Tensor | None]] = [[]] * len(parts)
+        for s, part in enumerate(parts if self._several else ()):
+            own = np.ascontiguousarray(self._numbers.take(part, axis=0).T)  # (silos, n)
+            counts[s] = np.bincount((own + self._first[:-1, np.newaxis]).reshape(-1), minlength=int(self._first[-1]))
+            order = np.argsort(own, axis=1, kind="stable")
+            still = np.all(own[:, 1:] >= own[:, :-1], axis=1).tolist()
+            tensors = torch.as_tensor(order, device=self.device).unbind(0)
+            orders[s] = [None if as_it_is else one for one, as_it_is in zip(tensors, still, strict=True)]
+        for j in range(len(clients)):
+            if j not in self._several:
+                held[j] = [Holdings(None, np.array([len(part)])) for part in parts]
+        (at_work,) = sum(counts[1:], start=counts[0]).nonzero()
+        edges = np.searchsorted(at_work, self._first).tolist()
+        for i, j in enumerate(self._several):
+            mine = at_work[edges[i] : edges[i + 1]]
+            clients[j] = mine - self._first[i]
+            held[j] = [Holdings(order[i], n[mine]) for order, n in zip(orders, counts, strict=True)]
+        return Batch(round, parts, tuple(clients), tuple(map(tuple, held)), whole=whole)

@@ -19,9 +19,9 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.client_weights import everyones_weights
 from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import block_channel
-from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.blocks import Blocks
+from crosshatch.simulator.vertical.on_the_way import OnTheWay
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,13 @@ class Branches:
         """For each innermost branch the node at a depth above it."""
         return np.arange(self.count(self.deepest)) * self.count(depth) // self.count(self.deepest)
 
+    def at_clients(self, held: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
+        """By silo what its clients at work hold: (p,), or (clients, p) where their branches differ, (branches, p)."""
+        return tuple(
+            one if one.dim() == 1 else one.index_select(0, torch.as_tensor(self.of(j, batch.clients[j], self.deepest)))
+            for j, one in enumerate(held)
+        )
+
     def average(
         self,
         blocks: Blocks,
@@ -60,7 +67,7 @@ class Branches:
         batch: Batch,
         weights: ClientWeights,
         owners: Sequence[Ids],
-        arrivals: Arrivals,
+        on_the_way: OnTheWay,
         trained: Sequence[Tensor | None],
         depth: int,
         call: Call,
@@ -75,7 +82,7 @@ class Branches:
             clients = batch.clients[j]
             own = torch.as_tensor(self.of(j, clients, self.deepest))
             before = averages[j]
-            rows = arrivals.blocks(rows, starts[j], j, clients, self.clients[j], call, where=trained[j])
+            rows = on_the_way.blocks(rows, starts[j], j, clients, self.clients[j], call, where=trained[j])
             everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
             branch = self.of(j, np.arange(self.clients[j]), self.deepest)
             total = torch.as_tensor(np.bincount(branch, everyone, minlength=len(before))).to(rows)
@@ -104,7 +111,7 @@ class Branches:
         self,
         blocks: Blocks,
         batch: Batch,
-        arrivals: Arrivals,
+        on_the_way: OnTheWay,
         trained: Sequence[Tensor | None],
         depth: int,
         call: Call,
@@ -113,7 +120,7 @@ class Branches:
 
         A branch above others or above clients at work holds what it got; one without keeps what its node had.
         """
-        if not any(arrivals.travels("broadcast", j) for j in range(len(blocks.base))):
+        if not any(on_the_way.alters("broadcast", j) for j in range(len(blocks.base))):
             return Blocks(blocks.base, branches=blocks.branches if depth else (), sent_to=batch.clients)
         ids, node = np.arange(self.count(depth)), torch.as_tensor(self.above(depth))
         first = torch.as_tensor(np.searchsorted(self.above(depth), ids))  # all branches under a node have its block
@@ -122,10 +129,10 @@ class Branches:
             held = self._held(blocks, j) if depth else base.expand(self.count(self.deepest), -1)
             branches.append(held)
             received.append(held if depth else base)
-            if not arrivals.travels("broadcast", j):
+            if not on_the_way.alters("broadcast", j):
                 continue
             name, sent = block_channel(j, depth), held.index_select(0, first)
-            arrived = arrivals.vectors(name, sent, ids, len(ids), call, where=trained[j])
+            arrived = on_the_way.vectors(name, sent, ids, len(ids), call, where=trained[j])
             received[j] = arrived.index_select(0, node) if depth else arrived[0]
             if depth < self.deepest:
                 below = np.unique(self.of(j, batch.clients[j], depth + 1))

@@ -1,25 +1,27 @@
-"""The numbers behind `descend`: what is asked of `local`, silo by silo."""
+"""The numbers behind `descend`: what an exchange told, as the local steps of a silo's clients need it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.local_steps import LocalSteps
-from crosshatch.local.problem import Part, Problem
+from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.class_means import find_anchors
-from crosshatch.protocol.what_is_known import find_parts
+from crosshatch.protocol.refusals import check_continued
+from crosshatch.protocol.what_is_known import check_told, find_parts
 from crosshatch.simulator.passes import Passes
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.inputs import Inputs
 from crosshatch.simulator.vertical.optimising import Optimising
+from crosshatch.simulator.vertical.own_heads import with_own_heads
 from crosshatch.simulator.vertical.sharing import Frozen
 from crosshatch.task.task import Task
 
@@ -29,12 +31,12 @@ Exchanged = tuple[Batch, Frozen]
 
 @dataclass(frozen=True)
 class Descending:
-    """Puts problems together."""
+    """Puts problems together, and the inputs of their losses."""
 
     data: FederatedData
     task: Task
     passes: Passes
-    inputs: Inputs
+    widths: tuple[int, ...]
     seed: int
     optimising: Optimising | None = None
 
@@ -42,31 +44,116 @@ class Descending:
     def _anchors(self) -> Anchors | None:
         return find_anchors(self.data, self.task)
 
+    @cached_property
+    def _columns(self) -> list[tuple[int, int]]:
+        """Where each silo's embeddings stand in what is joined."""
+        return [self.task.fusion.columns(self.widths, j) for j in range(len(self.widths))]
+
     def problems(
         self, starts: Mapping[int, Tensor], exchanged: Sequence[Exchanged], local: LocalSteps
     ) -> dict[int, Problem]:
         """For each silo that starts from these weights: steps on what was exchanged, newest first, part by part."""
         batch, frozen = exchanged[0]
-        used, needed = find_parts(local, [len(one.parts) for one, _ in exchanged])
+        used = needed = [(0, 0)]
+        if len(exchanged) > 1 or len(batch.parts) > 1:
+            used, needed = find_parts(local, [len(one.parts) for one, _ in exchanged])
         parts: dict[int, list[Part]] = {j: [] for j in starts}
         for number, s in needed:
             then, known = exchanged[number]
-            inputs = self.inputs.of(known, then, s, list(starts), local)
-            for j in starts:
-                part = Part(self.passes.features(then, j, s), inputs[j], then.held[j][s].counts)
+            xs, y = self.passes.samples(then, list(starts), s)
+            inputs = self.inputs(known, then, s, y, list(starts), local)
+            for j, x in zip(starts, xs, strict=True):
+                part = Part(x, inputs[j], then.held[j][s].counts)
                 newest = parts[j][: len(batch.parts)]
                 parts[j].append(part if number == 0 else part.at_clients(then.clients[j], batch.clients[j], newest))
         anchors = None if self._anchors is None else self._anchors.for_round(self.seed, batch.round)
+        holder = self.task.fusion.holder
         return {
             j: Problem(
                 task=self.task, silo=j, parts=tuple(parts[j][-len(used) :]), start=start,
-                head=None if self.task.holds_head(j) else frozen.heads.get(j), columns=self.inputs.columns[j],
+                head=None if j == holder else frozen.heads.get(j), columns=self._columns[j],
                 local=local, seed=(self.seed, batch.round), numbers=batch.clients[j],
                 state=None if self.optimising is None else self.optimising.states(j, batch.clients[j]),
-                anchors=anchors if self.task.holds_head(j) else None,
+                anchors=anchors if j == holder else None,
             )
             for j, start in starts.items()
         }  # fmt: skip
+
+    def inputs(
+        self, frozen: Frozen, batch: Batch, part: int, y: Tensor, silos: Sequence[int], local: LocalSteps
+    ) -> dict[int, LossInputs]:
+        """What the losses of these silos' samples of a part need, in the order of their clients; labels y as drawn."""
+        found, alike = {}, dict[int, list[int]]()  # silos with labels, those together that have seen the same
+        for j in silos:
+            if j in frozen.gradients:
+                found[j] = LossInputs(gradient=frozen.gradients[j])
+            elif j in frozen.derivatives:
+                found[j] = self._sent(frozen, batch, part, j, local)
+            elif j in frozen.seen:
+                alike.setdefault(id(frozen.seen[j]), []).append(j)
+            else:
+                check_told(j, told=False)
+        for group in alike.values():
+            seen = frozen.seen[group[0]]
+            every = [seen[j].rows[part] if j in seen else frozen.own[j][part] for j in range(len(self.widths))]
+            for j, rest in zip(group, self.task.fusion.others(every, group), strict=True):
+                order = batch.held[j][part].order
+                mine, others = (one if order is None else one.index_select(0, order) for one in (y, rest))
+                found[j] = LossInputs(y=mine, rest=others)
+                if self.task.transfer is not None:
+                    found[j] = self._transferred(frozen, batch, part, j, found[j], local)
+                elif local.anticipation != 1:
+                    found[j] = self._with_start(frozen, batch, part, j, found[j], rest)
+        return found
+
+    def _sent(self, frozen: Frozen, batch: Batch, part: int, silo: int, local: LocalSteps) -> LossInputs:
+        """The derivative that the label's holder sent; in a transfer task the components."""
+        rows = frozen.derivatives[silo][part]
+        check_told(silo, told=rows is not None)
+        assert rows is not None
+        rows = batch.by_client(silo, part, rows)
+        if self.task.transfer is not None:
+            return self._stood_apart(frozen, batch, part, silo, LossInputs(rest=rows), local)
+        if not local.continued:
+            return LossInputs(derivative=rows)
+        check_continued(head=self.task.head is not None)
+        return LossInputs(derivative=rows, start=batch.by_client(silo, part, frozen.own[silo][part]))
+
+    def _with_start(
+        self, frozen: Frozen, batch: Batch, part: int, silo: int, inputs: LossInputs, rest: Tensor
+    ) -> LossInputs:
+        """The same with where the silo stood at the exchange, for steps that look back at it; `rest` is as drawn."""
+        where = frozen.own[silo][part]
+        if self.task.head is not None:
+            joined = self.task.fusion.join(where, rest, self._columns[silo])
+            with torch.no_grad():
+                where = with_own_heads(self.task.apply_head, frozen.heads[silo], [joined], batch, silo, part)
+        return replace(inputs, start=batch.by_client(silo, part, where))
+
+    def _transferred(
+        self, frozen: Frozen, batch: Batch, part: int, silo: int, inputs: LossInputs, local: LocalSteps
+    ) -> LossInputs:
+        """The other side's components, of its embeddings, Phi_A and the labels."""
+        assert self.task.transfer is not None
+        assert inputs.rest is not None
+        assert inputs.y is not None
+        other = inputs.rest[:, slice(*self._columns[1 - silo])]
+        if self.task.holds_head(silo):
+            told = LossInputs(y=inputs.y, rest=other)
+        else:
+            told = LossInputs(rest=self.task.transfer.components(other, frozen.heads[silo], inputs.y))
+        return self._stood_apart(frozen, batch, part, silo, told, local)
+
+    def _stood_apart(
+        self, frozen: Frozen, batch: Batch, part: int, silo: int, inputs: LossInputs, local: LocalSteps
+    ) -> LossInputs:
+        """The same with where both sides of a transfer task stood, if steps look back at it."""
+        if local.anticipation == 1:
+            return inputs
+        assert self.task.transfer is not None
+        own = batch.by_client(silo, part, frozen.own[silo][part])
+        class_mean = frozen.heads[silo] if self.task.holds_head(silo) else None
+        return replace(inputs, start=self.task.transfer.stood(inputs.sides(self.task.transfer, own, class_mean)))
 
 
 def rows_by_part(problems: Mapping[int, Problem]) -> list[Ids]:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.local.anchors import Anchors
-from crosshatch.local.forward import forward, forward_alike, forward_rows
-from crosshatch.local.layers import Chain
+from crosshatch.local.forward import SMALL_BYTES, KeptPass, forward, forward_rows
+from crosshatch.local.layers import Chain, ChainPass
 from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.protocol.class_means import find_anchors
 from crosshatch.protocol.what_is_known import Samples, Stamp
@@ -50,6 +50,7 @@ class Embedder:
     threads: int
     keep_passes: bool  # the next local work is a single step
     one_party: frozenset[int] = frozenset()  # silos whose hub is their client, and has its block at once
+    in_pairs: bool = False  # a server keeps the blocks: a hub has the one its clients were told
 
     def embed(
         self,
@@ -77,10 +78,11 @@ class Embedder:
         clients_head: Tensor | None = None
         holder = self.task.fusion.holder
         if holder is not None:
-            own = self.task.split(holder, weights[holder])[1]
-            assert own is not None
+            own = weights[holder][..., self.task.layouts[holder].size :]
             clients_head = own[0] if own.dim() == 2 and len(own) == 1 else own
-            head = clients_head if holder in self.one_party and holder in moved else self.task.head_in(base)
+            here = weights[holder] is base[holder] or (holder in self.one_party and holder in moved)
+            here |= self.in_pairs and holder not in moved
+            head = clients_head if here else self.task.head_in(base)
             if self._anchors is not None:
                 head = clients_head = self._drawn_mean(self._anchors, holder, weights[holder], batch.round)
             if known is not None and only not in (None, holder):
@@ -118,19 +120,30 @@ class Embedder:
         self, weights: Sequence[Tensor], batch: Batch, silos: Sequence[int], chain: Chain | None
     ) -> list[Outputs]:
         """Of silos alike; together for a batch in one part, at the hubs' weights."""
-        alone = chain is None or len(silos) == 1 or len(batch.parts) > 1 or batch.whole
-        if chain is None or alone or any(one.dim() == 2 for one in weights):
+        if chain is None or len(batch.parts) > 1 or any(one.dim() == 2 for one in weights):
             return [self._silo(one, batch, j) for j, one in zip(silos, weights, strict=True)]
-        done = forward_alike(chain, weights, self.passes.gather(batch, silos), keep=self.keep_passes)
-        for j, (_, kept) in zip(silos, done, strict=True):
-            self.passes.keep(batch, j, kept)
-        return [(batch.as_drawn(j, 0, rows),) for j, (rows, _) in zip(silos, done, strict=True)]
+        if batch.whole and len(silos) > 1:  # all samples lie where they are
+            return [self._silos([one], batch, [j], chain)[0] for j, one in zip(silos, weights, strict=True)]
+        together, xs = self.passes.gather(batch, silos)
+        done = ChainPass.through(chain, weights, together)
+        # The outputs are at hand: kept unless they are large and of no use.
+        kept = self.keep_passes or sum(out.nbytes for out in done.outputs) <= SMALL_BYTES * len(silos)
+        outputs: list[Outputs] = []
+        for g, (j, rows) in enumerate(zip(silos, done.outputs[-1].unbind(0), strict=True)):
+            order = batch.held[j][0].order
+            outputs.append((rows if order is None else torch.empty_like(rows).index_copy_(0, order, rows),))
+            if kept:
+                self.passes.kept[j] = xs[g], KeptPass(weights[g], chain_pass=done, place=g)
+            else:
+                self.passes.kept.pop(j, None)
+        return outputs
 
     def _silo(self, weights: Tensor, batch: Batch, silo: int) -> Outputs:
         """Of one silo, under weights (p,) or each client's own (clients, p)."""
         outputs: list[Tensor] = []
         for s, held in enumerate(batch.held[silo]):
-            x, numbers, seed = self.passes.features(batch, silo, s), batch.clients[silo], (self.seed, batch.round, s)
+            (x,), _ = self.passes.samples(batch, [silo], s)
+            numbers, seed = batch.clients[silo], (self.seed, batch.round, s)
             if weights.dim() == 2:
                 rows = forward_rows(self.task, silo, weights, x, held.counts, numbers=numbers, seed=seed)
             else:
@@ -139,6 +152,7 @@ class Embedder:
                     holders=(numbers, held.counts),
                 )  # fmt: skip
                 if s == 0:
-                    self.passes.keep(batch, silo, kept)
+                    self.passes.kept.pop(silo, None)
+                    self.passes.kept |= {} if kept is None else {silo: (x, kept)}
             outputs.append(batch.as_drawn(silo, s, rows))
         return tuple(outputs)

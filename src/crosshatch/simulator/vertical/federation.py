@@ -13,7 +13,7 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import ClientWeights, Federation, LocalSteps, Number, Within
-from crosshatch.local.solve import Strategy, choose, solve
+from crosshatch.local.solve import Strategy, solve
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.client_weights import client_weights
 from crosshatch.protocol.message_contents import About, Call
@@ -22,14 +22,13 @@ from crosshatch.protocol.what_is_known import check_decision, check_only, check_
 from crosshatch.simulator.accounting.accounts import Accounts, Behind
 from crosshatch.simulator.accounting.branch_accounts import BranchAccounts
 from crosshatch.simulator.passes import Passes
-from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.averaging import AtClients, Solver, Weighed, averaged
 from crosshatch.simulator.vertical.batch import Batch, Draws
 from crosshatch.simulator.vertical.blocks import Blocks, Moved
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.descending import Descending, Exchanged, rows_by_part
 from crosshatch.simulator.vertical.embedding import Embedder, Embeddings
-from crosshatch.simulator.vertical.inputs import Inputs
+from crosshatch.simulator.vertical.on_the_way import OnTheWay
 from crosshatch.simulator.vertical.optimising import Optimising
 from crosshatch.simulator.vertical.sharing import Frozen, Sharing
 from crosshatch.task.task import Task
@@ -50,7 +49,7 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     task: Task
     accounts: Accounts
     source: BatchSource
-    arrivals: Arrivals
+    on_the_way: OnTheWay
     strategy: Strategy = "auto"
     threads: int = 1
     keep_passes: bool = False  # the next local work is a single step: keep the exchange's forward pass for it
@@ -68,26 +67,26 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         links, widths = self.accounts.links, self.accounts.contents.widths
         one_party = frozenset[int]() if links.hubs_together else links.one_party
         self.passes = Passes(self.data, self.window)
-        self.sharing = Sharing(self.task, self.passes, self.arrivals, widths)
-        self._inputs = Inputs(self.task, self.passes, widths)
-        self._descending = Descending(
-            self.data, self.task, self.passes, self._inputs, self.arrivals.seed, self.optimising
-        )
+        self._coded = self.on_the_way.channels.codecs  # by exchange; what is sent in others arrives as it is
+        self.clients = tuple(1 if self.one_client else silo.clients for silo in self.data.silos)
+        self.sharing = Sharing(self.task, self.passes, self.on_the_way, widths)
+        seed = self.on_the_way.channels.seed
+        self._descending = Descending(self.data, self.task, self.passes, widths, seed, self.optimising)
         self.embedder = Embedder(
-            self.data, self.task, self.passes, self.arrivals.seed, self.threads, self.keep_passes, one_party
+            self.data, self.task, self.passes, seed, self.threads, self.keep_passes, one_party, links.hubs_together
         )
-        self.solver: Solver = partial(
-            solve if self.encrypted is None else self.encrypted.solve, strategy=self.strategy, threads=self.threads
-        )
+        steps = solve if self.encrypted is None else self.encrypted.solve
+        self.solver: Solver = partial(steps, strategy=self.strategy, threads=self.threads, chosen=self.chosen)
         unsent = frozenset(range(len(widths))) if links.one_machine else links.one_party
         self.at_clients = AtClients(self.solver, self.passes, self.branches, one_party, unsent)
 
     def begin_round(self, round: int) -> None:
-        """No exchange was used yet."""
+        """Nothing of the round before is left: no exchange was used yet."""
         self.round = round
-        self.uses.clear()
-        self.passes.end_round()
-        self.accounts.links.begin_round()
+        for kept in (self.uses, self.passes.kept, self.passes.blocks):
+            kept.clear()
+        for links in self.accounts.links.every:
+            links.of_round.clear()
         if self.optimising is not None:
             self.optimising.begin_round()
 
@@ -101,18 +100,10 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         """Whether one silo alone knows the labels; on one machine everybody does."""
         return self.data.label_silo is not None and not self.accounts.links.one_machine and len(self.silos) > 1
 
-    def _clients(self, silo: int) -> int:
-        return 1 if self.one_client else self.data.silos[silo].clients
-
     @cached_property
     def _draws(self) -> Draws:
-        return Draws(
-            self.source,
-            tuple(silo.owners for silo in self.data.silos),
-            tuple(self._clients(j) for j in self.silos),
-            by_number=self.embedder.random,
-            device=self.data.y_train.device,
-        )
+        owners, device = tuple(silo.owners for silo in self.data.silos), self.data.y_train.device
+        return Draws(self.source, owners, self.clients, by_number=self.embedder.random, device=device)
 
     def call(self, exchange: str, round: int) -> Call:
         """The next use of an exchange: every party counts the same, since all run the same text."""
@@ -121,15 +112,11 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> Batch:
         """The round's samples from the shared seed; all of them are gathered once for the whole run."""
-        batch = self._draws.draw(size, round=round, parts=parts, first=first)
-        self.accounts.links.begin(batch)
-        return batch
+        return self._draws.draw(size, round=round, parts=parts, first=first)
 
     def select(self, fraction: float, *, round: int) -> Batch:
         """The samples held by some clients of the silo with the most."""
-        batch = self._draws.select(fraction, round=round)
-        self.accounts.links.begin(batch)
-        return batch
+        return self._draws.select(fraction, round=round)
 
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:  # noqa: ARG002
         """A single group has nobody to average with."""
@@ -137,22 +124,22 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
 
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
         """Hub (or server, or branches) to clients at work."""
-        blocks, call = self.at_clients.at_hubs(blocks), self.call("broadcast", batch.round)
+        blocks, call = self.at_clients.at_hubs(blocks) if blocks.moved else blocks, self.call("broadcast", batch.round)
         if self.optimising is not None:
             self.optimising.broadcast(batch)
         if self.branches is not None:
             BranchAccounts(self.branches, self.accounts).down(batch, depth, call)
-            return self.branches.broadcast(blocks, batch, self.arrivals, self.task.trained, depth, call)
-        self.accounts.broadcast(batch, within, call, self._behind("broadcast", self.silos, batch))
-        received: tuple[Tensor, ...] = ()
-        if "broadcast" in self.arrivals.altered:
-            received = self.arrivals.broadcast(blocks.base, self.task.trained, call)
+            return self.branches.broadcast(blocks, batch, self.on_the_way, self.task.trained, depth, call)
+        altered = "broadcast" in self._coded
+        behind = self._behind("broadcast", self.silos, batch) if altered else {}
+        self.accounts.broadcast(batch, within, call, behind)
+        received = self.on_the_way.broadcast(blocks.base, self.task.trained, call) if altered else ()
         return Blocks(blocks.base, received=received, sent_to=batch.clients)
 
     def _behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Behind:
         """By silo which of its clients at work missed an earlier message that this one builds on."""
-        linked = {j: self._clients(j) for j in silos if j not in self.accounts.links.one_party}
-        return self.arrivals.all_behind(exchange, linked, batch, to)
+        linked = [j for j in silos if j not in self.accounts.links.one_party]
+        return self.on_the_way.behind(exchange, linked, batch, to)
 
     def average(
         self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal", within: Within = "silo", depth: int = 0
@@ -167,46 +154,50 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         """The messages of an average, and how much each client counts; its outcome where branches make it."""
         if not blocks.moved:
             return replace(blocks, received=(), sent_to=())
-        self.at_clients.check_sent(blocks, batch, blocks.moved)
         call, silos = self.call("average", batch.round), sorted(blocks.moved)
         if self.branches is not None:
+            rows = self.at_clients.weights(blocks, batch, blocks.moved)
             tree = BranchAccounts(self.branches, self.accounts)
             for j in silos:
                 tree.up(batch, j, depth, call)
-            moved, starts = self.at_clients.blocks(blocks, batch), self.at_clients.starts(blocks, batch)
+            starts = self.branches.at_clients(blocks.received or blocks.branches or blocks.base, batch)
             owners, trained = [silo.owners for silo in self.data.silos], self.task.trained
+            moved = {j: rows[j] for j in silos}
             return self.branches.average(
-                blocks, moved, starts, batch, weights, owners, self.arrivals, trained, depth, call
+                blocks, moved, starts, batch, weights, owners, self.on_the_way, trained, depth, call
             )
-        self.accounts.average(batch, tuple(silos), within, call)
-        holders = {j: (self.data.silos[j].owners, self._clients(j), batch.clients[j]) for j in silos}
-        at_work = client_weights(holders, weights)
-        idle = {
-            j: 0.0 if len(batch.clients[j]) == self._clients(j) else 1.0 - float(each.sum())
-            for j, each in at_work.items()
-        }
-        altered = "average" in self.arrivals.altered
+        altered = "average" in self._coded
         if altered or any(one.clients is not batch.clients[j] for j, one in blocks.moved.items()):
-            starts, rows = self.at_clients.starts(blocks, batch), self.at_clients.blocks(blocks, batch)
+            rows, starts = self.at_clients.weights(blocks, batch, blocks.moved), blocks.received or blocks.base
             for j in silos if altered else ():
-                rows[j] = self.arrivals.blocks(
-                    rows[j], starts[j], j, batch.clients[j], self._clients(j), call, where=self.task.trained[j]
+                rows[j] = self.on_the_way.blocks(
+                    rows[j], starts[j], j, batch.clients[j], self.clients[j], call, where=self.task.trained[j]
                 )
             blocks = replace(blocks, moved={j: Moved(batch.clients[j], rows[j]) for j in silos})
+        self.accounts.average(batch, tuple(silos), within, call)
+        holders = {j: (self.data.silos[j].owners, self.clients[j], batch.clients[j]) for j in silos}
+        at_work = client_weights(holders, weights)
+        idle = {j: 0.0 if len(each) == self.clients[j] else 1.0 - float(each.sum()) for j, each in at_work.items()}
         if self.optimising is not None:
             self.optimising.average(batch, at_work, idle)
         return Weighed(blocks, at_work, idle, self.passes)
+
+    def _held(self, blocks: Blocks, batch: Batch, silos: Sequence[int]) -> Sequence[Tensor]:
+        """By silo what its clients at work hold, (p,) or each its own (clients, p)."""
+        if blocks.sent_to is batch.clients and not blocks.moved and self.branches is None:
+            return blocks.received or blocks.base
+        return self.at_clients.weights(blocks, batch, silos)
 
     def embed(
         self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None
     ) -> Embeddings:
         """Outputs of the blocks, at the clients' own weights where they have moved."""
-        check_only(only, None if known is None else known.samples, batch.parts, len(self.silos))
-        self.at_clients.check_sent(blocks, batch, self.silos if only is None else [only])
-        moved, call = self.at_clients.blocks(blocks, batch), self.call("embed", self.round)
-        weights = [moved.get(j, start) for j, start in enumerate(self.at_clients.starts(blocks, batch))]
+        if only is not None:
+            check_only(only, None if known is None else known.samples, batch.parts, len(self.silos))
+        weights = self._held(blocks, batch, self.silos if only is None else [only])
+        call = self.call("embed", self.round)
         made = (call.round, call.use)
-        return self.embedder.embed(blocks.base, weights, moved, batch, made, only=only, known=known)
+        return self.embedder.embed(blocks.base, weights, blocks.moved, batch, made, only=only, known=known)
 
     def exchange(
         self, embeddings: Embeddings, batch: Batch, *, known: Frozen | None = None, around: Embeddings | None = None,
@@ -214,34 +205,27 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     ) -> Frozen:  # fmt: skip
         """Every receiver gets the others' part for its own samples, or the holder their scores, they derivatives."""
         for one in (embeddings, around, known):
-            if one is not None:
+            if one is not None and one.samples is not batch.parts:
                 check_samples("exchange", one.samples, batch.parts)
-        known = known or Frozen(batch.parts, {}, {}, {})
-        inner = around is not None
-        around = around or embeddings
+        stamps = {} if known is None else {i: {j: sent.made for j, sent in of.items()} for i, of in known.seen.items()}
+        before = known or Frozen(batch.parts, {}, {}, {})
         holder = self.data.label_holder if self.labels_held else None
-        made = around.made if holder is None else embeddings.made
-        sending, receivers = find_route(made, known.stamps(), holder, senders, to)
-        if holder is None:
-            if inner and step > 0:
-                return known
-            return self._share(embeddings, around, batch, known, sending, receivers, to)
-        about = About.of(len(batch.parts), step, inner=inner, head=embeddings.head is not None)
-        return self._ask_holder(embeddings, around, batch, known, sending, receivers, holder, about)
-
-    def _share(
-        self, embeddings: Embeddings, around: Embeddings, batch: Batch, known: Frozen, senders: Sequence[int],
-        receivers: Sequence[int], to: int | None,
-    ) -> Frozen:  # fmt: skip
+        at = around or embeddings
+        sending, receivers = find_route((at if holder is None else embeddings).made, stamps, holder, senders, to)
+        if holder is not None:
+            head = embeddings.head is not None
+            about = About.of(len(batch.parts), step, inner=around is not None, head=head)
+            return self._ask_holder(embeddings, at, batch, before, sending, receivers, holder, about)
+        if around is not None and step > 0:
+            return before
         call = self.call("share", batch.round)
         if len(self.silos) > 1:
             behind: Behind = {}
-            holder = self.task.fusion.holder
-            if holder in senders:
-                others = [j for j in receivers if j != holder]
+            if "head" in self._coded and self.task.fusion.holder in sending:
+                others = [j for j in receivers if j != self.task.fusion.holder]
                 behind = self._behind("head", others, batch, f" {head_channel(to)}")
-            self.accounts.share(batch, senders, receivers, call, behind)
-        return self.sharing.share(embeddings, around, batch, known, senders, receivers, to=to, use=call.use)[0]
+            self.accounts.share(batch, sending, receivers, call, behind)
+        return self.sharing.share(embeddings, at, batch, before, sending, receivers, to=to, use=call.use)
 
     def _ask_holder(
         self, embeddings: Embeddings, around: Embeddings, batch: Batch, before: Frozen, senders: Sequence[int],
@@ -254,18 +238,20 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
             self.encrypted.clocks.begin()
             if self.encrypted.scores_in_clear:
                 self.accounts.derivatives(batch, holder, senders, [holder], about, up, down)
-        frozen, _ = self.sharing.derivatives(
+        frozen = self.sharing.derivatives(
             embeddings, around, batch, before, senders, receivers, holder=holder, about=about, use=up.use
         )
         if self.encrypted is None:
             return frozen
-        known = self._inputs.of(frozen, batch, 0, receivers, LocalSteps(1, 0.0))
+        _, y = self.passes.samples(batch, (), 0)
+        known = self._descending.inputs(frozen, batch, 0, y, receivers, LocalSteps(1, 0.0))
         return self.encrypted.exchange(frozen, known, batch, holder, senders, receivers, down, self.call)
 
     def decide(self, value: Number, *, round: int, by: int = 0) -> Number:
         """One hub tells everybody."""
         check_decision(value, by, len(self.silos))
-        self.accounts.decide(self._draws.draw(None, round=round, parts=1, first=0), by, self.call("decide", round))
+        accounts = self.accounts if self.branches is None else BranchAccounts(self.branches, self.accounts)
+        accounts.decide(self._draws.draw(None, round=round, parts=1, first=0), by, self.call("decide", round))
         return value
 
     def _descend(
@@ -274,18 +260,13 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     ) -> Blocks:  # fmt: skip
         """The steps are computed with the average over clients, or for whoever needs the clients' own blocks."""
         for one, known in ((batch, frozen), *earlier):
-            check_samples("descend", known.samples, one.parts)
+            if known.samples is not one.parts:
+                check_samples("descend", known.samples, one.parts)
         silos = tuple(self.silos) if only is None else (only,)
-        self.at_clients.check_sent(blocks, batch, silos)
-        moved, starts = self.at_clients.blocks(blocks, batch), self.at_clients.starts(blocks, batch)
-        begin = {j: moved.get(j, starts[j]) for j in silos}
-        problems = self._descending.problems(begin, [(batch, frozen), *earlier], local)
+        weights = self._held(blocks, batch, silos)
+        problems = self._descending.problems({j: weights[j] for j in silos}, [(batch, frozen), *earlier], local)
         in_one_part = len(batch.parts) == 1 and not earlier
         self.accounts.links.work(batch, silos, local, None if in_one_part else rows_by_part(problems))
-        for j, problem in problems.items():
-            if not self.keep_passes or self.task.names[j] not in self.chosen:  # one pass serves all, whatever it is
-                kind = choose(problem) if self.strategy == "auto" else self.strategy
-                self.chosen.setdefault(self.task.names[j], set()).add(kind)
         asked = problems if self.optimising is None else self.optimising.solve(problems, self.solver)
         taken = {j: Moved(batch.clients[j], one) for j, one in asked.items()}
         if len(self.at_clients.one_party) == len(self.silos):  # nobody has anybody to average with
@@ -293,4 +274,5 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
             alone = Weighed(Blocks(blocks.base, moved=taken), ones, dict.fromkeys(ones, 0.0), self.passes)
             return averaged([alone], self.solver)[0]  # the client's block is the hub's
         after = replace(blocks, moved={**blocks.moved, **taken})
-        return self.at_clients.with_resting(blocks, after, batch, [j for j in silos if j in moved])
+        again = [j for j in silos if j in blocks.moved]
+        return self.at_clients.with_resting(blocks, after, batch, again) if again else after

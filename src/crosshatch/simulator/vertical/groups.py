@@ -71,41 +71,49 @@ class SimulatedServer:
         call = self.groups[0].call("average_groups", round)
         for member in np.unique(self.tiers[level]):
             mine = np.flatnonzero(self.tiers[level] == member).tolist()
-            for g in mine:
-                self.groups[g].accounts.to_server(call)
+            accounts = [self.groups[g].accounts for g in mine]
+            for one in accounts:
+                one.links.hubs_and_server(one.with_blocks, one.groups_blocks, "up", call)
             self._meet(mine)
-            for g in mine:
-                self.groups[g].accounts.from_server(call)
-            sent = [self._arrived(self.groups[g].at_clients.at_hubs(blocks[g]), g, "up", level, call) for g in mine]
-            mean = self._mean(sent, mine, [self.samples[mine]] * len(blocks[0].base))
-            after |= dict.fromkeys(mine, self._arrived(mean, mine[0], "down", level, call))
+            for one in accounts:
+                one.links.hubs_and_server(one.with_blocks, one.groups_blocks, "down", call)
+            held = [self.groups[g].at_clients.at_hubs(blocks[g]) if blocks[g].moved else blocks[g] for g in mine]
+            coded = "average_groups" in self.groups[0].on_the_way.channels.codecs
+            if coded:
+                held = [self._arrived(sent, g, "up", level, call) for g, sent in zip(mine, held, strict=True)]
+            mean = self._mean(held, mine, [self.samples[mine]] * len(blocks[0].base))
+            after |= dict.fromkeys(mine, self._arrived(mean, mine[0], "down", level, call) if coded else mean)
         return tuple(after[g] for g in range(len(self.groups)))
 
     def decide(self, value: Number, *, round: int, by: int) -> Number:
-        """A hub of the first group to the server, which tells the same hub of every other one."""
+        """A hub of the first group to the server, which tells the same hub of every other one.
+
+        The server of an inner tier hears it from the first group below it.
+        """
         check_decision(value, by, len(self.groups[0].silos))
         call = Call("decide", round, self.groups[0].uses["decide"])
         for g, group in enumerate(self.groups):
             group.accounts.links.hubs_and_server([by], [DECISION], "down" if g else "up", call)
+        for tier in self.tiers[1:]:
+            for g in np.unique(tier, return_index=True)[1].tolist():
+                self.groups[g].accounts.links.hubs_and_server([by], [DECISION], "up", call)
         return value
 
     def _arrived(self, blocks: Blocks, group: int, way: Literal["up", "down"], level: int, call: Call) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""
         one = self.groups[group]
-        if "average_groups" not in one.arrivals.altered:
-            return blocks
         arrived = (
-            one.arrivals.vector(server_channel(j, way, level), weights, call, where=one.task.trained[j])
+            one.on_the_way.vector(server_channel(j, way, level), weights, call, where=one.task.trained[j])
             for j, weights in enumerate(blocks.base)
         )
         return Blocks(tuple(arrived))
 
     def _meet(self, groups: Sequence[int]) -> None:
         """The server waits for the last hub; nobody goes on before."""
-        clocks = [self.groups[g].accounts.links.clocks for g in groups]
-        last = max(clock.now for clock in clocks)
-        for clock in clocks:
-            clock.hubs[:] = last
+        for same in zip(*(self.groups[g].accounts.links.every for g in groups), strict=True):
+            last = max(links.clocks.now for links in same)
+            for links in same:
+                links.clocks.hubs[:] = last
 
     def _mean(self, blocks: Sequence[Blocks], groups: Sequence[int], counted: Sequence[Ids | list[int]]) -> Blocks:
         """The average over groups, each of which counts so much: `counted` is by silo, then by group.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from torch import Tensor
 
@@ -12,9 +13,9 @@ from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import derivative_channels, head_channel, share_channel
 from crosshatch.protocol.what_is_known import Samples, Stamp, check_seen
 from crosshatch.simulator.passes import Passes
-from crosshatch.simulator.vertical.arrivals import Arrivals
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.embedding import Embeddings, Outputs
+from crosshatch.simulator.vertical.on_the_way import OnTheWay
 from crosshatch.simulator.vertical.own_heads import with_own_heads
 from crosshatch.task.task import Task
 
@@ -44,36 +45,43 @@ class Frozen:
     derivatives: Mapping[int, tuple[Tensor | None, ...]] = field(default_factory=dict)
     gradients: Mapping[int, Tensor] = field(default_factory=dict)
 
-    def stamps(self) -> dict[int, dict[int, Stamp]]:
-        """Of what each silo has seen of the others."""
-        return {i: {j: sent.made for j, sent in seen.items()} for i, seen in self.seen.items()}
 
-
-Arrived = dict[int, dict[int, Tensor]]
+Rows = dict[int, Tensor]
+"""By part rows (n, e) in the batch's order."""
+Heads = Mapping[int, Tensor]
+"""By silo the head that its clients work with."""
+Arrived = dict[int, Rows]
 """By sender and part the rows (n, e) that arrived of its embeddings."""
+
+
+class Listener(Protocol):
+    """Who is told what arrived in every exchange."""
+
+    def share(self, batch: Batch, use: int, arrived: Arrived, receivers: Sequence[int], heads: Heads) -> None:
+        """Embeddings to all receivers, and the head that these work with since."""
+        ...
+
+    def derivatives(
+        self, batch: Batch, use: int, arrived: Arrived, holder: int, told: Mapping[tuple[int, ...], Rows]
+    ) -> None:
+        """Embeddings to the label's holder, and what came back, by the silos that it is for."""
+        ...
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """The numbers of an exchange; its messages are those of `accounting.Accounts`. What arrived is told besides."""
+    """The numbers of an exchange; its messages are those of `accounting.Accounts`."""
 
     task: Task
     passes: Passes
-    arrivals: Arrivals
+    on_the_way: OnTheWay
     widths: tuple[int, ...]
+    listener: Listener | None = None
 
     def share(
-        self,
-        embeddings: Embeddings,
-        around: Embeddings,
-        batch: Batch,
-        known: Frozen,
-        senders: Sequence[int],
-        receivers: Sequence[int],
-        *,
-        to: int | None,
-        use: int,
-    ) -> tuple[Frozen, Arrived]:
+        self, embeddings: Embeddings, around: Embeddings, batch: Batch, known: Frozen, senders: Sequence[int],
+        receivers: Sequence[int], *, to: int | None, use: int,
+    ) -> Frozen:  # fmt: skip
         """Each receiver gets the senders' embeddings in `around`; its own are the new ones."""
         arrived = self._arrive(around, batch, senders, use=use, to=to)
         now = {j: Sent(around.made[j], tuple(rows.values())) for j, rows in arrived.items()}
@@ -84,33 +92,29 @@ class Sharing:
             if id(before) not in views:
                 views[id(before)] = {**before, **now}
             seen[i] = views[id(before)]
-            check_seen(seen[i], [j for j in range(len(self.widths)) if j != i])
+            if len(seen[i]) < len(self.widths):
+                check_seen(seen[i], [j for j in range(len(self.widths)) if j != i])
         holder = self.task.fusion.holder
         if holder is not None and embeddings.clients_head is not None:
             others = [i for i in receivers if i != holder]
             if holder in senders and others:
-                assert around.head is not None
-                call = Call("head", batch.round, use)
-                head = self.arrivals.vector(head_channel(to), around.head, call, where=self.task.trained_head)
+                head = around.head
+                assert head is not None
+                if "head" in self.on_the_way.channels.codecs:
+                    call = Call("head", batch.round, use)
+                    head = self.on_the_way.vector(head_channel(to), head, call, where=self.task.trained_head)
                 heads |= dict.fromkeys(others, head)
             if holder in receivers:
                 heads[holder] = embeddings.clients_head
+        if self.listener is not None:
+            self.listener.share(batch, use, arrived, receivers, heads)
         own = {**known.own, **{i: embeddings.values[i] for i in receivers}}
-        return Frozen(batch.parts, own, seen, heads), arrived
+        return Frozen(batch.parts, own, seen, heads)
 
     def derivatives(
-        self,
-        embeddings: Embeddings,
-        around: Embeddings,
-        batch: Batch,
-        known: Frozen,
-        senders: Sequence[int],
-        receivers: Sequence[int],
-        *,
-        holder: int,
-        about: About,
-        use: int,
-    ) -> tuple[Frozen, Arrived]:
+        self, embeddings: Embeddings, around: Embeddings, batch: Batch, known: Frozen, senders: Sequence[int],
+        receivers: Sequence[int], *, holder: int, about: About, use: int,
+    ) -> Frozen:  # fmt: skip
         """The holder gets the senders' embeddings, the other receivers the loss's derivatives at theirs."""
         arrived = self._arrive(embeddings, batch, senders, use=use, part=about.asked)
         view = known.seen.get(holder, _NOTHING)
@@ -123,47 +127,45 @@ class Sharing:
         rows: dict[int, list[Tensor]] = {j: [] for j in asking}
         channels = derivative_channels(asking, each=about.each or len(receivers) == 1) if asking else {}
         for s in answered if asking else ():
-            labels = self.passes.labels(batch, s)
+            _, labels = self.passes.samples(batch, (), s)
             every = [around.values[j][s] if j == holder else view[j].rows[s] for j in silos]
             computed = [silos[0] for silos in channels.values()]
             for j, others in zip(computed, self.task.fusion.others(every, computed), strict=True):
                 at = [arrived[j][s] if j in arrived else view[j].rows[s], others, labels]
                 compute = partial(self._derivative, j)
                 rows[j].append(with_own_heads(compute, around.clients_head, at, batch, holder, s))
-        told: dict[int, tuple[Tensor | None, ...]] = {}
+        came: dict[tuple[int, ...], Rows] = {}
         for name, served in channels.items():
-            sent = rows[served[0]]
-            came = self.arrivals.embeddings("derivatives", name, sent, batch, holder, use=use, parts=answered)
-            by_part = dict(zip(answered, came, strict=True))
-            told |= dict.fromkeys(served, tuple(by_part.get(s) for s in range(len(batch.parts))))
+            sent: Sequence[Tensor] = rows[served[0]]
+            if "derivatives" in self.on_the_way.channels.codecs:
+                sent = self.on_the_way.rows("derivatives", name, sent, batch, holder, use=use, parts=answered)
+            came[tuple(served)] = dict(zip(answered, sent, strict=True))
+        if self.listener is not None:
+            self.listener.derivatives(batch, use, arrived, holder, came)
+        parts = range(len(batch.parts))
+        told = {j: tuple(by_part.get(s) for s in parts) for served, by_part in came.items() for j in served}
         own = {**known.own, **{i: embeddings.values[i] for i in (*receivers, holder)}}  # it is always told
         heads = dict(known.heads)
         if embeddings.clients_head is not None:
             heads[holder] = embeddings.clients_head
-        return Frozen(batch.parts, own, {**known.seen, holder: view}, heads, {**known.derivatives, **told}), arrived
+        return Frozen(batch.parts, own, {**known.seen, holder: view}, heads, {**known.derivatives, **told})
 
     def _derivative(self, silo: int, head: Tensor | None, own: Tensor, others: Tensor, y: Tensor) -> Tensor:
         columns = self.task.fusion.columns(self.widths, silo)
         return self.task.derivative(own, others, y, columns=columns, head=head)
 
     def _arrive(
-        self,
-        embeddings: Embeddings,
-        batch: Batch,
-        senders: Sequence[int],
-        *,
-        use: int,
-        to: int | None = None,
+        self, embeddings: Embeddings, batch: Batch, senders: Sequence[int], *, use: int, to: int | None = None,
         part: int | None = None,
-    ) -> Arrived:
+    ) -> Arrived:  # fmt: skip
         """The senders' embeddings as others get to see them, of all parts or one."""
         parts = list(range(len(batch.parts))) if part is None else [part]
         arrived: Arrived = {}
         for j in senders:
             rows: Sequence[Tensor] = [embeddings.values[j][s] for s in parts]
-            if "share" in self.arrivals.altered:
+            if "share" in self.on_the_way.channels.codecs:
                 name = share_channel(j, to)
-                rows = self.arrivals.embeddings("share", name, rows, batch, j, use=use, parts=parts)
+                rows = self.on_the_way.rows("share", name, rows, batch, j, use=use, parts=parts)
             arrived[j] = dict(zip(parts, rows, strict=True))
         return arrived
 

@@ -1,38 +1,24 @@
-"""An algorithm run party by party, as plainly as it can be: what every faster engine is held against."""
+"""An algorithm run by its parties in turn, in one process and in memory: what every faster engine is held against."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
-from crosshatch.exchanges import (
-    Algorithm,
-    DualAlgorithm,
-    RememberingAlgorithm,
-    TokenAlgorithm,
-    on_duals,
-    on_federation,
-    on_silos,
-    on_tokens,
-)
 from crosshatch.meter import Meter
-from crosshatch.protocol.class_means import with_class_mean
-from crosshatch.seeds import require_seed
-from crosshatch.task.losses import require_labels, unweighted
+from crosshatch.parties.onlooker import model_of, total
+from crosshatch.parties.parties_of import parties_of
 from crosshatch.task.task import Task
-from crosshatch.testing.parties.graph.dual_parties import DualParties
-from crosshatch.testing.parties.graph.token_parties import TokenParties
-from crosshatch.testing.parties.post import Post
-from crosshatch.testing.parties.vertical_parties import VerticalParties
+from crosshatch.testing.parties.turns import TurnLine, Turns
 
 
 class PartyByParty:
-    """Every party of a federation in one process, strangers to each other: what passes between them are bytes.
+    """Every party of a federation, strangers to each other: what passes between them are bytes.
 
     >>> from crosshatch.algorithms.tdcd import TDCD
     >>> from crosshatch.data.build import federate, load_dataset
@@ -51,52 +37,29 @@ class PartyByParty:
         self,
         data: FederatedData,
         task: Task,
-        algorithm: Algorithm | RememberingAlgorithm | TokenAlgorithm | DualAlgorithm,
+        algorithm: Any,
         *,
         seed: int = 0,
         codecs: Mapping[str, AnyCodec] | None = None,
         precision: torch.dtype = torch.float64,
     ) -> None:
         """Cut the data into what each party holds; weights start as the task's modules have them."""
-        require_seed(seed)
-        require_labels(task.loss, data.y_train, data.classes, "training samples")
-        require_labels(unweighted(task.loss), data.y_test, data.classes, "test samples")
-        data = _cast(data, precision)
-        task = with_class_mean(task.to("cpu", precision), data)
-        algorithm = on_federation(algorithm, data)
-        self.post, self.round = Post(), 0
-        coded = codecs or {}
-        self.parties: VerticalParties | TokenParties | DualParties
-        if on_tokens(algorithm):
-            self.parties = TokenParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
-        elif on_duals(algorithm):
-            self.parties = DualParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
-        else:
-            assert on_silos(algorithm)
-            self.parties = VerticalParties(data, task, algorithm, seed=seed, codecs=coded, post=self.post)
+        self.parties = parties_of(data, task, algorithm, seed=seed, codecs=codecs, precision=precision)
+        self.turns, self.round = Turns(), 0
+        for name, party in self.parties.items():
+            party.join(TurnLine(name, self.turns))
 
     @property
     def meter(self) -> Meter:
-        """Bytes and messages by link and by exchange."""
-        return self.post.meter
+        """Bytes and messages by link and by exchange, of all parties."""
+        return total(party.meter for party in self.parties.values())
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """The model, one flat vector per silo, as somebody would see it who could look at all parties."""
-        return self.parties.weights
+        return model_of(self.parties)
 
     def run_round(self) -> None:
-        """The algorithm's text, once, for all parties."""
-        self.parties.run_round(self.round)
+        """The algorithm's text, once in every party."""
+        self.turns.run({name: party.run_round for name, party in self.parties.items()})
         self.round += 1
-
-
-def _cast(data: FederatedData, precision: torch.dtype) -> FederatedData:
-    silos = tuple(
-        replace(s, train=s.train.to(precision), test=s.test.to(precision), validation=None) for s in data.silos
-    )
-    y_train, y_test = (y.to(precision) if y.is_floating_point() else y for y in (data.y_train, data.y_test))
-    alone = data.alone
-    if alone is not None:
-        alone = replace(alone, x=alone.x.to(precision), y=alone.y.to(precision))
-    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=None, alone=alone)

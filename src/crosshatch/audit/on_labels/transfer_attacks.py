@@ -1,0 +1,133 @@
+"""The attacks on labels in a transfer task: by the components that travel in clear, or by the gradients that B reads.
+
+In clear A tells B the rows y Phi, all of them one vector or its opposite. Encrypted, 2 n times B's gradient is
+- J^T y + J^T s / 2 - 2 g G^T u_A, where G are the derivatives of u_B by B's parameters, J those of s = Phi . u_B: as
+many sums over the signs y of the labels in every local step, blurred by what the alignment adds of A's embeddings. B
+knows its rows and its block, so that with a Gaussian prior of y and of u_A, which hardly moves, it is a linear solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from scipy.linalg import solve_triangular
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+from crosshatch.audit.attack_findings import AttackFindings
+from crosshatch.audit.audited_run import AuditedRun
+from crosshatch.audit.on_labels.as_bits import MOST, bits
+from crosshatch.audit.other_data import Matrix
+
+BY_COMPONENT = "labels by components"
+BY_SUMS = "labels by sums over rounds"
+_BLUR = np.geomspace(1e-10, 10.0, 12)  # of the alignment beside that of the labels, in squares
+_ROUNDING = 1e-10  # of the labels' share
+_NUMBERS = 4 * 10**7  # of all sums over all samples and embeddings, at most; later local steps are left out beyond
+
+
+def attack_transfer(run: AuditedRun) -> Iterator[AttackFindings]:
+    """By B, which has no labels."""
+    (b,) = (j for j in range(2) if not run.task.holds_head(j))
+    target = f"labels, by {run.task.names[b]}"
+    if not run.labels_held:
+        yield AttackFindings(BY_COMPONENT, target, why="labels are shared: every silo has them")
+    elif run.config.privacy.encrypts:
+        yield _by_sums(run, b, target)
+    else:
+        yield _by_components(run, target)
+
+
+def _by_components(run: AuditedRun, target: str) -> AttackFindings:
+    y = run.data.y_train.numpy()
+    votes = np.zeros(len(y))
+    for heard in run.heard:
+        if heard.exchange == "derivatives":
+            signed = heard.values[:, heard.values.shape[1] // 2 :].double().numpy()
+            side = np.sign(signed @ signed[0])
+            flip = np.sign(votes[heard.ids] @ side) or 1.0  # rounds are matched by the samples they have in common
+            votes[heard.ids] += flip * side
+    seen = np.flatnonzero(votes)
+    right = float(((votes[seen] > 0) == y[seen]).mean())
+    figures = {"accuracy up to which is which": max(right, 1 - right)}
+    knows, lowers = "the components it was sent", 'loss = "taylor_logistic" with privacy.encryption = "paillier"'
+    return AttackFindings(BY_COMPONENT, target, figures, _chance(y), knows, lowers, remark=f"{len(seen):,} samples")
+
+
+def _chance(y: Matrix) -> dict[str, float]:
+    return {"accuracy, chance": float(max(y.mean(), 1 - y.mean()))}
+
+
+def _by_sums(run: AuditedRun, b: int, target: str) -> AttackFindings:
+    """The mean of the labels' signs given all sums, the blur by how likely it makes these, and then labels as bits."""
+    y = run.data.y_train.double().numpy()
+    by, beside_labels, sums, steps = _sums(run, b)
+    seen = np.flatnonzero(by.any(axis=0))
+    told, blurred = by @ by.T, beside_labels @ beside_labels.T
+    size = float(np.trace(told)) / len(told)
+    blurred = blurred * size / (float(np.trace(blurred)) / len(blurred)) if blurred.any() else blurred
+    least = _ROUNDING * size * np.eye(len(told))
+    tried = {blur: _root(told + blur * blurred + least, sums) for blur in _BLUR.tolist()}
+    blur, (_, root, z) = min(tried.items(), key=lambda one: one[1][0])
+    signs = by.T @ solve_triangular(root, z, lower=True, trans=1)
+    figures = _figures(y[seen], signs[seen])
+    if len(seen) <= MOST:
+        _, root, z = _root(blur * blurred + least, sums)
+        white = solve_triangular(root, by[:, seen], lower=True)
+        odds = bits(-2 * white, z, np.full(len(seen), -signs[seen].mean() / 2))
+        if odds is not None:
+            figures |= {f"{name} as bits": value for name, value in _figures(y[seen], odds).items()}
+    x = np.column_stack([run.features(b).double().numpy()[seen], np.ones(len(seen))])
+    alone = _figures(y[seen], x @ np.linalg.lstsq(x, 2 * y[seen] - 1, rcond=None)[0])
+    beside = {"AUC, chance": 0.5} | _chance(y[seen])
+    beside |= {f"{name}, columns alone": value for name, value in alone.items()}
+    knows = (
+        "its own rows and block, the gradients it read, which samples were in each batch, and the class mean of every "
+        "round, whose square its gradients tell and which it has with the model"
+    )
+    lowers = "larger batches, fewer hidden units, local steps and rounds"
+    remark = f"{len(sums):,} sums over {len(seen):,} labels, from {steps:,} local steps"
+    return AttackFindings(BY_SUMS, target, figures, beside, knows, lowers, remark=remark)
+
+
+def _root(covariance: Matrix, sums: Matrix) -> tuple[float, Matrix, Matrix]:
+    """How unlikely sums (N,) are under a covariance (N, N), its root, and the sums over it."""
+    root: Matrix = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    part: Matrix = solve_triangular(root, sums, lower=True)
+    return float(part @ part / 2 + np.log(np.diag(root)).sum()), root, part
+
+
+def _figures(y: Matrix, found: Matrix) -> dict[str, float]:
+    """Of what is large where labels are 1."""
+    auc = {"AUC": float(roc_auc_score(y, found))} if len(np.unique(y)) == 2 else {}
+    return auc | {"accuracy": float(((found > 0) == y).mean())}
+
+
+def _sums(run: AuditedRun, b: int) -> tuple[Matrix, Matrix, Matrix, int]:
+    """Coefficients of the labels' signs (N, n) and A's embeddings (N, n d) in all sums, these (N,), and local steps."""
+    x, samples = run.data.silos[b].train, len(run.data.y_train)
+    of_labels: list[Matrix] = []
+    of_others: list[Matrix] = []
+    sums: list[Matrix] = []
+    for heard in run.heard:
+        if heard.exchange != "gradients" or heard.receivers != (b,):
+            continue
+        gradient, block = heard.values.double()
+        mean = run.task.head_in(run.again.weights[heard.round])
+        assert mean is not None
+        rows, phi = x[torch.from_numpy(heard.ids)].double(), mean.double()
+        if sums and (len(sums) + 1) * len(gradient) * samples * len(phi) > _NUMBERS:
+            break
+
+        def embed(flat: Tensor, rows: Tensor = rows) -> Tensor:
+            return run.task.embed(b, flat, rows)
+
+        slopes = torch.func.jacrev(embed)(block).movedim(-1, 0)  # (p, n, d)
+        mine, theirs = np.zeros((len(gradient), samples)), np.zeros((len(gradient), samples, len(phi)))
+        mine[:, heard.ids], theirs[:, heard.ids] = (slopes @ phi).numpy(), slopes.numpy()
+        of_labels.append(mine)
+        of_others.append(theirs.reshape(len(gradient), -1))
+        sums.append(((slopes @ phi) @ (embed(block) @ phi) / 2 - 2 * len(rows) * gradient).numpy())
+    return np.concatenate(of_labels), np.concatenate(of_others), np.concatenate(sums), len(sums)

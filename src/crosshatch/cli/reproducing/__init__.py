@@ -1,0 +1,1 @@
+"""`crosshatch reproduce`: the papers' tables and figures, made anew."""

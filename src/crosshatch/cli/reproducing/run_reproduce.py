@@ -1,0 +1,146 @@
+"""`crosshatch reproduce`: list, run and page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crosshatch.cli.pipes import say
+from crosshatch.cli.sweeping.sweep_progress import choose_listener
+from crosshatch.errors import ConfigError, meant
+from crosshatch.report.units import human_seconds
+from crosshatch.reproduce.all_recipes import LATER, RECIPES
+from crosshatch.reproduce.recipe import PROFILES, Profile, Recipe
+from crosshatch.reproduce.running.carry_out_recipes import Desk, carry_out, require_data, states
+from crosshatch.reproduce.running.folder import Folder
+from crosshatch.reproduce.running.keys import Keys
+from crosshatch.reproduce.writing.docs_page import docs_page
+from crosshatch.reproduce.writing.recipe_page import verdict
+from crosshatch.reproduce.writing.result import Result
+from crosshatch.reproduce.writing.write import write_all
+from crosshatch.runs.files import write_whole
+from crosshatch.runs.one_writer import one_writer
+from crosshatch.runs.run_settings import available_cores
+from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
+from crosshatch.sweeps.local_processes import LocalProcesses
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `run`."""
+
+    ids: tuple[str, ...]
+    profile: str
+    jobs: int | None
+    out: Path
+    data: Path | None
+    fresh: bool
+    quiet: bool
+
+    @property
+    def command(self) -> str:
+        """The same again, which goes on: so without --fresh."""
+        words = ["crosshatch", "reproduce", "run", *self.ids, "--profile", self.profile, "--out", str(self.out)]
+        words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
+        return shlex.join(words + ([] if self.data is None else ["--data", str(self.data)]))
+
+
+def profile_of(text: str) -> Profile:
+    """One of the profiles."""
+    for profile in PROFILES:
+        if text == profile:
+            return profile
+    raise ConfigError(f"--profile {text}: {meant(text, PROFILES)}choose {' or '.join(PROFILES)}")
+
+
+def recipes_of(ids: Sequence[str]) -> list[Recipe]:
+    """The recipes that are named, each once: by id, by paper, or all."""
+    found: dict[str, Recipe] = {}
+    papers = {recipe.paper.lower() for recipe in RECIPES.values()} | {paper.lower() for paper in LATER.values()}
+    for name in ids:
+        lower = name.lower()
+        if lower in LATER or lower in {paper.lower() for paper in LATER.values()}:
+            say(f"{name}: not there yet", sys.stderr)
+        elif lower != "all" and lower not in RECIPES and lower not in papers:
+            known = (*RECIPES, *sorted(papers), "all")
+            raise ConfigError(
+                f"unknown recipe '{name}': {meant(name, known)}`crosshatch reproduce list` names them all"
+            )
+        found |= {one.id: one for one in RECIPES.values() if lower in (one.id, one.paper.lower(), "all")}
+    return list(found.values())
+
+
+def show_list(profile: str, out: Path, data: Path | None, *, as_json: bool) -> None:
+    """A line per recipe."""
+    which, folder, keys = profile_of(profile), Folder(out), Keys(data)
+    lines = []
+    for recipe in RECIPES.values():
+        found = states(recipe, folder, which, keys)
+        planned = {one.key for state in found for one in state.planned}
+        missing = {one.key for state in found for one in state.missing}
+        left = recipe.minutes * 60 * len(missing) / len(planned) if which == "quick" else None
+        lines.append({
+            "id": recipe.id, "paper": recipe.paper, "place": recipe.place, "shows": recipe.shows,
+            "data": list(recipe.data) or ["made here"], "there": not require_data(recipe, data),
+            "runs": len(planned), "known": len(planned) - len(missing), "seconds": left,
+        })  # fmt: skip
+    later = [{"id": name, "paper": paper, "there": False, "remark": "not there yet"} for name, paper in LATER.items()]
+    if as_json:
+        say(json.dumps(lines + later, indent=2))
+        return
+    for line in lines:
+        there = "there" if line["there"] else "absent"
+        seconds = line["seconds"]
+        time = f", about {human_seconds(round(seconds))} of processor time" if isinstance(seconds, float) else ""
+        names = ", ".join(line["data"]) if isinstance(line["data"], list) else ""
+        say(f"{line['id']:<20} {line['paper']}, {line['place']}: {line['shows']}")
+        say(f"{'':<20} data: {names} ({there}); {line['known']} of {line['runs']} runs known{time}")
+    for one in later:
+        say(f"{one['id']:<20} {one['paper']}: {one['remark']}")
+
+
+def run_reproduce(asked: Asked) -> int:
+    """Train what is missing, write what came of it; the exit code."""
+    profile, recipes, folder = profile_of(asked.profile), recipes_of(asked.ids), Folder(asked.out)
+    count = asked.jobs if asked.jobs is not None else available_cores()
+    if count < 1:
+        raise ConfigError(f"--jobs {asked.jobs}: at least 1 run at a time")
+    hear = choose_listener(quiet=asked.quiet)
+    with in_hand(), one_writer(asked.out, "reproducing"), stop_on_signals() as stop, hear as listener:
+        desk = Desk(
+            folder,
+            asked.data,
+            profile,
+            listener,
+            stop,
+            lambda: LocalProcesses(count),
+            lambda line: say(line, sys.stderr),
+        )
+        done = carry_out(recipes, desk, fresh=asked.fresh)
+        results = write_all(recipes, folder, profile, asked.data, done.not_run, LATER)
+    _conclude(results, asked.out)
+    say(f"{done.trained} runs trained")
+    if done.stopped:
+        say(f"stopped; what is done is kept; go on with: {asked.command}", sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def write_pages(profile: str, out: Path, data: Path | None, docs: Path | None) -> None:
+    """All pages anew, of whatever is there."""
+    with one_writer(out, "reproducing"):
+        results = write_all(list(RECIPES.values()), Folder(out), profile_of(profile), data, {}, LATER)
+    _conclude(results, out)
+    if docs is not None:
+        write_whole(docs, docs_page(results, LATER).encode())
+        say(f"page: {docs}")
+
+
+def _conclude(results: Sequence[Result], out: Path) -> None:
+    for result in results:
+        say(f"{result.id:<20} {verdict(result.verdict, result.why)}")
+    say(f"pages: {out / 'index.html'}")

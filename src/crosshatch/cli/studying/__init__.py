@@ -1,0 +1,1 @@
+"""`crosshatch study`: from its options to its sentences."""

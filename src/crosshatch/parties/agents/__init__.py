@@ -1,0 +1,1 @@
+"""Agents on a graph, and the server of their tokens."""

@@ -1,0 +1,108 @@
+"""Agents that agree on a dual over a graph, each from inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from crosshatch.codecs import AnyCodec
+from crosshatch.data.federated import FederatedData
+from crosshatch.exchanges import DualAlgorithm
+from crosshatch.graphs import require_connected
+from crosshatch.parties.agents.agent_role import AgentRole
+from crosshatch.parties.agents.graph_agent import Agent, agents_of
+from crosshatch.parties.line import Name
+from crosshatch.parties.names_of_parties import agent_name
+from crosshatch.parties.party import Party
+from crosshatch.parties.post import Post
+from crosshatch.protocol.agents import DualSteps, dual_steps
+from crosshatch.protocol.message_contents import Call
+from crosshatch.task.losses import Squared
+from crosshatch.task.task import Task
+
+
+@dataclass(frozen=True)
+class Dual:
+    """What one agent has: its block, its dual, the sum of its multipliers; block and sum also extrapolated, `ahead`."""
+
+    weights: Tensor  # (p,)
+    dual: Tensor  # (n, 1)
+    total: Tensor  # (n, 1)
+    ahead: Tensor  # (p,)
+    total_ahead: Tensor  # (n, 1)
+
+
+@final
+@dataclass(kw_only=True)
+class DualAgent(AgentRole):
+    """One of `count` agents; `near` are the numbers of its neighbours."""
+
+    agent: Agent
+    near: tuple[int, ...]
+    steps: DualSteps
+    count: int
+
+    def set_out(self, dual: Dual) -> Dual:
+        """Nothing happens before the first round."""
+        return dual
+
+    def descend(self, own: Dual) -> Dual:
+        """`w+ = prox(w - mu_w X' y)`, and `2 w+ - w` for the dual."""
+        mu = self.steps.weights
+        moved = self.agent.shrink(own.weights - mu * self.agent.slope(own.weights, own.dual), mu)
+        return replace(own, weights=moved, ahead=2 * moved - own.weights)
+
+    def compare(self, own: Dual, *, round: int) -> Dual:
+        """Its dual to its neighbours, theirs to it; `s+ = s - mu_x sum(y - their y)`, and `2 s+ - s`."""
+        call, differences = Call("compare duals", round), torch.zeros_like(own.dual)
+        for j in self.near:
+            self.post.send(agent_name(j), "agent-agent across", call, own.dual)
+        for j in self.near:
+            differences = differences + (own.dual - self.post.recv(agent_name(j), call)[0])
+        total = own.total - self.steps.consensus * differences
+        return replace(own, total=total, total_ahead=2 * total - own.total)
+
+    def ascend(self, own: Dual) -> Dual:
+        """`y+ = prox(y + mu_y (X w + s))` of its share, one of K, of the conjugate loss."""
+        share, y = self.steps.duals / self.count, self.agent.y[:, None]
+        v = own.dual + self.steps.duals * (self.agent.embed(own.ahead) + own.total_ahead)
+        squared = isinstance(self.agent.model.loss, Squared)
+        return replace(own, dual=(v - share * y) / (1.0 + share) if squared else _logistic_proximal(v, y, share))
+
+
+def _logistic_proximal(v: Tensor, y: Tensor, share: float) -> Tensor:
+    """`sigmoid(z) - y` for the z with `sigmoid(z) + share z = v + y`, by halving the interval it must lie in."""
+    low, high = (v + y - 1.0) / share, (v + y) / share
+    for _ in range(100):
+        middle = (low + high) / 2
+        above = torch.sigmoid(middle) + share * middle > v + y
+        low, high = torch.where(above, low, middle), torch.where(above, middle, high)
+    return torch.sigmoid((low + high) / 2) - y
+
+
+def dual_agents(
+    data: FederatedData, task: Task, algorithm: DualAlgorithm, *, seed: int, codecs: Mapping[str, AnyCodec]
+) -> dict[Name, Party]:
+    """Zeros everywhere; beforehand the agents told each other the norms of their blocks, which decide the steps."""
+    agents = agents_of(data, task, type(algorithm).__name__, codecs)
+    graph = algorithm.graph.build(task.names, seed=seed)
+    require_connected(graph, task.names, "consensus")
+    steps = dual_steps(
+        (algorithm.step_size, algorithm.dual_step, algorithm.consensus_step),
+        graph,
+        norm_squared=max(agent.norm_squared for agent in agents),
+        convexity=task.regulariser.l2,
+        squared=isinstance(task.loss, Squared),
+    )
+    found: dict[Name, Party] = {}
+    for agent in agents:
+        weights, rows = torch.zeros_like(agent.model.vectors.first), agent.x.new_zeros(len(agent.y), 1)
+        near = tuple(sorted(graph[agent.number]))
+        role = DualAgent(post=Post(agent.x.dtype), agent=agent, near=near, steps=steps, count=len(agents))
+        name = agent_name(agent.number)
+        found[name] = Party(name, role, algorithm, name, Dual(weights, rows, rows, weights, rows))
+    return found

@@ -1,0 +1,176 @@
+"""Agents with tokens that walk on a graph, and their server, each from inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crosshatch.codecs import AnyCodec
+from crosshatch.data.federated import FederatedData
+from crosshatch.exchanges import TokenAlgorithm
+from crosshatch.local.visits.agent import start_of
+from crosshatch.parties.agents.agent_role import AgentRole
+from crosshatch.parties.agents.graph_agent import Agent, agents_of
+from crosshatch.parties.line import Name
+from crosshatch.parties.names_of_parties import agent_name, server_name
+from crosshatch.parties.party import Party
+from crosshatch.parties.post import Post
+from crosshatch.protocol.agents import check_walks
+from crosshatch.protocol.message_contents import Call
+from crosshatch.protocol.walks import Ids, SeededWalk
+from crosshatch.task.task import Task
+
+SERVER = server_name(0, 0)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Where each token is, which everybody knows; an agent's `copies[g]` (p,) of its block for token g.
+
+    `held[g]` (n, e) are the scores of a token that the agent has.
+    """
+
+    at: Ids
+    copies: tuple[Tensor, ...] = ()
+    held: Mapping[int, Tensor] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class TokenRole(AgentRole):
+    """An onlooker: it knows where the tokens are. `gathers`: before the first round the server adds outputs up."""
+
+    walk: SeededWalk
+    linear: bool  # whether all blocks' outputs are linear in their parameters
+    gathers: bool
+
+    def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:  # noqa: ARG002
+        """The steps of each holder on its copy for the token."""
+        return tokens
+
+    def average_met(self, tokens: Tokens) -> Tokens:
+        """A holder of several tokens makes them one; everybody does so with the copies, knowing who met."""
+        return tokens
+
+    def average_tokens(self, tokens: Tokens, *, round: int) -> Tokens:
+        """Scores of all tokens to the server and back, or with blocks that are not linear everybody's outputs."""
+        return self._add_up(tokens, "average tokens", round, held=self.linear)
+
+    def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
+        """A message for every token that moves."""
+        return replace(tokens, at=self.walk.next(tokens.at, round, stay=stay))
+
+    def set_out(self, tokens: Tokens) -> Tokens:
+        """What happens once, before the first round."""
+        return self._add_up(tokens, "gather", 0, held=False) if self.gathers else tokens
+
+    def _add_up(self, tokens: Tokens, exchange: str, round: int, *, held: bool) -> Tokens:  # noqa: ARG002
+        return tokens
+
+
+@final
+@dataclass(kw_only=True)
+class TokenServer(TokenRole):
+    """It averages scores, or adds outputs up; it has neither data nor blocks."""
+
+    agents: int
+
+    def _add_up(self, tokens: Tokens, exchange: str, round: int, *, held: bool) -> Tokens:
+        senders = list(enumerate(tokens.at.tolist())) if held else [(k, k) for k in range(self.agents)]
+        arrived = torch.stack([self.post.recv(agent_name(k), Call(exchange, round, n))[0] for n, k in senders])
+        scores = arrived.mean(0) if held else arrived.sum(0)
+        for token, k in enumerate(tokens.at.tolist()):
+            self.post.send(agent_name(k), "agent-server down", Call(exchange, round, token), scores)
+        return tokens
+
+
+@final
+@dataclass(kw_only=True)
+class TokenAgent(TokenRole):
+    """An agent, with a copy of its block for every token."""
+
+    agent: Agent
+
+    def _mine(self, at: Ids) -> list[int]:
+        return [token for token, k in enumerate(at.tolist()) if k == self.agent.number]
+
+    def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
+        """Its steps for the tokens it holds."""
+        copies, held = list(tokens.copies), dict(tokens.held)
+        for token in self._mine(tokens.at):
+            step = self.agent.largest_step if step_size is None else step_size
+            copies[token], held[token] = self.agent.visit(copies[token], held[token], steps, step)
+        return replace(tokens, copies=tuple(copies), held=held)
+
+    def average_met(self, tokens: Tokens) -> Tokens:
+        """Its copies for tokens that met, and their scores where they met here."""
+        for k in np.unique(tokens.at).tolist():
+            together = np.flatnonzero(tokens.at == k).tolist()
+            if k == self.agent.number:
+                scores = torch.stack([tokens.held[token] for token in together]).mean(0)
+                tokens = replace(tokens, held={**tokens.held, **dict.fromkeys(together, scores)})
+            tokens = _average_copies(tokens, together)
+        return tokens
+
+    def average_tokens(self, tokens: Tokens, *, round: int) -> Tokens:
+        """Its copies become their average first."""
+        return super().average_tokens(_average_copies(tokens, range(len(tokens.at))), round=round)
+
+    def _add_up(self, tokens: Tokens, exchange: str, round: int, *, held: bool) -> Tokens:
+        mine, number = self._mine(tokens.at), self.agent.number
+        given = {t: tokens.held[t] for t in mine} if held else {number: self.agent.embed(tokens.copies[0])}
+        for n, scores in given.items():
+            self.post.send(SERVER, "agent-server up", Call(exchange, round, n), scores)
+        got = {token: self.post.recv(SERVER, Call(exchange, round, token))[0] for token in mine}
+        return replace(tokens, held={**tokens.held, **got})
+
+    def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
+        """The tokens that leave, and those that arrive."""
+        after, held, me = super().pass_tokens(tokens, round=round, stay=stay), dict(tokens.held), self.agent.number
+        moves = [
+            (Call("pass token", round, token), here, there)
+            for token, (here, there) in enumerate(zip(tokens.at.tolist(), after.at.tolist(), strict=True))
+            if here != there
+        ]
+        for call, here, there in moves:
+            if here == me:
+                self.post.send(agent_name(there), "agent-agent across", call, held.pop(call.use))
+        for call, here, there in moves:
+            if there == me:
+                (held[call.use],) = self.post.recv(agent_name(here), call)
+        return replace(after, held=held)
+
+
+def _average_copies(tokens: Tokens, together: Sequence[int]) -> Tokens:
+    mean = torch.stack([tokens.copies[token] for token in together]).mean(0)
+    return replace(tokens, copies=tuple(mean if g in together else one for g, one in enumerate(tokens.copies)))
+
+
+def token_agents(
+    data: FederatedData, task: Task, algorithm: TokenAlgorithm, *, seed: int, codecs: Mapping[str, AnyCodec]
+) -> dict[Name, Party]:
+    """Every token at its first agent with scores of zero; a server, whether or not the text has use for one."""
+    agents = agents_of(data, task, type(algorithm).__name__, codecs)
+    graph = algorithm.graph.build(task.names, seed=seed)
+    walk = SeededWalk(graph, seed, each=algorithm.start == "each")
+    at = walk.begin(algorithm.tokens)
+    check_walks(graph, task.names, at, server=algorithm.server, stay=algorithm.stay)
+    first = [start_of(task, agent.number, agent.model.vectors.first) for agent in agents]
+    outputs = [agent.embed(theta) for agent, theta in zip(agents, first, strict=True)]
+    linear = all(agent.is_linear for agent in agents)
+    gathers = not linear and any(bool(one.any()) for one in outputs)
+    found: dict[Name, Party] = {}
+    for agent, theta, scores in zip(agents, first, outputs, strict=True):
+        held = {token: torch.zeros_like(scores) for token, k in enumerate(at.tolist()) if k == agent.number}
+        post = Post(agent.x.dtype)
+        role = TokenAgent(post=post, walk=walk, linear=linear, gathers=gathers, agent=agent)
+        name = agent_name(agent.number)
+        found[name] = Party(name, role, algorithm, name, Tokens(at, (theta,) * algorithm.tokens, held))
+    post = Post(agents[0].x.dtype)
+    server = TokenServer(post=post, walk=walk, linear=linear, gathers=gathers, agents=len(agents))
+    found[SERVER] = Party(SERVER, server, algorithm, SERVER, Tokens(at))
+    return found

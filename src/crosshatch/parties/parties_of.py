@@ -1,0 +1,64 @@
+"""Every party of a federation, each with its own share of the data and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from crosshatch.codecs import AnyCodec
+from crosshatch.data.federated import FederatedData
+from crosshatch.exchanges import on_duals, on_federation, on_tokens
+from crosshatch.parties.agents.dual_role import dual_agents
+from crosshatch.parties.agents.token_roles import token_agents
+from crosshatch.parties.line import Name
+from crosshatch.parties.party import Party
+from crosshatch.parties.vertical_parties import vertical_parties
+from crosshatch.protocol.class_means import with_class_mean
+from crosshatch.seeds import require_seed
+from crosshatch.task.losses import require_labels, unweighted
+from crosshatch.task.task import Task
+
+
+def parties_of(
+    data: FederatedData,
+    task: Task,
+    algorithm: Any,
+    *,
+    seed: int = 0,
+    codecs: Mapping[str, AnyCodec] | None = None,
+    precision: torch.dtype = torch.float64,
+) -> dict[Name, Party]:
+    """Cut the data into what each party holds; weights start as the task's modules have them.
+
+    They are on no line yet, see `Party.join`.
+
+    >>> from crosshatch.testing.federations import vertical_cases
+    >>> case = vertical_cases()[0]
+    >>> list(parties_of(case.data, case.task, case.algorithm))[:2]
+    ['hub-0-0', 'client-0-0-0']
+    """
+    require_seed(seed)
+    require_labels(task.loss, data.y_train, data.classes, "training samples")
+    require_labels(unweighted(task.loss), data.y_test, data.classes, "test samples")
+    data = _cast(data, precision)
+    task = with_class_mean(task.to("cpu", precision), data)
+    algorithm, coded = on_federation(algorithm, data), codecs or {}
+    if on_tokens(algorithm):
+        return token_agents(data, task, algorithm, seed=seed, codecs=coded)
+    if on_duals(algorithm):
+        return dual_agents(data, task, algorithm, seed=seed, codecs=coded)
+    return vertical_parties(data, task, algorithm, seed=seed, codecs=coded)
+
+
+def _cast(data: FederatedData, precision: torch.dtype) -> FederatedData:
+    silos = tuple(
+        replace(s, train=s.train.to(precision), test=s.test.to(precision), validation=None) for s in data.silos
+    )
+    y_train, y_test = (y.to(precision) if y.is_floating_point() else y for y in (data.y_train, data.y_test))
+    alone = data.alone
+    if alone is not None:
+        alone = replace(alone, x=alone.x.to(precision), y=alone.y.to(precision))
+    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=None, alone=alone)

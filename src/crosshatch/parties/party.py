@@ -1,0 +1,83 @@
+"""A party: its role's federation, the algorithm's text, and what it holds at the start of a round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from crosshatch.exchanges import Memory, declared
+from crosshatch.meter import Meter
+from crosshatch.parties.line import Line, Name
+from crosshatch.parties.post import Post
+from crosshatch.protocol.refusals import require_memory
+
+
+class AnyRole(Protocol):
+    """What a party asks of its role beside the exchanges that the text asks for."""
+
+    post: Post
+
+    def begin_round(self, round: int) -> None:
+        """A round begins."""
+        ...
+
+    def set_out(self, blocks: Any) -> Any:
+        """What happens once, before the first round, to what the text is handed."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What it carries from round to round, as plain data."""
+        ...
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        ...
+
+
+@dataclass
+class Party:
+    """Runs the text, round after round, with its own part of every value.
+
+    Parties of one `house` are roles of the same party, between which nothing is counted: an organisation that is hub
+    and client in one. `blocks` is what the text is handed at the start of a round: of agents it is their tokens or
+    duals.
+    """
+
+    name: Name
+    role: AnyRole
+    text: Any
+    house: Name
+    blocks: Any
+    memory: Memory = ()
+    round: int = 0
+
+    def join(self, line: Line) -> None:
+        """Put it on a line to the others."""
+        self.role.post.line = line
+
+    @property
+    def meter(self) -> Meter:
+        """What it has sent so far."""
+        return self.role.post.meter
+
+    def run_round(self) -> None:
+        """The text once, from what it holds to what it holds then."""
+        self.role.begin_round(self.round)
+        if self.round == 0:
+            self.blocks = self.role.set_out(self.blocks)
+        if declared(self.text).remembers:
+            after = self.text.run_round(self.role, self.blocks, self.round, self.memory)
+            self.blocks, self.memory = require_memory(self.text, after)
+        else:
+            self.blocks = self.text.run_round(self.role, self.blocks, self.round)
+        self.round += 1
+
+    def state(self) -> dict[str, Any]:
+        """Everything a later round depends on, taken between two rounds; values are handed out as they are."""
+        return {"round": self.round, "blocks": self.blocks, "memory": self.memory, **self.role.state()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.round, self.blocks, self.memory = state["round"], state["blocks"], state["memory"]
+        self.role.load(state)

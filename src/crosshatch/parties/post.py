@@ -1,0 +1,74 @@
+"""A party's end of its line: messages are written and read by the wire format, and what is sent is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from crosshatch import wire
+from crosshatch.meter import Meter
+from crosshatch.parties.line import Line, Name
+from crosshatch.protocol.message_contents import Call
+
+_OF_BLOCKS = ("broadcast", "average", "average_groups")
+
+
+class Nowhere:
+    """The line of a party that nobody has joined to the others yet."""
+
+    def send(self, to: Name, key: tuple[int, str, int], message: bytes) -> None:
+        """Nothing can be sent."""
+        raise AssertionError(f"a message {key} of {len(message)} bytes for {to}: the party has no line yet")
+
+    def recv(self, sender: Name, key: tuple[int, str, int]) -> bytes:
+        """Nothing can arrive."""
+        raise AssertionError(f"a message {key} of {sender} is waited for: the party has no line yet")
+
+
+@dataclass
+class Post:
+    """Sends and receives tensors on a line; `meter` counts what the party itself has sent, by its real length."""
+
+    dtype: torch.dtype
+    run: str = "0badcafe"
+    line: Line = field(default_factory=Nowhere)
+    meter: Meter = field(default_factory=Meter)
+
+    def send(self, to: Name, link: str | None, call: Call, *tensors: Tensor) -> None:
+        """One message; without a link (both are roles of one party) it is not counted.
+
+        A block without numbers, that of a silo with labels alone, takes no bytes and is not counted either.
+        """
+        empty = call.exchange in _OF_BLOCKS and not any(tensor.numel() for tensor in tensors)
+        message = b"" if empty else wire.encode(self.run, call.round, call.exchange, tensors, step=call.use)
+        if link is not None and message:
+            self.meter.count(link, call.exchange, messages=1, size=len(message))
+        self.line.send(to, (call.round, call.exchange, call.use), message)
+
+    def recv(self, sender: Name, call: Call) -> tuple[Tensor, ...]:
+        """What a party sent in this use of an exchange."""
+        message = self.line.recv(sender, (call.round, call.exchange, call.use))
+        if not message:
+            return (torch.empty(0, dtype=self.dtype),)
+        header, tensors = wire.decode(message)
+        assert (header.round, header.exchange, header.step) == (call.round, call.exchange, call.use)
+        return tuple(tensor.clone() for tensor in tensors)  # aligned memory of torch: the same bits at every replay
+
+
+@dataclass
+class Uses:
+    """How many times each exchange was used in this round: every party counts the same, all run the same text."""
+
+    _count: Counter[str] = field(default_factory=Counter)
+
+    def begin_round(self) -> None:
+        """No exchange was used yet."""
+        self._count.clear()
+
+    def call(self, exchange: str, round: int) -> Call:
+        """The next use."""
+        self._count[exchange] += 1
+        return Call(exchange, round, self._count[exchange] - 1)

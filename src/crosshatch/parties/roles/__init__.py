@@ -1,0 +1,1 @@
+"""Each role's own half of every exchange of a vertical federation."""

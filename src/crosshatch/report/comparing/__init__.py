@@ -1,0 +1,1 @@
+"""A comparison of runs as tables for the terminal, and what to say below them."""

@@ -1,0 +1,1 @@
+"""Curves as files for papers and slides, by matplotlib, which the extra `figures` installs."""

@@ -1,0 +1,1 @@
+"""From rows to a verdict: functions of numbers, nothing is run or read here."""

@@ -1,0 +1,1 @@
+"""Recipes of the FedBCD paper, and the runs that they read."""

@@ -1,0 +1,1 @@
+"""Recipes of the MTCD paper, and the runs that they read."""

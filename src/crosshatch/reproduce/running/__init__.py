@@ -1,0 +1,1 @@
+"""From a recipe to finished runs: plans, keys, jobs, choices."""

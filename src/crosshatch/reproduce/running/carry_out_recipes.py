@@ -1,0 +1,132 @@
+"""Recipes carried out one after the other by what `crosshatch sweep` is made of; nothing is trained twice."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crosshatch.data.reading.sources import require_named
+from crosshatch.errors import DataError
+from crosshatch.reproduce.recipe import Profile, Recipe
+from crosshatch.reproduce.running.folder import Folder, rules_digest
+from crosshatch.reproduce.running.keys import Keys
+from crosshatch.reproduce.running.look import SetState, look
+from crosshatch.reproduce.running.planned_runs import Planned
+from crosshatch.reproduce.running.whereabouts import commit
+from crosshatch.runs.stopping import Stop
+from crosshatch.sweeps.course import Listener, work_off
+from crosshatch.sweeps.jobs import Ended, Executor, Job
+
+OUT_OF_TIME = "time"
+_TIMES = 2  # its share of the processor time that a recipe may take
+
+
+@dataclass
+class Done:
+    """What was trained, and why recipes came to nothing: `not_run` by id."""
+
+    trained: int = 0
+    stopped: bool = False
+    not_run: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Everything a recipe is carried out with."""
+
+    folder: Folder
+    data: Path | None
+    profile: Profile
+    listener: Listener
+    stop: Stop
+    executor: Callable[[], Executor]  # a fresh one for every pile of jobs
+    tell: Callable[[str], None] = lambda _: None
+
+    def keys(self) -> Keys:
+        """Of the data folder as it is now."""
+        return Keys(self.data)
+
+
+def carry_out(recipes: Sequence[Recipe], desk: Desk, *, fresh: bool = False) -> Done:
+    """Train what is missing of each recipe; one that cannot be run, or takes too long, stops no other."""
+    done, keys = Done(), desk.keys()
+    again = {one.key for recipe in recipes for one in _planned(recipe, desk, keys)} if fresh else set[str]()
+    for recipe in recipes:
+        try:
+            why = require_data(recipe, desk.data) or _one(recipe, desk, keys, done, again)
+        except DataError as error:
+            why = str(error)
+        if why:
+            done.not_run[recipe.id] = why
+            desk.tell(f"{recipe.id} not run: {why}")
+        if done.stopped:
+            break
+    return done
+
+
+def require_data(recipe: Recipe, folder: Path | None) -> str:
+    """Which file is missing, in words; empty where none is."""
+    try:
+        for name in recipe.data:
+            require_named(name, folder)
+    except DataError as error:
+        return f"data absent: {error}"
+    return ""
+
+
+def states(recipe: Recipe, folder: Folder, profile: Profile, keys: Keys) -> tuple[SetState, ...]:
+    """How far its sets are."""
+    return tuple(look(runs, profile, keys, folder.find) for runs in recipe.sets)
+
+
+def _planned(recipe: Recipe, desk: Desk, keys: Keys) -> list[Planned]:
+    return [one for state in states(recipe, desk.folder, desk.profile, keys) for one in state.planned]
+
+
+def _one(recipe: Recipe, desk: Desk, keys: Keys, done: Done, again: set[str]) -> str:
+    """One recipe; returns why it came to nothing."""
+    spent, failed = 0.0, dict[str, Ended]()
+    while True:
+        found = states(recipe, desk.folder, desk.profile, keys)
+        missing = {one.key: one for state in found for one in state.missing}
+        known = {one.key: one for state in found for one in state.planned if one.key in again}
+        for one in known.values():
+            shutil.rmtree(desk.folder.path / "runs" / one.folder, ignore_errors=True)
+        again -= known.keys()
+        if not missing and not known:
+            return ""
+        desk.folder.begin(recipe.id, commit(), rules_digest())
+        jobs = [one.job(desk.folder.path, desk.data) for one in (missing | known).values()]
+        limit = _TIMES * 60 * recipe.minutes - spent if desk.profile == "quick" else None
+        desk.tell(f"{recipe.id}: {len(jobs)} runs to train")
+        ended, took = _work(jobs, desk, limit)
+        spent += took
+        done.trained += sum(one.state in ("finished", "diverged") for one in ended.values())
+        if desk.stop.requested:
+            done.stopped = True
+            return "stopped"
+        if limit is not None and took > limit:
+            return f"{OUT_OF_TIME} ({spent:.0f} s of processor time, its share is {60 * recipe.minutes:.0f} s)"
+        failed = {name: one for name, one in ended.items() if one.state in ("failed", "refused")}
+        if failed:
+            name, first = next(iter(failed.items()))
+            return f"{len(failed)} runs failed; the first, {name}: {first.why}"
+
+
+def _work(jobs: Sequence[Job], desk: Desk, limit: float | None) -> tuple[Mapping[str, Ended], float]:
+    """The jobs, until they took longer than they may; how they ended, and processor seconds."""
+    took = 0.0
+    desk.listener.begin(jobs, (), rung=0, rungs=1, rounds_after=0)
+
+    def overdue(job: Job, ended: Ended) -> bool:
+        nonlocal took
+        took += ended.seconds
+        if ended.seconds:
+            desk.folder.spend(job.name, ended.seconds)
+        return limit is not None and took > limit
+
+    with desk.executor() as executor:
+        ended = work_off(jobs, executor, desk.listener, desk.stop, lambda why: why, overdue)
+    return ended, took

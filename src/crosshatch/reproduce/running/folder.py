@@ -1,0 +1,76 @@
+"""The folder that `crosshatch reproduce` writes into, and what is kept there beside runs and results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from crosshatch.report.runs import Run, read_run
+from crosshatch.reproduce.running.keys import LENGTH
+from crosshatch.reproduce.running.planned_runs import Planned
+from crosshatch.runs.files import write_whole, writing
+
+
+@dataclass(frozen=True)
+class Folder:
+    """`runs/` has run directories, `seconds.json` their processor seconds, `began.json` by which rules they began."""
+
+    path: Path
+
+    def find(self, planned: Planned) -> Run | None:
+        """The finished run of a plan: one that diverged is finished, one that broke down is not."""
+        place = self.path / "runs" / planned.folder
+        return read_run(place) if (place / "summary.json").is_file() else None
+
+    @cached_property
+    def seconds(self) -> dict[str, float]:
+        """Processor seconds by run; grows with `spend`."""
+        return {str(name): float(value) for name, value in self._read("seconds.json").items()}
+
+    def spend(self, name: str, seconds: float) -> None:
+        """A job of a run took so long; a run that was stopped before has more than one."""
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)
+        self._write("seconds.json", self.seconds)
+
+    def begin(self, recipe: str, commit: str, rules: str) -> None:
+        """Before the first run of a recipe: the rules it will be judged by."""
+        began = self._read("began.json")
+        if recipe not in began:
+            self._write("began.json", began | {recipe: {"commit": commit, "rules": rules}})
+
+    def began(self, recipe: str) -> dict[str, str]:
+        """Empty where nothing was ever run."""
+        found = self._read("began.json").get(recipe, {})
+        assert isinstance(found, dict)
+        return found
+
+    def _read(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        assert isinstance(found, dict)
+        return found
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path / name, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
+
+
+def rules_digest() -> str:
+    """Of everything that decides a verdict: the recipes, the rules, how values are chosen, the papers' numbers."""
+    home = Path(__file__).parents[1]
+    files = [
+        home / "measured.py",
+        home / "papers.toml",
+        home / "running" / "choose_values.py",
+        home / "running" / "look.py",
+    ]
+    files += [path for room in ("recipes", "judging") for path in (home / room).rglob("*.py")]
+    found = hashlib.sha256()
+    for path in sorted(files):
+        found.update(path.relative_to(home).as_posix().encode() + path.read_bytes())
+    return found.hexdigest()[:LENGTH]

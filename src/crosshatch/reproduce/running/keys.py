@@ -1,0 +1,75 @@
+"""By what a run is known: its resolved config, its data, and the code that made it.
+
+The name of a run and its threads play no part, nor the order in which anything was asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import crosshatch
+from crosshatch.data.reading.archive import locate
+from crosshatch.data.reading.builtin import BUILTIN
+from crosshatch.runs.config import Config, encode_config
+
+LENGTH = 16
+_PIECE = 1 << 20
+# Rooms that decide no number of a run: a page that looks different shall not train anything again.
+_BYSTANDERS = ("audit", "cli", "report", "reproduce", "sweeps", "testing")
+
+
+@dataclass
+class Keys:
+    """Keys of runs that read from one data folder; every file is looked at once."""
+
+    folder: Path | None
+    _files: dict[str, str] = field(default_factory=dict)
+
+    def of(self, config: Config) -> str:
+        """The key of a config."""
+        tables = encode_config(config)
+        run = {key: value for key, value in tables["run"].items() if key not in ("name", "threads")}
+        known = {"config": tables | {"run": run}, "data": self._data(config.data.name), "made by": code()}
+        return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:LENGTH]
+
+    def _data(self, name: str | None) -> str:
+        """A digest of the file of a set; empty where it is made, or not there."""
+        if name is None or name in BUILTIN or self.folder is None:
+            return ""
+        if name not in self._files:
+            path = locate(self.folder, name)
+            self._files[name] = digest(path) if path.is_file() else ""
+        return self._files[name]
+
+
+def digest(path: Path) -> str:
+    """Of the bytes of a file."""
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            found.update(piece)
+    return found.hexdigest()
+
+
+@cache
+def code() -> dict[str, str]:
+    """The versions that decide numbers, and a digest of the source: between two releases the version stays."""
+    home = Path(crosshatch.__file__).parent
+    found = hashlib.sha256()
+    for path in sorted(home.rglob("*.py")):
+        place = path.relative_to(home)
+        if place.parts[0] not in _BYSTANDERS:
+            found.update(f"{place.as_posix()}\n".encode() + path.read_bytes())
+    return {name: _version(name) for name in ("crosshatch", "torch")} | {"source": found.hexdigest()[:LENGTH]}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # run from the source without being installed
+        return "unknown"

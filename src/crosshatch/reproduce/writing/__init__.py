@@ -1,0 +1,1 @@
+"""What is written about a recipe: result.json, a table, a figure and a page."""

@@ -1,0 +1,71 @@
+"""The documentation's page "Results": verdicts of the last run as Markdown, with what a stranger needs to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+
+from crosshatch.reproduce.writing.recipe_page import mean, verdict
+from crosshatch.reproduce.writing.result import Result
+
+MARK = "<!-- rules: {} -->"
+_WORDS = (
+    "Tables and figures of the papers, made anew by one command. A verdict says whether what the paper shows is seen "
+    "here, by rules that were written before the runs. The verdict is that of step sizes that each method has for "
+    "itself (*own*); where one step size for all (*common*) was read too, its verdict stands beside. Data, sizes and "
+    "step sizes differ from the papers'; the pages that the command writes say how, with every seed's number, every "
+    "check and the search for step sizes."
+)
+
+
+def docs_page(results: Sequence[Result], later: Mapping[str, str]) -> str:
+    """The page, written by `make results` and by nothing else."""
+    made = results[0].made
+    versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
+    seconds = sum(one.made.processor_seconds for one in results)
+    lines = [
+        "# The papers, reproduced",
+        "",
+        MARK.format(made.rules),
+        "",
+        fill(_WORDS, 100),
+        "",
+        "```",
+        f"crosshatch reproduce run all --profile {results[0].profile} --data DIR",
+        "```",
+        "",
+        fill(f"Made on {made.date}, {made.machine}; {versions}; commit {made.commit}. Processor time of the recipes, "
+             f"runs that several share counted for each: {seconds / 60:.0f} minutes.", 100, break_on_hyphens=False),
+        "",
+        "| recipe | where | own | common |",
+        "|---|---|---|---|",
+    ]  # fmt: skip
+    for one in results:
+        common = one.readings.get("common")
+        other = "" if common is None else verdict(common.verdict, common.why)
+        lines.append(f"| `{one.id}` | {one.paper}, {one.place} | {verdict(one.verdict, one.why)} | {other} |")
+    names = ", ".join(f"`{name}`" for name in later)
+    lines += ["", fill(f"Not there yet: {names}.", 100, break_on_hyphens=False), ""]
+    for one in results:
+        lines += _section(one)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(one: Result) -> list[str]:
+    if not one.readings["own"].checks:
+        return []
+    lines = [f"## {one.id}", "", fill(f"{one.paper}, {one.place}: {one.shows}.", 100), ""]
+    lines += ["| check | own | common |", "|---|---|---|"]
+    common = one.readings.get("common")
+    others = {check.name: check.outcome for check in common.checks} if common is not None else {}
+    for check in one.readings["own"].checks:
+        main = " (main)" if check.main else ""
+        lines.append(f"| {check.words}{main} | {check.outcome} | {others.get(check.name, '')} |")
+    papers = [row for row in one.rows if row.paper is not None]
+    if papers:
+        lines += ["", "| setting | what | step size | the paper | ours |", "|---|---|---|---:|---:|"]
+        lines += [f"| {r.setting} | {r.what} | {r.reading} | {r.paper:g} | {mean(r.ours)} |" for r in papers]
+    if one.factors:
+        told = "; ".join(f"{f.name} ({f.reading}): {f.ours:.3g}, the paper {f.paper:.3g}" for f in one.factors)
+        lines += ["", fill(f"Ratios: {told}.", 100, break_on_hyphens=False)]
+    return [*lines, ""]

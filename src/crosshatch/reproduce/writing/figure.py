@@ -1,0 +1,168 @@
+"""A recipe's figure as SVG and PNG, in the layout of the paper: one panel beside the other, one legend below.
+
+Text stays text; there is no date in the files and a fixed salt, so that equal runs give equal bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from crosshatch.report.palette import Style, series_styles
+from crosshatch.reproduce.judging.rows import Row
+from crosshatch.reproduce.measured import Measured, Series
+from crosshatch.reproduce.recipe import Beside, Curves, Dots, Panel
+
+WIDTH, HEIGHT, COLUMNS = 4.6, 3.5, 3  # inches of a panel, panels side by side
+_MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^", "saltire": "X", "cross": "P"}
+_SETTINGS: Any = {
+    "svg.hashsalt": "crosshatch",
+    "svg.fonttype": "none",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "axes.axisbelow": True,
+}
+_MARKS = 8  # symbols on a curve
+_PAPER = "#333333"
+
+
+def draw(panels: Sequence[Panel], measured: Measured, rows: Sequence[Row], out: Path) -> bool:
+    """Write figure.svg and figure.png into a folder; False where matplotlib, the extra [figures], is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        return False
+    from matplotlib.figure import Figure
+
+    styles = _styles(panels)
+    with matplotlib.rc_context(_SETTINGS):
+        wide = min(len(panels), COLUMNS)
+        tall = -(-len(panels) // wide)
+        figure = Figure(figsize=(WIDTH * max(wide, 1.3), HEIGHT * tall + 0.9), layout="constrained")
+        axes = figure.subplots(tall, wide, squeeze=False)
+        for k, panel in enumerate(panels):
+            _panel(axes[k // wide][k % wide], panel, measured, rows, styles)
+        for k in range(len(panels), wide * tall):
+            axes[k // wide][k % wide].set_axis_off()
+        handles: dict[str, Any] = {}
+        for one in figure.axes:
+            handles |= dict(zip(*one.get_legend_handles_labels()[::-1], strict=True))
+        if handles:
+            figure.legend(
+                handles.values(), handles.keys(), loc="outside lower center", ncols=min(4, len(handles)), frameon=False
+            )
+        figure.savefig(out / "figure.svg", metadata={"Date": None})
+        figure.savefig(out / "figure.png", dpi=150, metadata={"Software": None})
+    return True
+
+
+def _styles(panels: Sequence[Panel]) -> Mapping[str, Style]:
+    """One style per name, the same in all panels."""
+    names: dict[str, None] = {}
+    for panel in panels:
+        if isinstance(panel, Curves):
+            names |= dict.fromkeys(panel.methods)
+        elif isinstance(panel, Dots):
+            names |= dict.fromkeys(panel.series)
+        else:
+            names |= dict.fromkeys(f"ours, {reading}" for reading in panel.readings)
+    return dict(zip(names, series_styles(len(names)), strict=True))
+
+
+def _panel(axes: Any, panel: Panel, measured: Measured, rows: Sequence[Row], styles: Mapping[str, Style]) -> None:
+    axes.set_title(panel.title, fontsize=10)
+    if isinstance(panel, Curves):
+        _curves(axes, panel, measured, styles)
+    elif isinstance(panel, Dots):
+        _dots(axes, panel, rows, styles)
+    else:
+        _beside(axes, panel, rows, styles)
+
+
+def _scale(axes: Any, logarithmic: tuple[bool, bool]) -> None:
+    """Logarithmic axes with few labels, written as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for wanted, axis, name in zip(logarithmic, (axes.xaxis, axes.yaxis), "xy", strict=True):
+        if wanted:
+            axes.set(**{f"{name}scale": "log"})
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_formatter(NullFormatter())
+
+
+def _look(style: Style) -> dict[str, Any]:
+    dash = tuple(float(part) for part in style.dash.split())
+    return {"color": style.color, "linestyle": (0, dash) if dash else "-", "marker": _MARKERS[style.symbol],
+            "linewidth": 1.6, "markersize": 4.5}  # fmt: skip
+
+
+def _curves(axes: Any, panel: Curves, measured: Measured, styles: Mapping[str, Style]) -> None:
+    for k, name in enumerate(panel.methods):
+        x, mean, low, high = _pooled(measured.of(name, panel.reading), panel)
+        if not x:
+            continue
+        every = max(1, len(x) // _MARKS)
+        axes.plot(x, mean, label=name, markevery=(k % every, every), **_look(styles[name]))
+        axes.fill_between(x, low, high, color=styles[name].color, alpha=0.15, linewidth=0)
+    _scale(axes, panel.logarithmic)
+    axes.set_xlabel(panel.labels[0])
+    axes.set_ylabel(panel.labels[1])
+
+
+def _pooled(series: Series, panel: Curves) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Mean, least and largest over the seeds at the evaluations that all of them have."""
+    shared = zip(*(run.metrics for run in series.runs), strict=False)
+    points = [
+        (fmean(row[panel.x] for row in many), [row[panel.metric] for row in many])
+        for many in shared
+        if all(panel.metric in row for row in many)
+    ]
+    kept = [(x, ys) for x, ys in points if panel.last is None or x <= panel.last]
+    kept = [(x, ys) for x, ys in kept if not panel.logarithmic[0] or x > 0]
+    return [x for x, _ in kept], [fmean(ys) for _, ys in kept], [min(ys) for _, ys in kept], [max(ys) for _, ys in kept]
+
+
+def _dots(axes: Any, panel: Dots, rows: Sequence[Row], styles: Mapping[str, Style]) -> None:
+    for name, points in panel.series.items():
+        found = [(x, _find(rows, setting, panel.what or name, panel.reading)) for x, setting in points]
+        reached = [(x, row) for x, row in found if row is not None and isfinite(row.mean)]
+        axes.plot([x for x, _ in reached], [row.mean for _, row in reached], label=name, **_look(styles[name]))
+        for x, row in reached:
+            axes.plot([x] * len(row.ours), row.ours, ".", color=styles[name].color, alpha=0.5, markersize=4)
+    _scale(axes, panel.logarithmic)
+    ticks = sorted({x for points in panel.series.values() for x, _ in points})
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel(panel.labels[0])
+    axes.set_ylabel(panel.labels[1])
+
+
+def _beside(axes: Any, panel: Beside, rows: Sequence[Row], styles: Mapping[str, Style]) -> None:
+    settings = list(dict.fromkeys(row.setting for row in rows if row.what == panel.what))
+    for r, reading in enumerate(panel.readings):
+        style, name = styles[f"ours, {reading}"], f"ours, {reading}"
+        look: dict[str, Any] = {"linestyle": "", "marker": _MARKERS[style.symbol], "color": style.color, "alpha": 0.8}
+        for k, setting in enumerate(settings):
+            row = _find(rows, setting, panel.what, reading)
+            reached = [one for one in (row.ours if row is not None else ()) if isfinite(one)]
+            axes.plot(reached, [k + 0.18 * (r + 1)] * len(reached), markersize=5, label="" if k else name, **look)
+    found = [_find(rows, setting, panel.what, panel.readings[0]) for setting in settings]
+    papers = [(row.paper, k) for k, row in enumerate(found) if row is not None and row.paper is not None]
+    if papers:
+        marks: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 12, "markeredgewidth": 2.5}
+        axes.plot(*zip(*papers, strict=True), color=_PAPER, label="the paper", **marks)
+    axes.set_yticks(range(len(settings)), settings)
+    axes.invert_yaxis()
+    _scale(axes, (panel.logarithmic, False))
+    axes.set_xlabel(panel.label)
+
+
+def _find(rows: Sequence[Row], setting: str, what: str, reading: str) -> Row | None:
+    return next((row for row in rows if (row.setting, row.what, row.reading) == (setting, what, reading)), None)

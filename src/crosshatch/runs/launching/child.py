@@ -1,0 +1,79 @@
+"""A process of a launched run: `python -m crosshatch.runs.launching.child FOLDER`.
+
+It ends with code 0 after the last round, with 2 and a line where it cannot go on, and when whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from crosshatch.errors import CrosshatchError, one_line
+from crosshatch.parties.line import Name
+from crosshatch.parties.parties_of import parties_of
+from crosshatch.parties.party import Party
+from crosshatch.runs.config import read_config
+from crosshatch.runs.launching.process_plan import CONFIG, REFUSED, Plan, SeatPlan
+from crosshatch.runs.launching.share import read_share
+from crosshatch.runtime.identity import Identity
+from crosshatch.runtime.process import Course, Process, Seat
+from crosshatch.task.build_task import build_task
+
+
+def main(home: Path) -> int:
+    """Run the parties of a folder; the exit code."""
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        plan = Plan.read(home)
+        asyncio.run(_run(plan, home))
+    except CrosshatchError as error:
+        _say(one_line(error))
+        return REFUSED
+    return 0
+
+
+async def _run(plan: Plan, home: Path) -> None:
+    course = Course(
+        plan.run, bytes.fromhex(plan.agreed), plan.rounds, lambda _: plan.longest, frozenset(plan.keep)
+    )  # fmt: skip
+    parties = _parties(home)
+    await Process([_seat(one, parties, home) for one in plan.seats], course, _say).run()
+
+
+def _parties(home: Path) -> dict[Name, Party]:
+    """All that the share tells of; those of other folders have zeros for rows, and are not kept."""
+    config = read_config(home / CONFIG)
+    precision: torch.dtype = getattr(torch, config.run.precision)
+    data = read_share(home, precision)
+    task = replace(build_task(data, config.model, seed=config.run.seed), optimiser=config.optimiser)
+    return parties_of(
+        data, task, config.algorithm, seed=config.run.seed, codecs=config.codecs, precision=precision
+    )  # fmt: skip
+
+
+def _seat(plan: SeatPlan, parties: dict[Name, Party], home: Path) -> Seat:
+    folder, peers = home / plan.name, {name: one.encode() for name, one in plan.peers.items()}
+    return Seat(parties[plan.name], Identity.read(folder), folder, peers, plan.inside, plan.dials, plan.port)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _end_with_parent() -> None:
+    """Standard input is a pipe from whoever started this: it ends when that process does, however it ends."""
+    while os.read(0, 1):  # a reader of Python's own would hold a lock when this process ends
+        pass
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,92 @@
+"""The processes of a launched run: started, watched, started again where they die, and ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crosshatch.errors import RunError
+from crosshatch.runs.launching.process_plan import REFUSED
+from crosshatch.runtime.store import write_whole
+
+_LOG, _PID = "log.txt", "pid"
+_PAUSES = (0.0, 0.5, 2.0, 10.0)  # seconds before a process that died is started again, the first time and so on
+_MOST = 10  # times
+
+
+@dataclass
+class Children:
+    """One process per folder below `folder`; `say` gets a line for each that dies."""
+
+    folder: Path
+    houses: Iterable[str]
+    say: Callable[[str], object]
+    _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)
+    _died: dict[str, list[float]] = field(default_factory=dict, init=False)  # when
+    _buried: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)  # whose death was told
+
+    def start(self) -> None:
+        """All of them."""
+        for house in self.houses:
+            self._start(house)
+
+    def check(self) -> None:
+        """Start again who died; a RunError with its last words where one cannot go on, or dies again and again."""
+        for house, process in list(self._running.items()):
+            code = process.poll()
+            if code in (None, 0):
+                continue
+            if code == REFUSED:
+                raise RunError(self._last_words(house))
+            died = self._died.setdefault(house, [])
+            if process is not self._buried.get(house):
+                self._buried[house] = process
+                _close(process)
+                died.append(time.monotonic())
+                if len(died) > _MOST:
+                    raise RunError(f"{house} died {len(died)} times, last with code {code}: {self._last_words(house)}")
+                self.say(f"{house} died with code {code} and is started again")
+            if time.monotonic() - died[-1] >= _PAUSES[min(len(died), len(_PAUSES)) - 1]:
+                self._start(house)
+
+    def stop(self) -> None:
+        """End all that run; what they have stored they can go on from."""
+        for process in self._running.values():
+            if process.poll() is None:
+                process.kill()
+        for process in self._running.values():
+            process.wait()
+            _close(process)
+
+    def wait(self, seconds: float) -> None:
+        """Let those end that have come to their end."""
+        until = time.monotonic() + seconds
+        for process in self._running.values():
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                return
+
+    def _start(self, house: str) -> None:
+        command = [sys.executable, "-m", "crosshatch.runs.launching.child", str(self.folder / house)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        with open(self.folder / house / _LOG, "ab") as log:
+            self._running[house] = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        write_whole(self.folder / house / _PID, str(self._running[house].pid).encode())
+
+    def _last_words(self, house: str) -> str:
+        lines = (self.folder / house / _LOG).read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"{house} ended without a word"
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    """The pipe to it, whose end it would take for ours."""
+    assert process.stdin is not None
+    process.stdin.close()

@@ -1,0 +1,43 @@
+"""What a process of a launched run is told beside its config and its share of the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from crosshatch.runtime.store import write_whole
+
+CONFIG, _PLAN = "config.toml", "plan.json"
+REFUSED = 2
+"""The exit code of a process that cannot go on, and must not be started again."""
+
+
+class SeatPlan(msgspec.Struct):
+    """One party: the certificates of its peers in other processes, the names of those in its own, whom it dials."""
+
+    name: str
+    peers: dict[str, str]
+    inside: list[str]
+    dials: dict[str, str]
+    port: int | None
+
+
+class Plan(msgspec.Struct):
+    """Of one process: what all have in common, and its own parties."""
+
+    run: str
+    agreed: str
+    rounds: int
+    keep: list[int]
+    longest: int
+    seats: list[SeatPlan]
+
+    def write(self, home: Path) -> None:
+        """Into the folder of its process."""
+        write_whole(home / _PLAN, msgspec.json.format(msgspec.json.encode(self)))
+
+    @classmethod
+    def read(cls, home: Path) -> Plan:
+        """From the folder of its process."""
+        return msgspec.json.decode((home / _PLAN).read_bytes(), type=cls)

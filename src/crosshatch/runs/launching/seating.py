@@ -1,0 +1,78 @@
+"""Who sits where: a folder per process with the share, the certificates and the plan of the parties in it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.parties.line import Name
+from crosshatch.parties.party import Party
+from crosshatch.parties.roles.hub_role import HubRole
+from crosshatch.runs.launching.process_plan import CONFIG, Plan, SeatPlan
+from crosshatch.runs.launching.share import peers_of, write_share
+from crosshatch.runs.summary import versions
+from crosshatch.runtime.identity import Identity
+from crosshatch.runtime.store import write_whole
+
+_RANK = {"server": 0, "hub": 1, "client": 2}
+
+
+def houses_of(parties: Mapping[Name, Party]) -> dict[Name, list[Party]]:
+    """The processes, by name, with the parties in them."""
+    found: dict[Name, list[Party]] = {}
+    for party in parties.values():
+        found.setdefault(party.house, []).append(party)
+    return found
+
+
+def seat(
+    folder: Path, parties: Mapping[Name, Party], data: FederatedData, config: str, *, rounds: int, keep: Iterable[int]
+) -> None:
+    """Make the folders of a run that has none; the certificates are new."""
+    peers, houses = peers_of(parties), houses_of(parties)
+    identities = {name: Identity.make(name) for name in parties}
+    ports = dict(zip(parties, _free_ports(len(parties)), strict=True))
+    agreed = sha256(repr((config, sorted(parties), rounds, sorted(versions().items()))).encode()).hexdigest()
+    run, most = token_hex(4), _longest(parties, data)
+    for house, members in houses.items():
+        names, home = [party.name for party in members], folder / house
+        home.mkdir(mode=0o700, parents=True)
+        seats = []
+        for name in names:
+            outside = [peer for peer in peers[name] if peer not in names]
+            identities[name].write(home / name)
+            seats.append(SeatPlan(
+                name,
+                {peer: identities[peer].certificate.decode() for peer in outside},
+                [peer for peer in peers[name] if peer in names],
+                {peer: f"127.0.0.1:{ports[peer]}" for peer in outside if _dials(name, peer)},
+                ports[name] if any(_dials(peer, name) for peer in outside) else None,
+            ))  # fmt: skip
+        write_share(home, data, members)
+        write_whole(home / CONFIG, config.encode())
+        Plan(run, agreed, rounds, sorted(keep), most, seats).write(home)
+
+
+def _dials(one: Name, other: Name) -> bool:
+    """Clients dial their hub, hubs the servers above them, and of two hubs the later one."""
+    first, second = _RANK[one.partition("-")[0]], _RANK[other.partition("-")[0]]
+    return first > second or (first == second and one > other)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def _longest(parties: Mapping[Name, Party], data: FederatedData) -> int:
+    """Bytes of no message of this run are more: blocks with the states of an optimiser, or rows of all samples."""
+    role = next(party.role for party in parties.values() if isinstance(party.role, HubRole))
+    blocks = sum(party.blocks.mine.numel() for party in parties.values() if party.blocks.mine is not None)
+    return 65_536 + 16 * (4 * int(blocks) + 4 * len(data.y_train) * sum(role.agreed.widths))

@@ -1,0 +1,155 @@
+"""A party's own share of the data in its folder: its rows, its labels where it has them, and what everybody knows.
+
+What other parties hold is not there: their rows and labels read as zeros, and who holds which of their samples as an
+even division. A party built from that holds what it would hold if it were cut from all the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import torch
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from crosshatch.data.dataset import Target
+from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.parties.line import Name
+from crosshatch.parties.party import Party
+from crosshatch.parties.roles.client_role import ClientRole
+from crosshatch.parties.roles.hub_role import HubRole
+from crosshatch.protocol.batches import Ids
+from crosshatch.runtime.store import write_whole
+
+_ABOUT, _NUMBERS = "share.json", "share.safetensors"
+
+
+class _Silo(msgspec.Struct):
+    name: str
+    shape: tuple[int, ...]
+    features: tuple[str, ...]
+    clients: int
+
+
+class _About(msgspec.Struct):
+    silos: list[_Silo]
+    target: Target
+    classes: int
+    label_silo: str | None
+    group_shape: tuple[int, ...]
+    class_names: tuple[str, ...]
+
+
+def write_share(folder: Path, data: FederatedData, parties: Sequence[Party]) -> None:
+    """What these parties, which live together, hold of the data."""
+    silos = [_Silo(one.name, tuple(one.train.shape[1:]), one.features, one.clients) for one in data.silos]
+    about = _About(silos, data.target, data.classes, data.label_silo, data.group_shape, data.class_names)
+    tensors: dict[str, Tensor] = {}
+    if data.groups is not None:
+        tensors["groups"] = torch.as_tensor(data.groups)
+    owners = {j: _even(data, j, [p for p in parties if _silo_of(p) == j]) for j in range(len(silos))}
+    for party in parties:
+        _add(party, data, owners, tensors)
+    tensors |= {f"owners.{j}": torch.as_tensor(one) for j, one in owners.items()}
+    tensors["like"] = torch.zeros((0, *data.y_train.shape[1:]), dtype=data.y_train.dtype)
+    write_whole(folder / _ABOUT, msgspec.json.encode(about))
+    write_whole(folder / _NUMBERS, save({name: one.clone() for name, one in tensors.items()}))
+
+
+def _silo_of(party: Party) -> int | None:
+    return party.role.silo if isinstance(party.role, ClientRole | HubRole) else None
+
+
+def _group_rows(data: FederatedData, group: int) -> Ids:
+    """The samples of a group, in the order in which it numbers them."""
+    if data.groups is None:
+        return np.arange(len(data.y_train))
+    return np.flatnonzero(data.groups == np.unique(data.groups)[group])
+
+
+def _present(data: FederatedData, silo: int, rows: Ids) -> Ids:
+    """The clients of a silo in a group, in the order in which it numbers them."""
+    return np.arange(data.silos[silo].clients) if data.groups is None else np.unique(data.silos[silo].owners[rows])
+
+
+def _even(data: FederatedData, silo: int, own: Sequence[Party]) -> Ids:
+    """A division that tells nothing but how many clients there are; none of the rows is one of our own clients'."""
+    owners = np.zeros(len(data.y_train), dtype=np.int64)
+    for group in range(1 if data.groups is None else len(np.unique(data.groups))):
+        rows = _group_rows(data, group)
+        mine = [p.role.client.number for p in own if isinstance(p.role, ClientRole) and p.role.group == group]
+        present = _present(data, silo, rows)
+        others = np.delete(present, mine) if len(mine) < len(present) else present
+        owners[rows] = np.resize(others, len(rows))
+    return owners
+
+
+def _add(party: Party, data: FederatedData, owners: Mapping[int, Ids], tensors: dict[str, Tensor]) -> None:
+    """What one party holds, put in its place among all samples."""
+    role = party.role
+    if not isinstance(role, ClientRole | HubRole):
+        return
+    rows = _group_rows(data, role.group)
+    if role.selection is not None:  # which of the selected clients hold the samples it knows of
+        most = max(range(len(data.silos)), key=role.agreed.clients.__getitem__)
+        owners[most][rows[role.selection.ids]] = _present(data, most, rows)[role.selection.owners]
+    present = _present(data, role.silo, rows)
+    if isinstance(role, HubRole):
+        owners[role.silo][rows] = present[role.keeper.roster.owners]
+        return
+    ids = rows[role.client.ids]
+    owners[role.silo][ids] = present[role.client.number]
+    for name, values in ((f"x.{role.silo}", role.client.x), ("y", role.client.y)):
+        if values is not None:
+            where = torch.as_tensor(ids)
+            had = f"{name}.ids" in tensors
+            tensors[f"{name}.ids"] = torch.cat([tensors[f"{name}.ids"], where]) if had else where
+            tensors[name] = torch.cat([tensors[name], values]) if had else values
+
+
+def read_share(folder: Path, dtype: torch.dtype) -> FederatedData:
+    """All samples, of which these parties know their own."""
+    about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
+    tensors = load_file(folder / _NUMBERS)
+    samples = len(tensors["owners.0"])
+    silos = []
+    for j, one in enumerate(about.silos):
+        train = torch.zeros((1, *one.shape), dtype=dtype).expand(samples, *one.shape)
+        if f"x.{j}" in tensors:
+            train = torch.zeros((samples, *one.shape), dtype=dtype)
+            train[tensors[f"x.{j}.ids"]] = tensors[f"x.{j}"]
+        owners = tensors[f"owners.{j}"].numpy()
+        silos.append(SiloData(one.name, train, train[:1], one.features, owners, one.clients))
+    like = tensors["like"]
+    y = torch.zeros((samples, *like.shape[1:]), dtype=like.dtype)
+    if "y" in tensors:
+        y[tensors["y.ids"]] = tensors["y"]
+    groups = tensors["groups"].numpy() if "groups" in tensors else None
+    return FederatedData(
+        tuple(silos), y, y[:1], about.target, about.classes, about.label_silo, groups, about.group_shape,
+        class_names=about.class_names,
+    )  # fmt: skip
+
+
+def peers_of(parties: Mapping[Name, Party]) -> dict[Name, list[Name]]:
+    """Who talks to whom: clients to their hub, hubs to each other and to the servers above them."""
+    found: dict[Name, set[Name]] = {name: set() for name in parties}
+
+    def join(one: Name, other: Name) -> None:
+        found[one].add(other)
+        found[other].add(one)
+
+    hubs = {(p.role.group, p.role.silo): (p.name, p.role) for p in parties.values() if isinstance(p.role, HubRole)}
+    for (group, silo), (name, role) in hubs.items():
+        for (other_group, other_silo), (other, _) in hubs.items():
+            if group == other_group and silo < other_silo:
+                join(name, other)
+        for above in role.servers:
+            join(name, above.name)
+    for party in parties.values():
+        if isinstance(party.role, ClientRole):
+            join(party.name, hubs[party.role.group, party.role.silo][0])
+    return {name: sorted(mine) for name, mine in found.items()}

@@ -1,0 +1,1 @@
+"""Parties as processes: identity, streams over mutual TLS, state on disk."""

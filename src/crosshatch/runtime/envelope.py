@@ -1,0 +1,110 @@
+"""What travels on a stream: mail's frames in pieces of a bounded size, checked before memory is taken for them.
+
+One transport message holds a list of envelopes, at most `FRAME` bytes together. A message that is longer goes in
+several pieces, one after the other; nothing comes between them. The messages inside are counted by the meter, the
+envelopes are control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
+
+from crosshatch.errors import MessageError
+from crosshatch.parties.line import Key
+from crosshatch.parties.recovery.mail import Frame, Kind
+
+FRAME = 1 << 20
+"""Bytes of the largest transport message."""
+_OVERHEAD = 256  # of an envelope beside its piece, at most
+_PIECE = FRAME - _OVERHEAD
+_WORDS = 4096  # bytes of a greeting, or of why somebody stops
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+_Name = Annotated[str, msgspec.Meta(max_length=60)]
+
+
+class Envelope(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """A piece of a frame: what it is of, how long all of it is, how much went before."""
+
+    kind: Kind
+    stored: _Count
+    key: tuple[Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**53)], _Name, _Count]
+    length: _Count
+    before: _Count
+    piece: bytes
+
+
+_encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(list[Envelope])
+
+
+def pack(frames: Sequence[Frame]) -> Iterator[bytes]:
+    """Frames as transport messages, each as full as it may be.
+
+    >>> [len(one) for one in pack([Frame(Kind.MESSAGE, 3, (4, "share", 0), bytes(2_500_000)), Frame(Kind.STORED, 4)])]
+    [1048344, 1048348, 403399]
+    """
+    waiting: list[Envelope] = []
+    size = 0
+    for frame in frames:
+        for before in range(0, max(1, len(frame.message)), _PIECE):
+            piece = frame.message[before : before + _PIECE]
+            if waiting and size + len(piece) + _OVERHEAD > FRAME:
+                yield _encoder.encode(waiting)
+                waiting, size = [], 0
+            waiting.append(Envelope(frame.kind, frame.stored, frame.key, len(frame.message), before, piece))
+            size += len(piece) + _OVERHEAD
+    if waiting:
+        yield _encoder.encode(waiting)
+
+
+@dataclass
+class Opener:
+    """Puts together what one connection brings; `longest(key)` is the most bytes that are due under a key.
+
+    Whatever does not fit is a MessageError, before memory is taken for it: the connection it came on is to be cut.
+    """
+
+    longest: Callable[[Key], int]
+    _frame: Envelope | None = field(default=None, init=False)  # the first piece of what is coming in
+    _content: bytearray = field(default_factory=bytearray, init=False)
+
+    def open(self, data: bytes) -> list[Frame]:
+        """The frames that are complete with this transport message."""
+        if len(data) > FRAME:
+            raise MessageError(f"{len(data)} bytes at once, {FRAME} are the most")
+        try:
+            envelopes = _decoder.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise MessageError(f"no envelope ({error!s:.80})") from None
+        return [frame for one in envelopes if (frame := self._add(one)) is not None]
+
+    def _add(self, one: Envelope) -> Frame | None:
+        first = self._frame
+        if first is None:
+            most = self.longest(one.key) if one.kind == Kind.MESSAGE else _WORDS
+            if one.length > most:
+                raise MessageError(f"{one.length} bytes announced for {_say(one)}, {most} are the most")
+            if one.before:
+                raise MessageError(f"the middle of {_say(one)} without its beginning")
+        elif (one.kind, one.key, one.length, one.before) != (first.kind, first.key, first.length, len(self._content)):
+            raise MessageError(f"a piece of {_say(one)} amid {_say(first)}")
+        have = len(self._content) + len(one.piece)
+        if have > one.length or (have < one.length and not one.piece):
+            raise MessageError(f"{have} bytes of {one.length} for {_say(one)}")
+        if first is None and have == one.length:
+            return Frame(one.kind, one.stored, one.key, one.piece)
+        self._content += one.piece
+        if have < one.length:
+            self._frame = first or one
+            return None
+        content, self._content, self._frame = bytes(self._content), bytearray(), None
+        return Frame(one.kind, one.stored, one.key, content)
+
+
+def _say(one: Envelope) -> str:
+    if one.kind != Kind.MESSAGE:
+        return one.kind.name.lower()
+    return f"'{one.key[1]}' of round {one.key[0]}, use {one.key[2]}"

@@ -1,0 +1,109 @@
+"""A party's state on disk: whole or not at all, readable by its owner alone."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, final
+
+from crosshatch.errors import RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NAME = "state"
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file by these bytes, on disk when this returns; after a crash it has the old or the new ones.
+
+    A new name, fsync, rename, fsync of the folder; mode 0600 from the first byte on.
+    """
+    beside = path.with_name(path.name + ".new")
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)  # one that an earlier crash left may have another
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise RunError(
+            f"cannot write {path} ({len(data)} bytes): {error.strerror}: make room or give access, then resume the run"
+        ) from None
+
+
+@final
+@dataclass
+class Store:
+    """The newest state of one party in its folder, written beside the work, one at a time.
+
+    `seconds` is the least time between the beginnings of two writes.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     store = Store(Path(folder))
+    ...     store.begin(b"round 3", print, 3)
+    ...     store.finish()
+    ...     store.read(), store.due()
+    3
+    (b'round 3', False)
+    """
+
+    folder: Path
+    seconds: float = 1.0
+    clock: Callable[[], float] = monotonic
+    _began: float | None = field(default=None, init=False)
+    _writing: Future[None] | None = field(default=None, init=False)
+    _thread: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+
+    def read(self, round: int | None = None) -> bytes | None:
+        """What was written last, or the copy of a round; None: nothing was."""
+        try:
+            return (self.folder / (_NAME if round is None else f"{_NAME}-{round}")).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def due(self) -> bool:
+        """Whether a state may be written now: nothing is being written, and the last one began long enough ago."""
+        if self._writing is not None and not self._writing.done():
+            return False
+        return self._began is None or self.clock() - self._began >= self.seconds
+
+    def begin(self, data: bytes, then: Callable[[int], object], round: int, *, keep: bool = False) -> None:
+        """Write it beside the work, and say `then(round)` when it is on disk, in another thread.
+
+        `keep`: a copy of this round's stays when newer ones take its place. What went wrong with the write before is
+        raised here.
+        """
+        self.finish()
+        self._began = self.clock()
+        self._writing = self._thread.submit(self._write, data, then, round, keep)
+
+    def finish(self) -> None:
+        """Wait until nothing is being written; what went wrong is raised here."""
+        if self._writing is not None:
+            self._writing.result()
+
+    def close(self) -> None:
+        """Wait for what is being written, and end the thread."""
+        self._thread.shutdown(wait=True)
+
+    def _write(self, data: bytes, then: Callable[[int], object], round: int, keep: bool) -> None:
+        if keep:
+            write_whole(self.folder / f"{_NAME}-{round}", data)
+        write_whole(self.folder / _NAME, data)
+        then(round)

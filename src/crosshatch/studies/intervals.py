@@ -1,0 +1,114 @@
+"""What methods reach on the test rows, how sure that is, and differences between them.
+
+A paired bootstrap: test rows are drawn again with replacement, the same ones for all methods and seeds, and of each
+draw the mean over the seeds counts. Intervals hold 95% of the draws. They do not know of other training rows or seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from crosshatch.studies.kept import Kept
+from crosshatch.task.losses import Loss
+from crosshatch.task.measuring.decisions import decide
+from crosshatch.task.measuring.ranks import Floats
+from crosshatch.task.measuring.resampled import draw_counts, resampled
+
+MOST_DRAWS, LEAST_DRAWS, MOST_NUMBERS = 2000, 200, 12_000_000
+SHARE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value, and from where to where 95% of the draws lie."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is shown to differ from nothing."""
+        return self.low > 0 or self.high < 0
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.value, -self.high, -self.low)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Of each method and metric the value on the test rows, then that of every draw: (1 + draws,), means over seeds.
+
+    `lost` has the same of each silo: what the metric loses when that silo's rows are shuffled.
+    """
+
+    values: Mapping[str, Mapping[str, Floats]]
+    lost: Mapping[str, Mapping[str, Mapping[str, Floats]]]
+    rows: int
+    draws: int
+
+    def of(self, method: str, metric: str) -> Interval | None:
+        """None where it was not measured."""
+        found = self.values[method].get(metric)
+        return None if found is None else interval(found)
+
+    def difference(self, one: str, other: str, metric: str) -> Interval:
+        """How much more the one has than the other."""
+        return interval(self.values[one][metric] - self.values[other][metric])
+
+    def loses(self, method: str, silo: str, metric: str) -> Interval | None:
+        """What a method loses when a silo's rows are shuffled; None where that was not tried."""
+        found = self.lost.get(method, {}).get(silo, {}).get(metric)
+        return None if found is None else interval(found)
+
+
+def judge(kept: Mapping[str, Sequence[Kept]], metrics: Sequence[str], loss: Loss) -> Judged:
+    """All methods, each with the kept scores of its seeds."""
+    first = next(iter(kept.values()))[0]
+    rows = len(first.y)
+    draws = max(LEAST_DRAWS, min(MOST_DRAWS, MOST_NUMBERS // rows))
+    # the rows themselves first: every one once
+    counts = np.concatenate([np.ones((1, rows)), draw_counts(rows, draws, seed=0)])
+    values, lost = {}, {}
+    for name, each in kept.items():
+        found = [_measure(one, one.scores, metrics, loss, counts) for one in each]
+        values[name] = _mean(found)
+        lost[name] = {
+            silo: _less(values[name], _mean([_measure(one, one.without[silo], metrics, loss, counts) for one in each]))
+            for silo in each[0].without
+        }
+    return Judged(values, lost, rows, draws)
+
+
+def interval(values: Floats) -> Interval:
+    """Of a value and the draws behind it."""
+    drawn = values[1:][np.isfinite(values[1:])]
+    if not len(drawn):
+        return Interval(float(values[0]), float("nan"), float("nan"))
+    low, high = np.quantile(drawn, [(1 - SHARE) / 2, (1 + SHARE) / 2])
+    return Interval(float(values[0]), float(low), float(high))
+
+
+def _measure(kept: Kept, scores: Tensor, metrics: Sequence[str], loss: Loss, counts: Floats) -> dict[str, Floats]:
+    threshold = None
+    if loss.target == "binary":
+        chosen = (_probabilities(kept.validation_scores, loss), kept.validation_y.long().numpy())
+        threshold = decide(chosen[0], chosen[1], chosen).threshold
+    return resampled(metrics, scores, kept.y, loss, counts, threshold)
+
+
+def _probabilities(scores: Tensor, loss: Loss) -> Floats:
+    found: Floats = loss.predict(scores.double()).numpy()
+    return found
+
+
+def _mean(found: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+    return {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
+
+
+def _less(all_of_it: Mapping[str, Floats], rest: Mapping[str, Floats]) -> dict[str, Floats]:
+    return {name: all_of_it[name] - rest[name] for name in rest}

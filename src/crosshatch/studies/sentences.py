@@ -1,0 +1,132 @@
+"""What a study shows, in sentences: first what is certain, then what is not, each with its figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crosshatch.report.measures import metric_title
+from crosshatch.report.units import human_bytes, human_count, human_number
+from crosshatch.studies.intervals import Interval
+from crosshatch.studies.study_result import ALL_COLUMNS, Result, boosted_alone, cost
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`headline`: whether the columns of the others are worth anything. `certain`, `uncertain` and `how` follow it."""
+
+    headline: str
+    certain: tuple[str, ...]
+    uncertain: tuple[str, ...]
+    how: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All of it, a sentence or two each."""
+        unsure = tuple(f"Not certain: {text}" for text in self.uncertain)
+        return (self.headline, *self.certain, *unsure, self.how)
+
+
+def verdict(result: Result) -> Verdict:
+    """Of a study that is done."""
+    own, base = result.federation.method.name, f"{result.base} alone"
+    said: list[tuple[str, bool]] = []
+    joint = result.gain("central", base)
+    headline = "All methods came to nothing" if joint is None else _worth(result, joint)
+    for one, other, phrase in (
+        (own, base, f"{own} is {{}} {base}"),
+        (own, "central", f"{own} ends {{}} central, which has all columns in one place"),
+        (own, "fedsgd", f"{own} ends {{}} FedSGD"),
+        (own, boosted_alone(result.base), f"{own} is {{}} {boosted_alone(result.base)}"),
+        ("central", ALL_COLUMNS, f"this model on all columns is {{}} {ALL_COLUMNS}"),
+    ):
+        found = result.gain(one, other) if one != other else None
+        if found is not None:
+            said.append((phrase.format(_apart(result, found)) + _sure(found), found.shown))
+    if (costs := _costs(result)) is not None:
+        said.append((costs, True))
+    failed = tuple(f"{made.method.name} was not compared, {made.why}." for made in result.made if made.why)
+    said += [(text, sure) for silo in result.silos if (told := _contributes(result, silo)) for text, sure in [told]]
+    certain = tuple(f"{text}." for text, sure in said if sure)
+    uncertain = tuple(f"{text}." for text, sure in said if not sure)
+    return Verdict(headline, certain, (*uncertain, *failed), _how(result))
+
+
+def _worth(result: Result, joint: Interval) -> str:
+    title = metric_title(result.metric)
+    whose = f"the columns of {' and '.join(result.others)}"
+    if joint.low > 0:
+        more = f"{_number(joint.low)} to {_number(joint.high)} {title}"
+        return f"T{whose[1:]} add {more} to what {result.base} has alone"
+    if joint.high < 0:
+        less = f"{_number(-joint.high)} to {_number(-joint.low)} {title} less than {result.base} has alone"
+        return f"With {whose} there is {less}"
+    return (
+        f"It is not shown that {whose} add anything to what {result.base} has alone: the difference in {title} is "
+        f"{_range(joint)}"
+    )
+
+
+def _apart(result: Result, found: Interval) -> str:
+    title = metric_title(result.metric)
+    size = f"{_number(abs(found.value))} {title}"
+    if found.value == 0:
+        return "level with"
+    return f"{size} {'better' if found.value > 0 else 'worse'} than"
+
+
+def _sure(found: Interval) -> str:
+    return f" ({_range(found)})" if found.shown else f", not shown to differ ({_range(found)})"
+
+
+def _contributes(result: Result, silo: str) -> tuple[str, bool] | None:
+    found, own = result.contribution(silo), result.federation.method.name
+    if found is None:
+        return None
+    words = f"with {silo}'s rows shuffled {own} loses {_number(found.value)} {metric_title(result.metric)}"
+    return (words if found.value >= 0 else f"with {silo}'s rows shuffled {own} loses nothing") + _sure(
+        found
+    ), found.shown
+
+
+def _costs(result: Result) -> str | None:
+    """What the federation and FedSGD send up to the rounds that were chosen for them."""
+    own, plain = result.federation, next((made for made in result.made if made.method.kind == "fedsgd"), None)
+    if not own.runs:
+        return None
+    words = f"{own.method.name} takes {_spent(result, own.method.name)}"
+    return words + (f", FedSGD {_spent(result, plain.method.name)}" if plain is not None and plain.runs else "")
+
+
+def _spent(result: Result, name: str) -> str:
+    made = next(one for one in result.made if one.method.name == name)
+    return f"{human_count(cost(made, 'round'))} rounds and {human_bytes(cost(made, 'bytes'))}"
+
+
+def _how(result: Result) -> str:
+    added = ", which the study put aside" if result.validation_added else ""
+    return (
+        f"All were trained and tested on the same rows. Step sizes and rounds were chosen by {result.chosen_by} on "
+        f"{human_count(result.validation_rows)} validation rows{added}. Intervals hold 95% of "
+        f"{human_count(result.judged.draws)} draws of the {human_count(result.judged.rows)} test rows with "
+        f"replacement, the same for all, of the mean over {result.seeds} seed{'s' if result.seeds > 1 else ''}; "
+        "other training rows are not in them."
+    )
+
+
+def _range(found: Interval) -> str:
+    return f"{_signed(found.low)} to {_signed(found.high)}"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else '-' if value < 0 else ''}{_number(abs(value))}"
+
+
+def _number(value: float) -> str:
+    """Three decimals of what lies between 0 and 1, as is usual for these, one digit of less; else four digits.
+
+    >>> _number(0.0441), _number(0.00012), _number(12.3456)
+    ('0.044', '0.0001', '12.35')
+    """
+    if value >= 1:
+        return human_number(value)
+    return f"{value:.3f}" if value == 0 or value >= 0.0005 else f"{value:.0e}" if value < 1e-5 else f"{value:.1g}"

@@ -1,0 +1,104 @@
+"""A study's table: in full as CSV, for the terminal, and for its page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from html import escape
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crosshatch.report.measures import metric_title, sort_metrics
+from crosshatch.report.page_tables import html_table
+from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
+from crosshatch.report.word_widths import keep_words
+from crosshatch.studies.intervals import Interval
+from crosshatch.studies.study_result import Result, cost
+
+_COSTS = {"round": "rounds", "bytes": "bytes", "sim_seconds": "simulated_seconds"}
+
+
+def table_csv(result: Result) -> str:
+    """One line per method: step size, costs up to the chosen round, each metric and where its interval begins, ends."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    heads = [head for metric in result.metrics for head in (metric, f"{metric}_low", f"{metric}_high")]
+    writer.writerow(["method", "step_size", "seeds", *_COSTS.values(), *heads])
+    for name in result.names:
+        made = next((one for one in result.made if one.method.name == name), None)
+        own: list[object] = ["", 1, "", "", ""]
+        if made is not None:
+            own = [made.step, len(made.runs), *(cost(made, key) for key in _COSTS)]
+        cells: list[object] = []
+        for metric in result.metrics:
+            found = result.judged.of(name, metric)
+            cells += ["", "", ""] if found is None else [found.value, found.low, found.high]
+        writer.writerow([name, *own, *cells])
+    return text.getvalue()
+
+
+def print_table(result: Result, console: Console) -> None:
+    """The main metric with its interval, others as they fit, and costs."""
+    others = [metric for metric in sort_metrics(result.metrics) if metric != result.metric]
+    unbounded = console.options.update(width=10_000)
+    while others and console.measure(_table(result, others), options=unbounded).maximum > console.width:
+        others = others[:-1]
+    console.print(keep_words(_table(result, others), console))
+
+
+def _table(result: Result, others: list[str]) -> Table:
+    table = Table(title=f"On the same {human_count(result.judged.rows)} test rows: means over {result.seeds} seeds")
+    table.add_column("trained", overflow="fold")
+    for heading in (metric_title(result.metric), "95%", *(metric_title(metric) for metric in others), "rounds", "sent"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name in result.names:
+        table.add_row(Text(name), *_cells(result, name, others))
+    return table
+
+
+def _cells(result: Result, name: str, others: list[str]) -> list[str]:
+    made = next((one for one in result.made if one.method.name == name), None)
+    main = result.judged.of(name, result.metric)
+    costs = ["", ""] if made is None else [human_count(cost(made, "round")), human_bytes(cost(made, "bytes"))]
+    return [_value(main), _reach(main), *(_value(result.judged.of(name, metric)) for metric in others), *costs]
+
+
+def method_table(result: Result, swatches: Mapping[str, str]) -> str:
+    """For the page: one row per method, each metric with its interval under it, and the costs."""
+    headings = ["Trained", *(escape(metric_title(metric)) for metric in result.metrics)]
+    headings += ["Step size", "Rounds", "Bytes sent", "Simulated time", "Wall time"]
+    rows = []
+    for name in result.names:
+        made = next((one for one in result.made if one.method.name == name), None)
+        cells = [_with_reach(result.judged.of(name, metric)) for metric in result.metrics]
+        costs = ["-"] * 5 if made is None else [
+            escape(made.step), human_count(cost(made, "round")), human_bytes(cost(made, "bytes")),
+            human_seconds(cost(made, "sim_seconds")), human_seconds(cost(made, "wall_seconds")),
+        ]  # fmt: skip
+        rows.append([f"{swatches.get(name, '')}{escape(name)}", *cells, *costs])
+    return html_table(headings, rows)
+
+
+def contribution_table(result: Result) -> str:
+    """What the federation loses when the rows of one silo are shuffled; empty where that was not tried."""
+    rows = [
+        [escape(silo), f"{human_number(found.value)}<small>{_reach(found)}</small>"]
+        for silo in result.silos
+        if (found := result.contribution(silo)) is not None
+    ]
+    return html_table(["Silo", f"{escape(metric_title(result.metric))} lost"], rows) if rows else ""
+
+
+def _value(found: Interval | None) -> str:
+    return "-" if found is None else human_number(found.value)
+
+
+def _reach(found: Interval | None) -> str:
+    return "" if found is None else f"{human_number(found.low)} to {human_number(found.high)}"
+
+
+def _with_reach(found: Interval | None) -> str:
+    return "-" if found is None else f"{_value(found)}<small>{_reach(found)}</small>"

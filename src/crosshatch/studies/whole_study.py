@@ -1,0 +1,294 @@
+"""A study from beginning to end, for the command and for Python: the runs, the yardsticks, and what all of it says.
+
+study.json      what was asked, so that the same command goes on with it and another is refused
+runs/           a run directory per method, step size and seed
+yardsticks/     the scores of boosted trees
+scores.csv      labels and scores of all validation and test rows, by method and seed
+table.csv       one line per method, with intervals
+result.json     the sentences, the differences behind them, and what each silo contributes
+report.html     all of it on a page
+chosen.toml     the config of the federation with its step size; `crosshatch train chosen.toml` runs it
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from crosshatch.data.reading.sources import require_sources
+from crosshatch.errors import ConfigError, RunError, TrainingError
+from crosshatch.runs.config import Config, config_text, part_files, read_config
+from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.one_writer import LOCK, one_writer
+from crosshatch.runs.stopping import Stop, stop_on_signals
+from crosshatch.studies.methods import methods
+from crosshatch.studies.sentences import Verdict, verdict
+from crosshatch.studies.study_course import STEP_SIZES, Course, MethodRuns
+from crosshatch.studies.study_result import ALL_COLUMNS, Result, boosted_alone
+from crosshatch.studies.study_tables import table_csv
+from crosshatch.sweeps.course import Listener
+from crosshatch.sweeps.grid import Seeds, parse_seeds
+from crosshatch.sweeps.jobs import PRINTED, Executor
+from crosshatch.sweeps.whole_sweep import Silent, choose_executor
+from crosshatch.task.directions import directions
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crosshatch.data.federated import FederatedData
+    from crosshatch.task.losses import Loss
+
+_OF_TWO_CLASSES = ("auc", "pr_auc", "gini", "ks", "brier", "f1", "precision", "recall", "accuracy", "loss")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a study was asked for, and the config it is about."""
+
+    config: Config
+    seeds: Seeds
+    steps: tuple[str, ...]
+    data: FederatedData
+    loss: Loss
+
+    @property
+    def course(self) -> Course:
+        """What is to be run."""
+        held = tuple(silo.name for silo in self.data.silos if silo.train[0].numel())
+        return Course(methods(self.config, held), self.steps, self.seeds, self.config.name)
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A study that is done: its folder, what it says, and the config of the federation with the step size chosen."""
+
+    path: Path
+    verdict: Verdict
+    chosen: Path
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One line per method: costs, metrics and where their intervals begin and end."""
+        import polars as pl  # late: half a second that a command without tables need not wait
+
+        return pl.read_csv(self.path / "table.csv")
+
+    @property
+    def scores(self) -> pl.DataFrame:
+        """One line per validation and test row: its label, and its scores by every method and seed."""
+        import polars as pl
+
+        return pl.read_csv(self.path / "scores.csv")
+
+
+def study(
+    config: Path | str,
+    *,
+    out: Path | str,
+    seeds: int | Sequence[int] = 5,
+    steps: Sequence[float] | None = None,
+    changes: Sequence[str] = (),
+    jobs: int | None = None,
+    ray: str | None = None,
+    data: Path | str | None = None,
+) -> Studied:
+    """Each silo alone, all columns centrally and the federation on the same rows; `crosshatch study` in Python.
+
+    The same call goes on with a study that was stopped. `steps` are the step sizes to begin with.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "wine.toml")
+    ...     written = path.write_text('data = {name = "wine"}')
+    ...     changes = ["algorithm.name=fedbcd", "run.rounds=4", "evaluate.every=2"]
+    ...     found = study(path, changes=changes, out=Path(folder, "pays"), seeds=1, steps=[0.1, 0.3], jobs=1)
+    ...     found.table["method"].to_list()[:4]
+    ['silo1 alone', 'silo2 alone', 'central', 'fedsgd']
+    """
+    numbers = str(seeds) if isinstance(seeds, int) else ",".join(map(str, seeds))
+    written = None if steps is None else [f"{step:g}" for step in steps]
+    folder = None if data is None else Path(data)
+    asked = read_study(Path(config), changes, seeds=numbers, steps=written, folder=folder)
+    with executor_for(asked, jobs, ray) as executor, stop_on_signals() as stop:
+        result = run_study(asked, Path(out), folder, executor=executor, listener=Silent(), stop=stop)
+    if result is None:
+        raise KeyboardInterrupt  # a signal asked for it; the runs under way have kept their checkpoints
+    return Studied(Path(out), verdict(result), Path(out) / "chosen.toml")
+
+
+def read_study(
+    path: Path, changes: Sequence[str], *, seeds: str, steps: Sequence[str] | None, folder: Path | None
+) -> Asked:
+    """A study from the options of the command line, refused where it cannot be run."""
+    config = read_config(path, changes)
+    require_sources(config.data, config.federation, folder)
+    from crosshatch.studies.prepared import (
+        prepare_study,  # late: torch takes seconds, the config was checked without it
+    )
+
+    data, loss = prepare_study(config, folder)
+    return Asked(config, parse_seeds(seeds), _steps(steps), data, loss)
+
+
+def _steps(given: Sequence[str] | None) -> tuple[str, ...]:
+    steps = STEP_SIZES if given is None else tuple(one.strip() for one in given)
+    for step in steps:
+        try:
+            good = float(step) > 0
+        except ValueError:
+            good = False
+        if not good:
+            raise ConfigError(f"--steps {','.join(steps)}: '{step}' is not a positive number: write 0.03,0.1,0.3,1")
+    if len({float(step) for step in steps}) < len(steps):
+        raise ConfigError(f"--steps {','.join(steps)}: a step size stands there twice: leave one out")
+    return steps
+
+
+def executor_for(asked: Asked, jobs: int | None, ray: str | None) -> Executor:
+    """As for a sweep."""
+    course = asked.course
+    return choose_executor(course.sweep({one.name: course.steps for one in course.methods}, asked.seeds), jobs, ray)
+
+
+def run_study(
+    asked: Asked, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop
+) -> Result | None:
+    """Run all that has not finished into the folder `out` and write what it says; None where it was stopped."""
+    with one_writer(out, "studying"):
+        _keep(asked, out)
+        made = asked.course.run(out, folder, executor=executor, listener=listener, stop=stop)
+        if made is None:
+            return None
+        return _conclude(asked, made, out)
+
+
+def _conclude(asked: Asked, made: tuple[MethodRuns, ...], out: Path) -> Result:
+    from crosshatch.studies.boosted import boosted
+    from crosshatch.studies.intervals import judge
+    from crosshatch.studies.kept import read_kept, scores_csv
+    from crosshatch.studies.study_page import write_page
+
+    kept = {one.method.name: [read_kept(run.path) for run in one.runs] for one in made if one.runs}
+    if not kept:
+        raise TrainingError(f"no method of the study in {out} came to anything; the first: {made[0].why}")
+    held = [one.method.silo for one in made if one.method.kind == "alone"]
+    with writing(out):
+        (out / "yardsticks").mkdir(exist_ok=True)
+    for number, silos in enumerate([held, *([silo] for silo in held)]):
+        found = boosted(asked.data, asked.loss, silos, out / "yardsticks" / f"{number}.safetensors")
+        if found is not None:
+            kept[ALL_COLUMNS if not number else boosted_alone(silos[0])] = [found]
+    run = next(run for one in made for run in one.runs)
+    measured = tuple(run.config["evaluate"]["metrics"])
+    metrics = _OF_TWO_CLASSES if asked.data.target == "binary" else measured
+    judged = judge(kept, metrics, asked.loss)
+    metrics = tuple(one for one in metrics if one in judged.values[next(iter(kept))])
+    main = _main(measured, metrics)
+    known = directions(asked.config.evaluate.higher_is_better)
+    base = _base(asked, made, known)
+    result = Result(
+        made, judged, metrics, main, known[main], base, tuple(silo for silo in held if silo != base),
+        len(asked.seeds.numbers), 0 if asked.data.y_validation is None else len(asked.data.y_validation),
+        not asked.config.has_validation_rows, asked.course.choice.title,
+    )  # fmt: skip
+    with writing(out):
+        write_whole(out / "scores.csv", scores_csv(kept, asked.seeds.beside(asked.config.run.seed)).encode())
+        write_whole(out / "table.csv", table_csv(result).encode())
+        write_whole(out / "result.json", (json.dumps(_described(result), indent=2) + "\n").encode())
+        with suppress(OSError):
+            (out / PRINTED).rmdir()  # where no run has printed anything
+        if result.federation.runs:
+            write_whole(out / "chosen.toml", _chosen(result.federation).encode())
+    write_page(result, out / "report.html")
+    return result
+
+
+def _main(measured: Sequence[str], judged: Sequence[str]) -> str:
+    from crosshatch.report.measures import main_metric
+
+    return main_metric(tuple(one for one in measured if one in judged) or tuple(judged))
+
+
+def _base(asked: Asked, made: Sequence[MethodRuns], known: dict[str, bool]) -> str:
+    """The silo with the labels, or the one that is best alone on the validation rows."""
+    alone = [one for one in made if one.method.kind == "alone" and one.runs]
+    named = next((one.method.silo for one in alone if one.method.silo == asked.data.label_silo), None)
+    if named is not None or not alone:
+        return named or asked.data.silos[0].name
+    metric = asked.course.choice.metric or ""
+    sign = 1 if known[metric] else -1
+
+    def value(one: MethodRuns) -> float:
+        return sign * fmean(run.summary["best_round"][metric] for run in one.runs)
+
+    return max(alone, key=value).method.silo
+
+
+def _described(result: Result) -> dict[str, Any]:
+    said, own = verdict(result), result.federation.method.name
+    pairs = [("central", f"{result.base} alone"), *((own, name) for name in result.names if name != own)]
+    return {
+        "headline": said.headline,
+        "certain": said.certain,
+        "not_certain": said.uncertain,
+        "how": said.how,
+        "metric": result.metric,
+        "differences": [
+            {"of": one, "to": other, **asdict(found), "shown": found.shown}
+            for one, other in pairs
+            if (found := result.gain(one, other)) is not None
+        ],
+        "contributions": {silo: asdict(found) for silo in result.silos if (found := result.contribution(silo))},
+        "step_sizes": {one.method.name: {"chosen": one.step, "tried": one.tried} for one in result.made},
+    }
+
+
+def _chosen(made: MethodRuns) -> str:
+    config = made.method.at(made.step)
+    evaluate = replace(config.evaluate, keep_scores=False)
+    return config_text(replace(config, evaluate=evaluate, run=replace(config.run, name=None)))
+
+
+def _keep(asked: Asked, out: Path) -> None:
+    """Write what was asked into the study's folder; refuse one that has finished a run of something else.
+
+    Where none has finished, as when every run was refused, what there is of them is dropped.
+    """
+    config = replace(asked.config, run=replace(asked.config.run, threads=None))
+    described = {
+        "config": config_text(config, part_files(config)),
+        "seeds": list(asked.seeds.numbers),
+        "added": asked.seeds.added,
+        "step_sizes": list(asked.steps),
+    }
+    path = out / "study.json"
+    if path.is_file():
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RunError(f"{path} is not JSON ({error}): it was changed, use another --out") from None
+        changed = [key for key in described if stored.get(key) != described[key]]
+        if changed and any(out.glob("runs/*/summary.json")):
+            words = {"config": "the config", "seeds": "--seeds", "added": "--seeds", "step_sizes": "--steps"}
+            raise RunError(
+                f"the study in {out} was started otherwise: {words[changed[0]]} has changed; undo this, or choose "
+                "another --out"
+            )
+        if not changed:
+            return
+        with writing(out):
+            for begun in (out / "runs", out / PRINTED):
+                if begun.is_dir():
+                    shutil.rmtree(begun)
+    elif strange := sorted(entry.name for entry in out.iterdir() if entry.name != LOCK):
+        raise RunError(
+            f"the output folder {out} exists and is not a study's (it has {strange[0]}): choose another --out"
+        )
+    with writing(out):
+        write_whole(path, (json.dumps(described, indent=2) + "\n").encode())

@@ -1,1 +1,0 @@
-"""The exchanges between clients, hubs, branches and servers."""

@@ -1,1 +1,0 @@
-"""Agents on a graph, one after the other."""

@@ -1,0 +1,155 @@
+"""A small recipe from beginning to end: nothing is trained twice, and results do not depend on how they came about."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosshatch.cli.sweeping.sweep_progress import SweepLines
+from crosshatch.reproduce.recipe import Recipe
+from crosshatch.reproduce.running.carry_out_recipes import Desk, Done, carry_out
+from crosshatch.reproduce.running.folder import Folder
+from crosshatch.reproduce.running.keys import Keys
+from crosshatch.reproduce.running.planned_runs import plan
+from crosshatch.reproduce.writing.result import SCHEMA, Result, read_result, schema
+from crosshatch.reproduce.writing.write import write_all
+from crosshatch.runs.stopping import Stop, stop_on_signals
+from crosshatch.sweeps.local_processes import LocalProcesses
+from tests.reproduce.small_recipe import RECIPE, RUNS
+
+
+def run(out: Path, *recipes: Recipe, data: Path | None = None, fresh: bool = False) -> Done:
+    with stop_on_signals() as stop:
+        desk = _desk(out, stop, data)
+        done = carry_out(recipes, desk, fresh=fresh)
+    write_all(recipes, Folder(out), "quick", data, done.not_run, {"later": "Somebody"})
+    return done
+
+
+def _desk(out: Path, stop: Stop, data: Path | None) -> Desk:
+    return Desk(Folder(out), data, "quick", SweepLines(sys.stdout, quiet=True), stop, lambda: LocalProcesses(1))
+
+
+def same_but_for_the_date(path: Path) -> dict[str, object]:
+    told = json.loads(path.read_text(encoding="utf-8"))
+    assert isinstance(told, dict)
+    told["made"] = {key: value for key, value in told["made"].items() if key not in ("date", "processor_seconds")}
+    return told
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    out = tmp_path_factory.mktemp("reproduced")
+    return out, run(out, RECIPE)
+
+
+def test_all_files_are_written(done: tuple[Path, Done]) -> None:
+    out, first = done
+    result = read_result(out / "small")
+    assert first.not_run == {}
+    assert first.trained == len(result.runs) == len(list((out / "runs").iterdir()))
+    assert result.verdict in ("holds", "does not hold")
+    assert result.readings.keys() == {"own", "common"}
+    assert result.made.rules_first
+    assert result.made.processor_seconds > 0
+    for name in ("table.csv", "figure.svg", "figure.png", "index.html"):
+        assert (out / "small" / name).stat().st_size > 0, name
+    assert "not there yet" in (out / "index.html").read_text(encoding="utf-8")
+    page = (out / "small" / "index.html").read_text(encoding="utf-8")
+    for words in ("Q = 5 takes fewer rounds", "The search for step sizes", "What differs", result.made.command):
+        assert words in page
+
+
+def test_the_search_is_told_whole(done: tuple[Path, Done]) -> None:
+    result = read_result(done[0] / "small")
+    for one in result.search:
+        tried = [trial.value for trial in one.tried]
+        assert one.own in tried
+        assert len(tried) <= 3  # widened once at most
+        assert one.at_edge == (one.own in (tried[0], tried[-1]))
+
+
+def test_again_trains_nothing_and_writes_the_same(done: tuple[Path, Done]) -> None:
+    out, _ = done
+    before = same_but_for_the_date(out / "small" / "result.json")
+    figure = (out / "small" / "figure.svg").read_bytes()
+    other_order = replace(RUNS, methods=RUNS.methods[::-1], search=replace(RUNS.search, values=(0.003, 0.001)))  # type: ignore[type-var]
+    assert run(out, replace(RECIPE, id="other", sets=(other_order,)), RECIPE).trained == 0
+    assert same_but_for_the_date(out / "small" / "result.json") == before
+    assert (out / "small" / "figure.svg").read_bytes() == figure
+
+
+def test_what_was_cut_off_is_finished(done: tuple[Path, Done], tmp_path: Path) -> None:
+    out, _ = done
+    for name in sorted(path.name for path in (out / "runs").iterdir())[::2]:  # as after a kill: half of the runs
+        target = tmp_path / "runs" / name
+        target.mkdir(parents=True)
+        for file in (out / "runs" / name).rglob("*"):
+            if file.is_file():
+                copy = target / file.relative_to(out / "runs" / name)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(file.read_bytes())
+    rest = run(tmp_path, RECIPE).trained
+    assert 0 < rest < len(list((out / "runs").iterdir()))
+    ours, theirs = (same_but_for_the_date(where / "small" / "result.json") for where in (tmp_path, out))
+    assert ours["rows"] == theirs["rows"]
+    assert (tmp_path / "small" / "figure.svg").read_bytes() == (out / "small" / "figure.svg").read_bytes()
+
+
+def test_a_page_of_half_of_it(done: tuple[Path, Done], tmp_path: Path) -> None:
+    del done
+    result = write_all((RECIPE,), Folder(tmp_path), "quick", None, {}, {})[0]
+    assert (result.verdict, result.why) == ("not run", "12 of 12 runs are missing")
+    assert "There is no figure yet" in (tmp_path / "small" / "index.html").read_text(encoding="utf-8")
+
+
+def test_absent_data_name_the_file(tmp_path: Path) -> None:
+    absent = replace(RECIPE, sets=(replace(RUNS, data="mnist"),))
+    assert "data absent: no file" in run(tmp_path, absent, data=tmp_path).not_run["small"]
+    assert "mnist.npz" in run(tmp_path, absent, data=tmp_path).not_run["small"]
+
+
+def test_too_long_is_not_run(tmp_path: Path) -> None:
+    slow = replace(RECIPE, minutes=1e-6)
+    assert run(tmp_path, slow).not_run["small"].startswith("time (")
+    assert read_result(tmp_path / "small").verdict == "not run"
+
+
+def test_one_byte_of_the_data_makes_another_run(tmp_path: Path) -> None:
+    x, y = np.arange(40.0).reshape(20, 2), np.tile([0, 1], 10)
+    np.savez(tmp_path / "mine.npz", x=x, y=y)
+    runs = replace(RUNS, config=RUNS.config.replace("breast_cancer", "mine"))
+    first = plan(runs, runs.methods[0], 0.1, "quick", Keys(tmp_path))
+    assert [one.key for one in plan(runs, runs.methods[0], 0.1, "quick", Keys(tmp_path))] == [one.key for one in first]
+    np.savez(tmp_path / "mine.npz", x=x + np.eye(20, 2) * 1e-3, y=y)
+    other = plan(runs, runs.methods[0], 0.1, "quick", Keys(tmp_path))
+    assert {one.key for one in other} & {one.key for one in first} == set()
+
+
+def test_name_and_threads_play_no_part() -> None:
+    keys = Keys(None)
+    config = plan(RUNS, RUNS.methods[0], 0.1, "quick", keys)[0].config
+    other = replace(config, run=replace(config.run, name="another", threads=7))
+    assert keys.of(config) == keys.of(other)
+    assert keys.of(config) != keys.of(replace(config, run=replace(config.run, seed=99)))
+
+
+def test_a_run_that_failed_is_tried_again(tmp_path: Path) -> None:
+    broken = replace(RECIPE, sets=(replace(RUNS, config=RUNS.config.replace("batch_size = 32", "batch_size = 99999")),))
+    why = run(tmp_path, broken).not_run["small"]
+    assert "runs failed; the first" in why
+    assert "99999" in why
+    assert run(tmp_path, broken).not_run["small"] == why  # asked for again, and told again
+
+
+def test_the_schema_is_that_of_results(done: tuple[Path, Done]) -> None:
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema()
+    told = json.loads((done[0] / "small" / "result.json").read_text(encoding="utf-8"))
+    assert set(told) == set(Result.__dataclass_fields__)
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(told, schema())

@@ -1,0 +1,72 @@
+"""A party is its certificate: pins, files, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from crosshatch.errors import ConfigError, RunError
+from crosshatch.runtime import needed
+from crosshatch.runtime.identity import Identity, Peers, name_in, pin_of
+from tests.runtime.test_intruders import minted
+
+
+def test_a_certificate_is_on_p256_and_signs_no_other() -> None:
+    made = x509.load_pem_x509_certificate(Identity.make("hub-0-0").certificate)
+    key = made.public_key()
+    assert isinstance(key, ec.EllipticCurvePublicKey)
+    assert isinstance(key.curve, ec.SECP256R1)
+    assert not made.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert not made.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+
+
+def test_files_go_through(tmp_path: Path) -> None:
+    one = Identity.make("client-0-1-2")
+    one.write(tmp_path / "me")
+    assert Identity.read(tmp_path / "me") == one
+    assert (tmp_path / "me" / "key.pem").stat().st_mode & 0o777 == 0o600
+    assert "PRIVATE" not in repr(one)
+
+
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    Identity.make("hub-0-0").write(tmp_path)
+    (tmp_path / "key.pem").chmod(0o640)
+    with pytest.raises(RunError, match="can be read by others"):
+        Identity.read(tmp_path)
+
+
+def test_a_folder_without_identity_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no identity of a party"):
+        Identity.read(tmp_path)
+
+
+def test_the_pin_decides_and_not_the_name() -> None:
+    hub, client, false = (Identity.make(name) for name in ("hub-0-0", "client-0-0-0", "client-0-0-0"))
+    peers = Peers({one.name: one.certificate for one in (hub, client)})
+    assert peers.who(client.certificate) == "client-0-0-0"
+    assert peers.who(false.certificate) is None
+    assert peers.who(minted(hub, "client-0-0-0").certificate) is None
+    peers.revoke("client-0-0-0")
+    assert peers.who(client.certificate) is None
+    assert peers.who(hub.certificate) == "hub-0-0"
+    assert pin_of(client.certificate) != pin_of(false.certificate)
+
+
+def test_a_certificate_under_another_name_is_refused() -> None:
+    with pytest.raises(RunError, match="the certificate for hub-0-1 is made out to hub-0-0"):
+        Peers({"hub-0-1": Identity.make("hub-0-0").certificate})
+
+
+def test_what_is_no_certificate_is_refused() -> None:
+    with pytest.raises(RunError, match="does not read"):
+        name_in(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+
+
+def test_without_the_extra_a_command_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed.require_runtime("crosshatch launch")
+    monkeypatch.setattr(needed, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"needs grpcio and cryptography, .* pip install '.\[runtime\]'"):
+        needed.require_runtime("crosshatch launch")
