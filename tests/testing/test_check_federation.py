@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from crosshatch.testing.check_federation import (
 )
 from crosshatch.testing.federations import FederationCase, all_cases
 from crosshatch.testing.parties.engine import PartyByParty
+from crosshatch.testing.transfer_federations import transfer_cases
 
 CASES = {case.name: case for case in all_cases()}
 FEW = [CASES[name] for name in ("FedBCD", "TDCD, labels held, each step", "HSGD")]
@@ -76,6 +78,18 @@ def test_simulator_passes() -> None:
 
 def test_parties_pass() -> None:
     assert check_federation(PartyByParty, cases=FEW, rounds=2) == 0
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_steps_through_local_agree_with_plain_ones(name: str) -> None:
+    """As the processes of the runtime take them."""
+    solved = partial(PartyByParty, steps="solved")
+    assert check_rounds(solved, CASES[name], rounds=4) < 1e-13
+    check_purity(solved, CASES[name])
+
+
+def test_steps_through_local_agree_in_transfer_tasks() -> None:
+    assert check_federation(partial(PartyByParty, steps="solved"), cases=transfer_cases(), rounds=2) < 1e-13
 
 
 class Wrapped:

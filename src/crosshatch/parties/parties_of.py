@@ -13,6 +13,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import on_duals, on_federation, on_tokens
 from crosshatch.parties.agents.dual_role import dual_agents
 from crosshatch.parties.agents.token_roles import token_agents
+from crosshatch.parties.holdings.steps import Way
 from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
 from crosshatch.parties.vertical_parties import vertical_parties
@@ -30,10 +31,11 @@ def parties_of(
     seed: int = 0,
     codecs: Mapping[str, AnyCodec] | None = None,
     precision: torch.dtype = torch.float64,
+    steps: Way = "plain",
 ) -> dict[Name, Party]:
     """Cut the data into what each party holds; weights start as the task's modules have them.
 
-    They are on no line yet, see `Party.join`.
+    They are on no line yet, see `Party.join`. Clients take their steps as plainly as can be, or by `local` ("solved").
 
     >>> from crosshatch.testing.federations import vertical_cases
     >>> case = vertical_cases()[0]
@@ -50,7 +52,7 @@ def parties_of(
         return token_agents(data, task, algorithm, seed=seed, codecs=coded)
     if on_duals(algorithm):
         return dual_agents(data, task, algorithm, seed=seed, codecs=coded)
-    return vertical_parties(data, task, algorithm, seed=seed, codecs=coded)
+    return vertical_parties(data, task, algorithm, seed=seed, codecs=coded, way=steps)
 
 
 def _cast(data: FederatedData, precision: torch.dtype) -> FederatedData:

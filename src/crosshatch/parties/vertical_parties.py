@@ -18,6 +18,7 @@ from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.parties.holdings.agreed import Agreed, Roster, Selection
 from crosshatch.parties.holdings.client import Client
 from crosshatch.parties.holdings.model import Model
+from crosshatch.parties.holdings.steps import PlainSteps, SolvedSteps, Steps, Way
 from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.holdings.vectors import Vectors
 from crosshatch.parties.line import Name
@@ -48,14 +49,14 @@ from crosshatch.task.task import Task
 
 
 def vertical_parties(
-    data: FederatedData, task: Task, algorithm: Any, *, seed: int, codecs: Mapping[str, AnyCodec]
+    data: FederatedData, task: Task, algorithm: Any, *, seed: int, codecs: Mapping[str, AnyCodec], way: Way
 ) -> dict[Name, Party]:
     """The parties by name: group after group, silo after silo, and the servers last."""
     text = with_division(algorithm)
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     _check(data, task, text, codecs)
     members = members_of(data, seed=seed)
-    groups = [_Group.of(n, member, task, text, widths, codecs) for n, member in enumerate(members)]
+    groups = [_Group.of(n, member, task, text, widths, codecs, way) for n, member in enumerate(members)]
     tiers = tiers_of(len(groups), data.group_shape)
     found: dict[Name, Party] = {}
     for group in groups:
@@ -96,11 +97,12 @@ class _Group:
     vectors: tuple[Vectors, ...]
     selects: bool
     server_keeps: bool
+    way: Way
 
     @classmethod
     def of(
         cls, number: int, member: Member, task: Task, text: Any, widths: tuple[int, ...],
-        codecs: Mapping[str, AnyCodec],
+        codecs: Mapping[str, AnyCodec], way: Way,
     ) -> _Group:  # fmt: skip
         known, topology, data = declared(text), text.topology, member.data
         where = member.suffix.replace("@", " in group ")
@@ -132,7 +134,7 @@ class _Group:
         vectors = tuple(Vectors.of(task, j) for j in agreed.silos)
         selects = known.fraction is not None and known.fraction < 1
         keeps = known.within == "federation"
-        return cls(number, data, task, agreed, rosters, vectors, selects, keeps)
+        return cls(number, data, task, agreed, rosters, vectors, selects, keeps, way)
 
     def selection(self, ids: Ids | None = None) -> Selection | None:
         """What somebody who knows of these samples (None: all) has to know to select."""
@@ -202,7 +204,11 @@ class _Group:
         knows = agreed.label_holder is None or agreed.label_holder == silo
         y = data.y_train[ids].clone() if knows else None
         model = Model.of(self.task, silo, agreed.widths, knows=knows)
-        client = Client(agreed, silo, number, ids, data.silos[silo].train[ids].clone(), y, model, anchors=anchors)
+        steps: Steps = PlainSteps(model, silo, number, agreed.by_number)
+        if self.way == "solved":
+            steps = SolvedSteps.of(self.task, silo, number, agreed.widths, knows=knows)
+        x = data.silos[silo].train[ids].clone()
+        client = Client(agreed, silo, number, ids, x, y, model, steps, anchors=anchors)
         role = ClientRole(
             agreed=agreed, post=Post(agreed.dtype), silo=silo, group=self.number, groups=groups,
             selection=self.selection(ids), client=client, channels=agreed.channels(silo),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -13,10 +12,10 @@ from torch import Tensor
 
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.local_steps import LocalSteps
-from crosshatch.local.masks import own_masks
 from crosshatch.local.moments import Moments
 from crosshatch.parties.holdings.agreed import Agreed, Batch
 from crosshatch.parties.holdings.model import KnownOfOthers, Model
+from crosshatch.parties.holdings.steps import Steps, Work
 from crosshatch.protocol.batches import Ids
 
 
@@ -35,14 +34,17 @@ class Client:
     x: Tensor
     y: Tensor | None
     model: Model
+    steps: Steps
     moments: Moments | None = None
     anchors: Anchors | None = None
+    _gathered: dict[int, tuple[Ids, Tensor]] = field(default_factory=dict, init=False)  # rows of the round, by its ids
 
     def begin_round(self) -> None:
         """Without moments, unless they are to be carried over."""
         optimiser = self.model.vectors.optimiser
         if self.moments is None or (optimiser is not None and optimiser.state == "reset"):
             self.moments = self.model.vectors.no_moments()
+        self._gathered.clear()
 
     @cached_property
     def _place(self) -> Ids:
@@ -55,6 +57,12 @@ class Client:
         """Where those of the ids that it holds stand among its own, in the order given."""
         place = self._place[ids]
         return torch.as_tensor(place[place >= 0])
+
+    def _rows(self, ids: Ids) -> Tensor:
+        """Its samples among these, gathered once in a round."""
+        if id(ids) not in self._gathered:
+            self._gathered[id(ids)] = ids, self.x.index_select(0, self._mine(ids))
+        return self._gathered[id(ids)][1]
 
     def ids_of(self, batch: Batch, part: int | None) -> Ids:
         """Those of the batch (or of one part) that it holds."""
@@ -82,11 +90,8 @@ class Client:
 
     def embed(self, block: Tensor, batch: Batch) -> tuple[Tensor, ...]:
         """Outputs of its block for its samples of each part."""
-        outputs = []
-        for s, ids in enumerate(batch.parts):
-            with torch.no_grad(), self._masks(batch, s):
-                outputs.append(self.model.embed(block, self.x[self._mine(ids)]))
-        return tuple(outputs)
+        seed = self.agreed.seed, batch.round
+        return tuple(self.steps.embed(block, self._rows(ids), (*seed, s)) for s, ids in enumerate(batch.parts))
 
     def head_of(self, block: Tensor, batch: Batch) -> Tensor:
         """The head it would send with a round's embeddings."""
@@ -102,11 +107,6 @@ class Client:
         """In a transfer task what the other silo gets of rows (n, d) where it has no labels: u_A, and y Phi_A."""
         return torch.cat([own, (2 * y - 1)[:, None] * mean], dim=1)
 
-    def _masks(self, batch: Batch, step: int) -> AbstractContextManager[None]:
-        """Its own random numbers, where blocks draw some."""
-        seed = (self.agreed.seed, batch.round, step)
-        return own_masks(seed, self.silo, self.number) if self.agreed.by_number else nullcontext()
-
     def descend(
         self,
         block: Tensor,
@@ -119,29 +119,16 @@ class Client:
         It goes through what was exchanged in turn, newest first, part by part. In the turn of an earlier batch that it
         has nothing of, it takes the first part of the newest that it has samples of.
         """
-        now, newest = block, exchanged[0][0]
-        anchors = self._anchors(newest)
-        every = [
-            (ids, known[s], batch is newest)
-            for batch, known in exchanged
-            for s, ids in enumerate(batch.parts)
-            if s < len(known)
-        ]
-        mine_first = next((one for one in every if one[2] and len(self._mine(one[0]))), every[0])
-        for step in range(local.first, local.first + local.steps):
-            ids, known, is_newest = every[step % len(every)]
-            if not is_newest and not len(self._mine(ids)):
-                ids, known, _ = mine_first
-            mine = self._mine(ids)
-            if len(mine):
-                with self._masks(newest, step):
-                    now, self.moments = self.model.step(
-                        now, self.x[mine], known, head, local, start=block, moments=self.moments, anchors=anchors
-                    )
-        if anchors is None:
-            return now
-        mean = self.model.class_mean(now, anchors, every=True)
-        return torch.cat([now[: -len(mean)], mean])
+        newest, every = exchanged[0][0], []
+        for batch, known in exchanged:
+            every += [(self._rows(ids), one, batch is newest) for ids, one in zip(batch.parts, known, strict=False)]
+        mine_first = next((one for one in every if one[2] and len(one[0])), every[0])
+        if local.steps == 1:
+            every = [every[local.first % len(every)]]
+        parts = [one[:2] if one[2] or len(one[0]) else mine_first[:2] for one in every]
+        seed, anchors = (self.agreed.seed, newest.round), self._anchors(newest)
+        now, self.moments = self.steps.descend(Work(seed, block, parts, head, local, self.moments, anchors))
+        return now
 
     def derivatives(
         self,

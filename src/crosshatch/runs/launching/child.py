@@ -54,7 +54,7 @@ def _parties(home: Path) -> dict[Name, Party]:
     data = read_share(home, precision)
     task = replace(build_task(data, config.model, seed=config.run.seed), optimiser=config.optimiser)
     return parties_of(
-        data, task, config.algorithm, seed=config.run.seed, codecs=config.codecs, precision=precision
+        data, task, config.algorithm, seed=config.run.seed, codecs=config.codecs, precision=precision, steps="solved"
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.meter import Meter
+from crosshatch.parties.holdings.steps import Way
 from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.task.task import Task
@@ -42,9 +43,12 @@ class PartyByParty:
         seed: int = 0,
         codecs: Mapping[str, AnyCodec] | None = None,
         precision: torch.dtype = torch.float64,
+        steps: Way = "plain",
     ) -> None:
-        """Cut the data into what each party holds; weights start as the task's modules have them."""
-        self.parties = parties_of(data, task, algorithm, seed=seed, codecs=codecs, precision=precision)
+        """Cut the data into what each party holds; arguments as of `parties_of`."""
+        self.parties = parties_of(
+            data, task, algorithm, seed=seed, codecs=codecs, precision=precision, steps=steps
+        )  # fmt: skip
         self.turns, self.round = Turns(), 0
         for name, party in self.parties.items():
             party.join(TurnLine(name, self.turns))
