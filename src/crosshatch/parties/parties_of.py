@@ -13,6 +13,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import on_duals, on_federation, on_tokens
 from crosshatch.parties.agents.dual_role import dual_agents
 from crosshatch.parties.agents.token_roles import token_agents
+from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, with_evaluation
 from crosshatch.parties.holdings.steps import Way
 from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
@@ -32,10 +33,12 @@ def parties_of(
     codecs: Mapping[str, AnyCodec] | None = None,
     precision: torch.dtype = torch.float64,
     steps: Way = "plain",
+    evaluation: EvaluationPlan | None = None,
 ) -> dict[Name, Party]:
     """Cut the data into what each party holds; weights start as the task's modules have them.
 
     They are on no line yet, see `Party.join`. Clients take their steps as plainly as can be, or by `local` ("solved").
+    With an `evaluation` they evaluate besides.
 
     >>> from crosshatch.testing.federations import vertical_cases
     >>> case = vertical_cases()[0]
@@ -49,10 +52,15 @@ def parties_of(
     task = with_class_mean(task.to("cpu", precision), data)
     algorithm, coded = on_federation(algorithm, data), codecs or {}
     if on_tokens(algorithm):
-        return token_agents(data, task, algorithm, seed=seed, codecs=coded)
-    if on_duals(algorithm):
-        return dual_agents(data, task, algorithm, seed=seed, codecs=coded)
-    return vertical_parties(data, task, algorithm, seed=seed, codecs=coded, way=steps)
+        parties = token_agents(data, task, algorithm, seed=seed, codecs=coded)
+    elif on_duals(algorithm):
+        parties = dual_agents(data, task, algorithm, seed=seed, codecs=coded)
+    else:
+        parties = vertical_parties(data, task, algorithm, seed=seed, codecs=coded, way=steps)
+    if evaluation is not None:
+        plan = replace(evaluation, held=_cast(evaluation.held, precision))
+        with_evaluation(parties, data, task, algorithm, plan, seed=seed)
+    return parties
 
 
 def _cast(data: FederatedData, precision: torch.dtype) -> FederatedData:

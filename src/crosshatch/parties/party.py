@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from crosshatch.exchanges import Memory, declared
 from crosshatch.meter import Meter
+from crosshatch.parties.evaluation.text import Evaluation
 from crosshatch.parties.line import Line, Name
 from crosshatch.parties.post import Post
 from crosshatch.protocol.refusals import require_memory
@@ -51,10 +52,18 @@ class Party:
     blocks: Any
     memory: Memory = ()
     round: int = 0
+    evaluation: Evaluation | None = None
 
     def join(self, line: Line) -> None:
         """Put it on a line to the others."""
         self.role.post.line = line
+        if self.evaluation is not None:
+            self.evaluation.join(line)
+
+    @property
+    def ended(self) -> bool:
+        """Whether its evaluation has ended the run."""
+        return self.evaluation is not None and self.evaluation.ended
 
     @property
     def meter(self) -> Meter:
@@ -62,22 +71,36 @@ class Party:
         return self.role.post.meter
 
     def run_round(self) -> None:
-        """The text once, from what it holds to what it holds then."""
+        """The text once, from what it holds to what it holds then, and an evaluation where one is due.
+
+        That before the first round and that after a round belong to the round: it is run again with them.
+        """
         self.role.begin_round(self.round)
+        if self.evaluation is not None:
+            self.evaluation.fed.begin_round(self.round)
         if self.round == 0:
             self.blocks = self.role.set_out(self.blocks)
+            self._evaluate()
         if declared(self.text).remembers:
             after = self.text.run_round(self.role, self.blocks, self.round, self.memory)
             self.blocks, self.memory = require_memory(self.text, after)
         else:
             self.blocks = self.text.run_round(self.role, self.blocks, self.round)
         self.round += 1
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        if self.evaluation is not None and self.evaluation.is_due(self.round):
+            self.evaluation.run(self.blocks, self.round)
 
     def state(self) -> dict[str, Any]:
         """Everything a later round depends on, taken between two rounds; values are handed out as they are."""
-        return {"round": self.round, "blocks": self.blocks, "memory": self.memory, **self.role.state()}
+        evaluated = {} if self.evaluation is None else {"evaluation": self.evaluation.state()}
+        return {"round": self.round, "blocks": self.blocks, "memory": self.memory, **self.role.state(), **evaluated}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         self.round, self.blocks, self.memory = state["round"], state["blocks"], state["memory"]
         self.role.load(state)
+        if self.evaluation is not None:
+            self.evaluation.load(state["evaluation"])

@@ -30,12 +30,16 @@ class Nowhere:
 
 @dataclass
 class Post:
-    """Sends and receives tensors on a line; `meter` counts what the party itself has sent, by its real length."""
+    """Sends and receives tensors on a line; `meter` counts what the party itself has sent, by its real length.
+
+    What is not training has a `prefix` to its exchanges, so that its keys are its own.
+    """
 
     dtype: torch.dtype
     run: str = "0badcafe"
     line: Line = field(default_factory=Nowhere)
     meter: Meter = field(default_factory=Meter)
+    prefix: str = ""
 
     def send(self, to: Name, link: str | None, call: Call, *tensors: Tensor) -> None:
         """One message; without a link (both are roles of one party) it is not counted.
@@ -43,18 +47,20 @@ class Post:
         A block without numbers, that of a silo with labels alone, takes no bytes and is not counted either.
         """
         empty = call.exchange in _OF_BLOCKS and not any(tensor.numel() for tensor in tensors)
-        message = b"" if empty else wire.encode(self.run, call.round, call.exchange, tensors, step=call.use)
+        exchange = self.prefix + call.exchange
+        message = b"" if empty else wire.encode(self.run, call.round, exchange, tensors, step=call.use)
         if link is not None and message:
             self.meter.count(link, call.exchange, messages=1, size=len(message))
-        self.line.send(to, (call.round, call.exchange, call.use), message)
+        self.line.send(to, (call.round, exchange, call.use), message)
 
     def recv(self, sender: Name, call: Call) -> tuple[Tensor, ...]:
         """What a party sent in this use of an exchange."""
-        message = self.line.recv(sender, (call.round, call.exchange, call.use))
+        key = (call.round, self.prefix + call.exchange, call.use)
+        message = self.line.recv(sender, key)
         if not message:
             return (torch.empty(0, dtype=self.dtype),)
         header, tensors = wire.decode(message)
-        assert (header.round, header.exchange, header.step) == (call.round, call.exchange, call.use)
+        assert (header.round, header.exchange, header.step) == key
         return tuple(tensor.clone() for tensor in tensors)  # aligned memory of torch: the same bits at every replay
 
 

@@ -56,7 +56,7 @@ def vertical_parties(
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     _check(data, task, text, codecs)
     members = members_of(data, seed=seed)
-    groups = [_Group.of(n, member, task, text, widths, codecs, way) for n, member in enumerate(members)]
+    groups = [Group.of(n, member, task, text, widths, codecs, way) for n, member in enumerate(members)]
     tiers = tiers_of(len(groups), data.group_shape)
     found: dict[Name, Party] = {}
     for group in groups:
@@ -86,7 +86,7 @@ def _check(data: FederatedData, task: Task, text: Any, codecs: Mapping[str, AnyC
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """A vertical federation before it is cut apart: nothing of this is kept by a party as it is."""
 
     number: int
@@ -103,7 +103,7 @@ class _Group:
     def of(
         cls, number: int, member: Member, task: Task, text: Any, widths: tuple[int, ...],
         codecs: Mapping[str, AnyCodec], way: Way,
-    ) -> _Group:  # fmt: skip
+    ) -> Group:  # fmt: skip
         known, topology, data = declared(text), text.topology, member.data
         where = member.suffix.replace("@", " in group ")
         check_clients(
@@ -225,7 +225,7 @@ class _Group:
         return Below(self.number, self.agreed, channels, keepers, self.selection())
 
 
-def _servers_above(number: int, groups: list[_Group], tiers: tuple[Ids, ...]) -> tuple[Above, ...]:
+def _servers_above(number: int, groups: list[Group], tiers: tuple[Ids, ...]) -> tuple[Above, ...]:
     """By level, for the hubs of a group."""
     found = []
     for level, tier in enumerate(tiers):
@@ -234,7 +234,7 @@ def _servers_above(number: int, groups: list[_Group], tiers: tuple[Ids, ...]) ->
     return tuple(found)
 
 
-def _server(level: int, member: int, below: list[_Group], text: Any, groups: int) -> Party:
+def _server(level: int, member: int, below: list[Group], text: Any, groups: int) -> Party:
     first = below[0]
     role = ServerRole(
         agreed=first.agreed, post=Post(first.agreed.dtype), groups=groups, level=level,

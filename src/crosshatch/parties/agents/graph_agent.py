@@ -10,6 +10,7 @@ from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
+from crosshatch.local.modules import evaluating
 from crosshatch.local.read_chain import as_chain
 from crosshatch.parties.holdings.model import Model
 from crosshatch.protocol.agents import check_agents
@@ -53,6 +54,11 @@ class Agent:
         """Outputs (n, e) of its block."""
         with torch.no_grad():
             return self.model.embed(theta, self.x)
+
+    def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
+        """Those for other rows, in evaluation mode."""
+        with torch.no_grad(), evaluating(self.model.block):
+            return self.model.embed(theta, x)
 
     def slope(self, theta: Tensor, derivative: Tensor) -> Tensor:
         """The gradient (p,) from derivatives (n, e) in its outputs."""

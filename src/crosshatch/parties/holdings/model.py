@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from torch.func import functional_call
 
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.local_steps import LocalSteps
+from crosshatch.local.modules import evaluating
 from crosshatch.local.moments import Moments
 from crosshatch.parties.holdings.vectors import Vectors
 from crosshatch.task.losses import Loss, SampleWeighted, Transfer
@@ -159,6 +161,19 @@ class Model:
         assert head is not None, "a client works with a head nobody sent it"
         beside = torch.cat([known.rest[:, : self.low], own, known.rest[:, self.low :]], dim=1)
         return self.apply_head(head, beside)
+
+    def judged(self, weights: Tensor, known: KnownOfOthers, head: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Scores (n, c) of its rows, from its own embeddings and those of the others, in evaluation mode.
+
+        Beside them how much each row adds to the loss because its embeddings are tied together (n,).
+        """
+        assert known.own is not None
+        assert known.rest is not None
+        with torch.no_grad(), nullcontext() if self.head is None else evaluating(self.head):
+            scores = self._scores(known.own, known, self.vectors.head_of(weights) if self.holds_head else head)
+            if self.transfer is None:
+                return scores, scores.new_zeros(len(scores))
+            return scores, self.transfer.aligned(known.own, known.rest)
 
     def step(
         self,

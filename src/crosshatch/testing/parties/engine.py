@@ -11,6 +11,7 @@ from torch import Tensor
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.meter import Meter
+from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.holdings.steps import Way
 from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.parties_of import parties_of
@@ -44,10 +45,11 @@ class PartyByParty:
         codecs: Mapping[str, AnyCodec] | None = None,
         precision: torch.dtype = torch.float64,
         steps: Way = "plain",
+        evaluation: EvaluationPlan | None = None,
     ) -> None:
         """Cut the data into what each party holds; arguments as of `parties_of`."""
         self.parties = parties_of(
-            data, task, algorithm, seed=seed, codecs=codecs, precision=precision, steps=steps
+            data, task, algorithm, seed=seed, codecs=codecs, precision=precision, steps=steps, evaluation=evaluation
         )  # fmt: skip
         self.turns, self.round = Turns(), 0
         for name, party in self.parties.items():

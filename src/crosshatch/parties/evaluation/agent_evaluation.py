@@ -1,0 +1,182 @@
+"""An agent's half of an evaluation: outputs are added up along a tree of the graph, towards the first agent.
+
+On a graph everybody has the training labels; those of the rows held out are with the first agent alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from crosshatch.parties.agents.dual_role import Dual
+from crosshatch.parties.agents.graph_agent import Agent
+from crosshatch.parties.agents.token_roles import SERVER, Tokens
+from crosshatch.parties.evaluation.found import Found, Judge, Scored, Verdict
+from crosshatch.parties.names_of_parties import agent_name
+from crosshatch.parties.post import Post, Uses
+from crosshatch.protocol.message_contents import Call
+
+MOST_ROWS = 65_536  # in one message
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """An agent's columns (n, ...) of the rows held out, validation rows first, and at the first agent their labels."""
+
+    x: Tensor
+    validation: int
+    y: Tensor | None = None
+
+
+@final
+@dataclass(kw_only=True)
+class AgentEvaluation:
+    """One agent's; `above` is who is nearer to the first agent, `below` those that are farther, by number.
+
+    The server of tokens is told the decision by the first agent, where there is one (`serves`).
+    """
+
+    agent: Agent
+    held: HeldRows
+    looked_at: int
+    above: int | None
+    below: tuple[int, ...]
+    post: Post
+    serves: bool = False
+    judging: Judge | None = None
+    uses: Uses = field(default_factory=Uses)
+    round: int = 0
+
+    def begin_round(self, round: int) -> None:
+        """No exchange was used yet."""
+        self.round = round
+        self.uses.begin_round()
+
+    def model(self, values: Tokens | Dual) -> Tensor:
+        """Its block, or the average of its copies."""
+        return values.weights if isinstance(values, Dual) else torch.stack(values.copies).mean(0)
+
+    def tell(self, model: Tensor) -> Tensor:
+        """It has its block already."""
+        return model
+
+    def look(self, told: Tensor) -> Found | None:
+        """The sum of the losses and of all penalties, and the rows held out."""
+        call = self.uses.call("penalty", self.round)
+        regulariser = self.agent.model.regulariser
+        penalty = self._add_up(call, torch.tensor([float(regulariser.penalty(told))], dtype=torch.float64))
+        scores, scored = self._scores(told, self.agent.x[: self.looked_at]), self.look_again(told)
+        if scored is None or penalty is None or scores is None:
+            return None
+        loss, y = self.agent.model.loss, self.agent.y[: self.looked_at]
+        values = (loss.value(one, y).mean(dtype=torch.float64) for one in (scores, torch.zeros_like(scores)))
+        found, zero = (len(self.agent.y) * float(one) for one in values)
+        return Found(found + float(penalty), zero, scored)
+
+    def look_again(self, told: Tensor) -> Scored | None:
+        """At the first agent."""
+        scores = self._scores(told, self.held.x)
+        if scores is None:
+            return None
+        assert self.held.y is not None
+        return Scored(scores, self.held.y, self.held.validation)
+
+    def judge(self, found: Found | None, done: int) -> Verdict:
+        """Asked of the first agent alone."""
+        return Verdict.GO_ON if found is None or self.judging is None else self.judging.see(found, done)
+
+    def close(self, scored: Scored | None, done: int) -> None:
+        """At the first agent."""
+        if scored is not None and self.judging is not None:
+            self.judging.close(scored, done)
+
+    def decide(self, verdict: Verdict) -> Verdict:
+        """Down the tree, and to the server."""
+        call = self.uses.call("decide", self.round)
+        said = torch.tensor([int(verdict)])
+        if self.above is not None:
+            (said,) = self.post.recv(agent_name(self.above), call)
+        for k in self.below:
+            self.post.send(agent_name(k), "agent-agent across", call, said)
+        if self.above is None and self.serves:
+            self.post.send(SERVER, "agent-server up", call, said)
+        return Verdict(int(said))
+
+    def state(self) -> dict[str, Any]:
+        """Counters, and what the judge has."""
+        judged = None if self.judging is None else self.judging.state()
+        return {"meter": self.post.meter.snapshot(), "judged": judged}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.post.meter.load(state["meter"])
+        if self.judging is not None and state["judged"] is not None:
+            self.judging.load(state["judged"])
+
+    def _scores(self, told: Tensor, x: Tensor) -> Tensor | None:
+        """Outputs of all agents, added up, at the first."""
+        pieces = []
+        for low in range(0, len(x), MOST_ROWS):
+            own = self.agent.outputs(told, x[low : low + MOST_ROWS])
+            pieces.append(self._add_up(self.uses.call("scores", self.round), own))
+        found = [piece for piece in pieces if piece is not None]
+        return torch.cat(found) if found else None
+
+    def _add_up(self, call: Call, own: Tensor) -> Tensor | None:
+        for k in self.below:
+            own = own + self.post.recv(agent_name(k), call)[0]
+        if self.above is None:
+            return own
+        self.post.send(agent_name(self.above), "agent-agent across", call, own)
+        return None
+
+
+@final
+@dataclass(kw_only=True)
+class TokenServerEvaluation:
+    """The server of tokens hears what was decided, and no more."""
+
+    post: Post
+    uses: Uses = field(default_factory=Uses)
+    round: int = 0
+
+    def begin_round(self, round: int) -> None:
+        """No exchange was used yet."""
+        self.round = round
+        self.uses.begin_round()
+
+    def model(self, values: Tokens) -> None:
+        """It has none."""
+
+    def tell(self, model: None) -> None:
+        """There is nothing to tell."""
+
+    def look(self, told: None) -> None:
+        """It has no rows."""
+
+    def look_again(self, told: None) -> None:
+        """It has no rows."""
+
+    def judge(self, found: None, done: int) -> Verdict:  # noqa: ARG002
+        """Nobody asks it."""
+        return Verdict.GO_ON
+
+    def close(self, scored: None, done: int) -> None:
+        """It has no figures."""
+
+    def decide(self, verdict: Verdict) -> Verdict:  # noqa: ARG002
+        """From the first agent."""
+        (said,) = self.post.recv(agent_name(0), self.uses.call("decide", self.round))
+        return Verdict(int(said))
+
+    def state(self) -> dict[str, Any]:
+        """Counters."""
+        return {"meter": self.post.meter.snapshot()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.post.meter.load(state["meter"])

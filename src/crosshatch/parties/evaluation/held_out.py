@@ -1,0 +1,57 @@
+"""Whose the validation and test rows are: every one of them belongs to one client of each silo.
+
+Of a silo whose test samples are divided, `SiloData.test_owners`, they are those clients'; otherwise they are dealt out,
+one after the other. Clients without training rows hold none, for nobody tells them a block. With groups the rows are
+the first group's, so that the scores and labels that a metric needs together are with one silo.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.errors import ConfigError
+from crosshatch.protocol.batches import Ids
+
+
+def held_out(data: FederatedData) -> FederatedData:
+    """The validation rows and behind them the test rows as the samples of a federation, that of the first group.
+
+    >>> from crosshatch.testing.federations import make_data
+    >>> [silo.owners.tolist() for silo in held_out(make_data((1, 3))).silos]
+    [[0, 0], [0, 1]]
+    """
+    if data.groups is not None and any(silo.test_owners is not None for silo in data.silos):
+        raise ConfigError(
+            "evaluate.per_client with groups: the parties keep test rows in the first group alone: leave it out, or "
+            "use crosshatch train"
+        )
+    first = np.arange(len(data.y_train)) if data.groups is None else np.flatnonzero(data.groups == data.groups.min())
+    silos = tuple(_silo(silo, first, grouped=data.groups is not None) for silo in data.silos)
+    y = data.y_test if data.y_validation is None else torch.cat([data.y_validation, data.y_test])
+    return replace(
+        data, silos=silos, y_train=y, y_validation=None, groups=None, group_shape=(), weighted=False, alone=None
+    )
+
+
+def validation_rows(data: FederatedData) -> int:
+    """How many of the rows held out are validation rows; they come first."""
+    return 0 if data.y_validation is None else len(data.y_validation)
+
+
+def _silo(silo: SiloData, first: Ids, *, grouped: bool) -> SiloData:
+    """Its rows held out, and the clients of the first group numbered as that numbers them."""
+    present = np.unique(silo.owners[first])
+    clients, holders = (len(present), np.arange(len(present))) if grouped else (silo.clients, present)
+    test = np.resize(holders, len(silo.test))
+    if silo.test_owners is not None:
+        test = np.where(np.isin(silo.test_owners, present), silo.test_owners, test)
+    if silo.validation is None:
+        rows, owners = silo.test, test
+    else:
+        rows = torch.cat([silo.validation, silo.test])
+        owners = np.concatenate([np.resize(holders, len(silo.validation)), test])
+    return replace(silo, train=rows, owners=owners, clients=clients, validation=None, test_owners=None, client_names=())

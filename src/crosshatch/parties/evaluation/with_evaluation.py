@@ -1,0 +1,141 @@
+"""Parties that evaluate: each gets its own half of the evaluation, with its own rows and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from crosshatch.data.federated import FederatedData
+from crosshatch.exchanges import on_duals, on_tokens, with_division
+from crosshatch.parties.agents.token_roles import SERVER
+from crosshatch.parties.evaluation.agent_evaluation import AgentEvaluation, HeldRows, TokenServerEvaluation
+from crosshatch.parties.evaluation.found import Judge
+from crosshatch.parties.evaluation.silo_evaluation import SiloEvaluation
+from crosshatch.parties.evaluation.text import EvaluatingFederation, Evaluation
+from crosshatch.parties.line import Name
+from crosshatch.parties.names_of_parties import hub_name
+from crosshatch.parties.party import Party
+from crosshatch.parties.post import Post
+from crosshatch.parties.roles.client_role import ClientRole
+from crosshatch.parties.roles.hub_role import HubRole
+from crosshatch.parties.roles.role import Role
+from crosshatch.parties.vertical_parties import Group, vertical_parties
+from crosshatch.protocol.members import Member
+from crosshatch.task.probe import ROWS
+from crosshatch.task.task import Task
+
+_PREFIX = "evaluate "
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """When the model is looked at, and on what.
+
+    `held` are the rows held out as a federation of their own, the first `validation` of them to choose a round by; the
+    objective is that of the first `train_samples` training samples, or of all. `judge` is needed where the label's
+    holder is.
+    """
+
+    held: FederatedData
+    validation: int
+    every: int
+    rounds: int
+    train_samples: int | None = None
+    judge: Judge | None = None
+
+
+def holder_of(data: FederatedData) -> int:
+    """Whose clients score and whose hub measures: the label's holder, or the first silo where all have labels."""
+    return 0 if data.label_silo is None else data.label_holder
+
+
+def judging_party(parties: Mapping[Name, Party], data: FederatedData) -> Name:
+    """Where all figures are found."""
+    return next((name for name in parties if name.startswith("agent")), hub_name(0, holder_of(data)))
+
+
+def with_evaluation(
+    parties: Mapping[Name, Party], data: FederatedData, task: Task, algorithm: Any, plan: EvaluationPlan, *, seed: int
+) -> None:
+    """Have the parties of these training data evaluate."""
+    alone = replace(task, optimiser=None)
+    graph = on_tokens(algorithm) or on_duals(algorithm)
+    make = _of_agents if graph else _of_silos
+    for name, fed in make(parties, data, alone, algorithm, plan, seed).items():
+        parties[name].evaluation = Evaluation(fed, plan.every, plan.rounds)
+
+
+def held_parties(held: FederatedData, task: Task, algorithm: Any, *, seed: int) -> dict[Name, Party]:
+    """The parties of the first group with their rows held out; labels are with the clients of the holder alone."""
+    text, holder = with_division(algorithm), holder_of(held)
+    widths = task.check_fit([silo.train[:ROWS] for silo in held.silos], held.classes)
+    group = Group.of(0, Member(held, "", seed, seed), replace(task, optimiser=None), text, widths, {})
+    found = group.parties(text, 1, ())
+    for party in found.values():
+        assert isinstance(party.role, Role)
+        party.role.selection = None
+        if isinstance(party.role, ClientRole) and party.role.silo != holder:
+            party.role.client.y = None
+    return {name: party for name, party in found.items() if isinstance(party.role, ClientRole | HubRole)}
+
+
+def _of_silos(
+    parties: Mapping[Name, Party], data: FederatedData, task: Task, algorithm: Any, plan: EvaluationPlan, seed: int
+) -> dict[Name, EvaluatingFederation]:
+    held = held_parties(plan.held, task, algorithm, seed=seed)
+    most = len(data.y_train) if plan.train_samples is None else plan.train_samples
+    groups = np.zeros(len(data.y_train), dtype=np.int64) if data.groups is None else data.groups
+    looked_at = [int((np.flatnonzero(groups == g) < most).sum()) for g in np.unique(groups)]
+    found: dict[Name, EvaluatingFederation] = {}
+    for name, twin in vertical_parties(data, task, algorithm, seed=seed, codecs={}).items():
+        role, own = twin.role, parties[name].role
+        assert isinstance(role, Role)
+        role.post.prefix = _PREFIX
+        if isinstance(role, ClientRole) and isinstance(own, ClientRole):
+            role.client = replace(role.client, x=own.client.x, y=own.client.y, anchors=None, evaluates=True)
+        if isinstance(role, HubRole):
+            role.anchored = False
+        beside = held[name].role if name in held else None
+        assert beside is None or isinstance(beside, Role)
+        if beside is not None:
+            beside.post, beside.uses = role.post, role.uses
+        if isinstance(beside, ClientRole):
+            beside.client = replace(beside.client, anchors=None, evaluates=True)
+        if isinstance(beside, HubRole):
+            beside.anchored = False
+        holder = holder_of(data)
+        found[name] = SiloEvaluation(
+            role=role, held=beside, looked_at=looked_at[role.group], validation=plan.validation, holder=holder,
+            regulariser=task.regulariser, judging=plan.judge if name == hub_name(0, holder) else None,
+        )  # fmt: skip
+    return found
+
+
+def _of_agents(
+    parties: Mapping[Name, Party], data: FederatedData, task: Task, algorithm: Any, plan: EvaluationPlan, seed: int
+) -> dict[Name, EvaluatingFederation]:
+    import networkx as nx  # takes a while
+
+    graph = algorithm.graph.build(task.names, seed=seed)
+    above = dict(nx.bfs_predecessors(graph, 0))
+    found: dict[Name, EvaluatingFederation] = {}
+    for name, party in parties.items():
+        role: Any = party.role
+        post = Post(data.silos[0].train.dtype, prefix=_PREFIX)
+        if name == SERVER:
+            found[name] = TokenServerEvaluation(post=post)
+            continue
+        number = role.agent.number
+        first = number == 0
+        held = HeldRows(
+            plan.held.silos[number].train.clone(), plan.validation, plan.held.y_train.clone() if first else None
+        )
+        found[name] = AgentEvaluation(
+            agent=role.agent, held=held, above=above.get(number), post=post, serves=SERVER in parties,
+            looked_at=len(data.y_train) if plan.train_samples is None else plan.train_samples,
+            below=tuple(sorted(k for k, up in above.items() if up == number)), judging=plan.judge if first else None,
+        )  # fmt: skip
+    return found
