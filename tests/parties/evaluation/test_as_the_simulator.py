@@ -14,7 +14,7 @@ from torch import nn
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.data.federated import FederatedData
 from crosshatch.parties.evaluation.found import Found, Scored, Verdict
-from crosshatch.parties.evaluation.held_out import held_out, validation_rows
+from crosshatch.parties.evaluation.held_out import held_out
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.testing.federations import FederationCase, all_cases, make_data, make_task
@@ -64,7 +64,7 @@ def with_held_out(data: FederatedData) -> FederatedData:
 
 def run(case: FederationCase, notes: Notes, *, train_samples: int | None = None) -> tuple[PartyByParty, Simulator]:
     data = with_held_out(case.data)
-    plan = EvaluationPlan(held_out(data), validation_rows(data), 2, ROUNDS, train_samples, notes)
+    plan = replace(EvaluationPlan.of(data, 2, ROUNDS, notes), train_samples=train_samples)
     engine = PartyByParty(data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs, evaluation=plan)
     simulator = Simulator(data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs, precision=torch.float64)
     return engine, simulator

@@ -11,7 +11,6 @@ import torch
 
 from crosshatch.meter import Meter
 from crosshatch.parties.evaluation.found import Found, Scored, Verdict
-from crosshatch.parties.evaluation.held_out import held_out, validation_rows
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.line import Key, Line, Name
 from crosshatch.parties.onlooker import model_of, total
@@ -77,7 +76,7 @@ class Noting:
 def engine_of(name: str, file: File) -> tuple[PartyByParty, int]:
     case, rounds = restart_cases()[name]
     data = with_held_out(case.data)
-    plan = EvaluationPlan(held_out(data), validation_rows(data), 3, rounds, judge=Writer(file))
+    plan = EvaluationPlan.of(data, 3, rounds, Writer(file))
     return PartyByParty(
         data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs, evaluation=plan
     ), rounds  # fmt: skip

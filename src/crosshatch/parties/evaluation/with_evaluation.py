@@ -13,6 +13,7 @@ from crosshatch.exchanges import on_duals, on_tokens, with_division
 from crosshatch.parties.agents.token_roles import SERVER
 from crosshatch.parties.evaluation.agent_evaluation import AgentEvaluation, HeldRows, TokenServerEvaluation
 from crosshatch.parties.evaluation.found import Judge
+from crosshatch.parties.evaluation.held_out import held_out, validation_rows
 from crosshatch.parties.evaluation.silo_evaluation import SiloEvaluation
 from crosshatch.parties.evaluation.text import EvaluatingFederation, Evaluation
 from crosshatch.parties.line import Name
@@ -46,15 +47,15 @@ class EvaluationPlan:
     train_samples: int | None = None
     judge: Judge | None = None
 
+    @classmethod
+    def of(cls, data: FederatedData, every: int, rounds: int, judge: Judge | None = None) -> EvaluationPlan:
+        """That of the rows that all the data hold out."""
+        return cls(held_out(data), validation_rows(data), every, rounds, judge=judge)
+
 
 def holder_of(data: FederatedData) -> int:
     """Whose clients score and whose hub measures: the label's holder, or the first silo where all have labels."""
     return 0 if data.label_silo is None else data.label_holder
-
-
-def judging_party(parties: Mapping[Name, Party], data: FederatedData) -> Name:
-    """Where all figures are found."""
-    return next((name for name in parties if name.startswith("agent")), hub_name(0, holder_of(data)))
 
 
 def with_evaluation(
