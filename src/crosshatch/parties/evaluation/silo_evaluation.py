@@ -124,6 +124,8 @@ class SiloEvaluation:
     def _known(self, role: Role, told: Blocks, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
         """At the holder's clients: scores (n, c), labels, and how far embeddings are apart where that counts (n,)."""
         frozen = role.exchange(role.embed(told, batch), batch, to=self.holder)
+        if isinstance(role, ClientRole):
+            role.client.begin_round()  # which lets go of the rows it has gathered
         if not isinstance(role, ClientRole) or role.silo != self.holder or not role.client.at_work(batch):
             return None
         assert frozen.known is not None

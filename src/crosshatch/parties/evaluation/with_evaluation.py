@@ -12,10 +12,12 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import on_duals, on_tokens, with_division
 from crosshatch.parties.agents.token_roles import SERVER
 from crosshatch.parties.evaluation.agent_evaluation import AgentEvaluation, HeldRows, TokenServerEvaluation
+from crosshatch.parties.evaluation.evaluation_steps import EvaluationSteps
 from crosshatch.parties.evaluation.found import Judge
 from crosshatch.parties.evaluation.held_out import held_out, validation_rows
 from crosshatch.parties.evaluation.silo_evaluation import SiloEvaluation
 from crosshatch.parties.evaluation.text import EvaluatingFederation, Evaluation
+from crosshatch.parties.holdings.client import Client
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import hub_name
 from crosshatch.parties.party import Party
@@ -73,7 +75,7 @@ def held_parties(held: FederatedData, task: Task, algorithm: Any, *, seed: int) 
     """The parties of the first group with their rows held out; labels are with the clients of the holder alone."""
     text, holder = with_division(algorithm), holder_of(held)
     widths = task.check_fit([silo.train[:ROWS] for silo in held.silos], held.classes)
-    group = Group.of(0, Member(held, "", seed, seed), replace(task, optimiser=None), text, widths, {})
+    group = Group.of(0, Member(held, "", seed, seed), replace(task, optimiser=None), text, widths, {}, "plain")
     found = group.parties(text, 1, ())
     for party in found.values():
         assert isinstance(party.role, Role)
@@ -91,12 +93,12 @@ def _of_silos(
     groups = np.zeros(len(data.y_train), dtype=np.int64) if data.groups is None else data.groups
     looked_at = [int((np.flatnonzero(groups == g) < most).sum()) for g in np.unique(groups)]
     found: dict[Name, EvaluatingFederation] = {}
-    for name, twin in vertical_parties(data, task, algorithm, seed=seed, codecs={}).items():
+    for name, twin in vertical_parties(data, task, algorithm, seed=seed, codecs={}, way="plain").items():
         role, own = twin.role, parties[name].role
         assert isinstance(role, Role)
         role.post.prefix = _PREFIX
         if isinstance(role, ClientRole) and isinstance(own, ClientRole):
-            role.client = replace(role.client, x=own.client.x, y=own.client.y, anchors=None, evaluates=True)
+            role.client = _evaluating(replace(role.client, x=own.client.x, y=own.client.y))
         if isinstance(role, HubRole):
             role.anchored = False
         beside = held[name].role if name in held else None
@@ -104,7 +106,7 @@ def _of_silos(
         if beside is not None:
             beside.post, beside.uses = role.post, role.uses
         if isinstance(beside, ClientRole):
-            beside.client = replace(beside.client, anchors=None, evaluates=True)
+            beside.client = _evaluating(beside.client)
         if isinstance(beside, HubRole):
             beside.anchored = False
         holder = holder_of(data)
@@ -113,6 +115,11 @@ def _of_silos(
             regulariser=task.regulariser, judging=plan.judge if name == hub_name(0, holder) else None,
         )  # fmt: skip
     return found
+
+
+def _evaluating(client: Client) -> Client:
+    """It computes with the class mean that is in its block, and takes no steps."""
+    return replace(client, anchors=None, steps=EvaluationSteps(client.model))
 
 
 def _of_agents(
