@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings, Preparation
 from crosshatch.data.looking.seen import FileSeen
 from crosshatch.data.notes import Note
-from crosshatch.data.text.column_reading import ColumnReading
+
+if TYPE_CHECKING:  # a party of a run has its numbers already, and needs no reader of tables
+    import polars as pl
+
+    from crosshatch.data.text.column_reading import ColumnReading
 
 LARGEST = float(np.finfo(np.float32).max)
 """The largest value a column may have: single precision holds no more, and beyond 1e154 a deviation overflows."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from crosshatch.data.dataset import Target
-from crosshatch.data.encoding.encode_part import Encoder
 from crosshatch.data.notes import Note
 from crosshatch.errors import DataError, PartitionError
+
+if TYPE_CHECKING:
+    from crosshatch.data.encoding.encode_part import Encoder
 
 Split = Literal["train", "test", "validation"]
 

@@ -40,9 +40,9 @@ class AnyRole(Protocol):
 class Party:
     """Runs the text, round after round, with its own part of every value.
 
-    Parties of one `house` are roles of the same party, between which nothing is counted: an organisation that is hub
-    and client in one. `blocks` is what the text is handed at the start of a round: of agents it is their tokens or
-    duals.
+    Parties of one `house` live in one process: roles of the same party, between which nothing is counted (an
+    organisation that is hub and client in one), or clients that share one. `blocks` is what the text is handed at the
+    start of a round: of agents it is their tokens or duals.
     """
 
     name: Name

@@ -80,6 +80,7 @@ class RunSettings:
     `on_divergence`: end at the first evaluation at which the training loss is more than ten times the larger of that
     before the first round and that of scores of zero, or go on with a warning. `track`: other tools that are told of
     the run, which the extra `tracking` installs. `record_messages`: keep what silos send each other, for audits.
+    `processes`: of `crosshatch launch`, one per party, or one for all clients of a silo.
     """
 
     rounds: int
@@ -95,6 +96,7 @@ class RunSettings:
     on_divergence: Literal["stop", "warn"] = "stop"
     track: tuple[str, ...] = ()
     record_messages: bool = False
+    processes: Literal["party", "silo"] = "party"
 
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""

@@ -17,6 +17,7 @@ from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.followed import Followed
 from crosshatch.runs.launching.process_plan import Plan
 from crosshatch.runs.launching.seating import houses_of, seat
+from crosshatch.runs.launching.shared_processes import share_processes
 from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Outcome, Watcher
@@ -48,6 +49,7 @@ def _follow(prepared: Prepared, out: Path, watcher: Watcher) -> Iterator[None]:
         simulator.data, simulator.task, simulator.algorithm, seed=config.run.seed, codecs=config.codecs,
         precision=PRECISIONS[config.run.precision],
     )  # fmt: skip
+    share_processes(parties, config.run.processes)
     folder, rounds = out / PARTIES, config.run.rounds
     every = {config.evaluate.every, config.run.checkpoint_every or config.evaluate.every}
     keep = frozenset({rounds, *(r for step in every for r in range(step, rounds + 1, step))})

@@ -1,0 +1,1 @@
+"""What parties as processes cost beside the same parties in memory, the bare streams, and the computing alone."""
