@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import on_duals, on_federation, on_tokens
 from crosshatch.parties.agents.dual_role import dual_agents
 from crosshatch.parties.agents.token_roles import token_agents
+from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, with_evaluation
 from crosshatch.parties.holdings.steps import Way
 from crosshatch.parties.line import Name
@@ -20,6 +21,7 @@ from crosshatch.parties.party import Party
 from crosshatch.parties.vertical_parties import vertical_parties
 from crosshatch.protocol.class_means import with_class_mean
 from crosshatch.seeds import require_seed
+from crosshatch.task.elsewhere import Elsewhere
 from crosshatch.task.losses import require_labels, unweighted
 from crosshatch.task.task import Task
 
@@ -34,11 +36,14 @@ def parties_of(
     precision: torch.dtype = torch.float64,
     steps: Way = "plain",
     evaluation: EvaluationPlan | None = None,
+    only: Collection[Name] | None = None,
+    beforehand: Beforehand | None = None,
 ) -> dict[Name, Party]:
     """Cut the data into what each party holds; weights start as the task's modules have them.
 
     They are on no line yet, see `Party.join`. Clients take their steps as plainly as can be, or by `local` ("solved").
-    With an `evaluation` they evaluate besides.
+    With an `evaluation` they evaluate besides. `only`: these parties alone, from data and blocks of which none but
+    their own need be there; `beforehand` is then what all had settled.
 
     >>> from crosshatch.testing.federations import vertical_cases
     >>> case = vertical_cases()[0]
@@ -49,14 +54,18 @@ def parties_of(
     require_labels(task.loss, data.y_train, data.classes, "training samples")
     require_labels(unweighted(task.loss), data.y_test, data.classes, "test samples")
     data = _cast(data, precision)
-    task = with_class_mean(task.to("cpu", precision), data)
+    task = task.to("cpu", precision)
+    if task.head_holder is None or not isinstance(task.blocks[task.head_holder], Elsewhere):
+        task = with_class_mean(task, data)
     algorithm, coded = on_federation(algorithm, data), codecs or {}
     if on_tokens(algorithm):
-        parties = token_agents(data, task, algorithm, seed=seed, codecs=coded)
+        parties = token_agents(data, task, algorithm, seed=seed, codecs=coded, only=only, beforehand=beforehand)
     elif on_duals(algorithm):
-        parties = dual_agents(data, task, algorithm, seed=seed, codecs=coded)
+        parties = dual_agents(data, task, algorithm, seed=seed, codecs=coded, only=only, beforehand=beforehand)
     else:
-        parties = vertical_parties(data, task, algorithm, seed=seed, codecs=coded, way=steps)
+        parties = vertical_parties(
+            data, task, algorithm, seed=seed, codecs=coded, way=steps, only=only, beforehand=beforehand
+        )
     if evaluation is not None:
         plan = replace(evaluation, held=_cast(evaluation.held, precision))
         with_evaluation(parties, data, task, algorithm, plan, seed=seed)

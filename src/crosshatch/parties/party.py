@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from crosshatch.exchanges import Memory, declared
 from crosshatch.meter import Meter
+from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.evaluation.text import Evaluation
 from crosshatch.parties.line import Line, Name
 from crosshatch.parties.post import Post
@@ -18,6 +19,11 @@ class AnyRole(Protocol):
     """What a party asks of its role beside the exchanges that the text asks for."""
 
     post: Post
+
+    @property
+    def beforehand(self) -> Beforehand:
+        """What all parties had settled before the first round."""
+        ...
 
     def begin_round(self, round: int) -> None:
         """A round begins."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import batch_source, declared, with_division
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.read_chain import draws_random_numbers
+from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.holdings.agreed import Agreed, Roster, Selection
 from crosshatch.parties.holdings.client import Client
 from crosshatch.parties.holdings.model import Model
@@ -49,24 +50,30 @@ from crosshatch.task.task import Task
 
 
 def vertical_parties(
-    data: FederatedData, task: Task, algorithm: Any, *, seed: int, codecs: Mapping[str, AnyCodec], way: Way
-) -> dict[Name, Party]:
-    """The parties by name: group after group, silo after silo, and the servers last."""
+    data: FederatedData, task: Task, algorithm: Any, *, seed: int, codecs: Mapping[str, AnyCodec], way: Way,
+    only: Collection[Name] | None = None, beforehand: Beforehand | None = None,
+) -> dict[Name, Party]:  # fmt: skip
+    """The parties by name (or `only` these): group after group, silo after silo, and the servers last."""
     text = with_division(algorithm)
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
-    _check(data, task, text, codecs)
+    if beforehand is None:
+        _check(data, task, text, codecs)
+        pairs = zip(task.blocks, data.silos, strict=True)
+        draws = any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs)
+        beforehand = Beforehand(widths, draws)
     members = members_of(data, seed=seed)
-    groups = [Group.of(n, member, task, text, widths, codecs, way) for n, member in enumerate(members)]
+    groups = [Group.of(n, member, task, text, beforehand, codecs, way) for n, member in enumerate(members)]
     tiers = tiers_of(len(groups), data.group_shape)
     found: dict[Name, Party] = {}
     for group in groups:
         above = _servers_above(group.number, groups, tiers) if len(groups) > 1 else ()
-        found |= group.parties(text, len(groups), above)
+        found |= group.parties(text, len(groups), above, only)
     levels = range(len(tiers)) if len(groups) > 1 else range(1 if text.topology.above else 0)
     for level in levels:
         for member in np.unique(tiers[level]).tolist():
             below = [group for group in groups if tiers[level][group.number] == member]
-            found[server_name(level, member)] = _server(level, member, below, text, len(groups))
+            if only is None or server_name(level, member) in only:
+                found[server_name(level, member)] = _server(level, member, below, text, len(groups))
     return found
 
 
@@ -101,7 +108,7 @@ class Group:
 
     @classmethod
     def of(
-        cls, number: int, member: Member, task: Task, text: Any, widths: tuple[int, ...],
+        cls, number: int, member: Member, task: Task, text: Any, beforehand: Beforehand,
         codecs: Mapping[str, AnyCodec], way: Way,
     ) -> Group:  # fmt: skip
         known, topology, data = declared(text), text.topology, member.data
@@ -110,13 +117,11 @@ class Group:
             data, type(text).__name__, topology, pairs=known.pairs, several=known.several_clients, where=where
         )
         one_party = one_party_silos(topology, [silo.clients for silo in data.silos])
-        pairs = zip(task.blocks, data.silos, strict=True)
-        by_number = any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs)
         data = pair(data) if known.pairs else data
         agreed = Agreed(
             samples=len(data.y_train),
             clients=tuple(silo.clients for silo in data.silos),
-            widths=widths,
+            widths=beforehand.widths,
             one_party=one_party,
             label_holder=None if data.label_silo is None else data.label_holder,
             head_holder=task.head_holder,
@@ -124,7 +129,7 @@ class Group:
             codecs=codecs,
             seed=member.codec_seed,
             dtype=data.silos[0].train.dtype,
-            by_number=by_number,
+            by_number=beforehand.draws,
             branches=data.branches,
             averages_moments=task.optimiser is not None and task.optimiser.state == "averaged",
             hubs_together=known.pairs,
@@ -155,16 +160,21 @@ class Group:
             return hub_name(self.number, 0 if self.agreed.hubs_together else silo)
         return client_name(self.number, silo, number)
 
-    def parties(self, text: Any, groups: int, servers: tuple[Above, ...]) -> dict[Name, Party]:
+    def parties(
+        self, text: Any, groups: int, servers: tuple[Above, ...], only: Collection[Name] | None
+    ) -> dict[Name, Party]:
         """Silo after silo: its hub, its branches, its clients."""
         found: list[Party] = []
         anchors = find_anchors(self.data, self.task)
         for j in self.agreed.silos:
-            found.append(self._hub(j, text, groups, servers, anchored=anchors is not None and self.task.holds_head(j)))
-            found += self._branches(j, text, groups)
+            holds = self.task.holds_head(j)
+            if only is None or hub_name(self.number, j) in only:
+                found.append(self._hub(j, text, groups, servers, anchored=anchors is not None and holds))
+            found += [party for party in self._branches(j, text, groups) if only is None or party.name in only]
             found += [
-                self._client(j, k, text, groups, anchors if self.task.holds_head(j) else None)
+                self._client(j, k, text, groups, anchors if holds else None)
                 for k in range(self.agreed.clients[j])
+                if only is None or client_name(self.number, j, k) in only
             ]
         return {party.name: party for party in found}
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from math import prod
 from typing import Any
 
 import numpy as np
-import torch
 
 from crosshatch.exchanges import declared
 from crosshatch.report.measures import COST_KEYS, OTHER_SECONDS, Rows, Target, best_row, first_reaching
 from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import algorithm_name
+from crosshatch.runs.trained.used_versions import versions
 from crosshatch.simulator.cost import silo_costs
 from crosshatch.simulator.divergence import Divergence
 from crosshatch.simulator.simulator import Simulator
@@ -147,17 +145,3 @@ def _cost(simulator: Simulator) -> dict[str, dict[str, int]]:
     course = simulator.state
     costs = silo_costs(course.groups, course.algorithm, iterations=simulator.iteration)
     return {name: asdict(cost) for name, cost in costs.items()}
-
-
-def versions() -> dict[str, str]:
-    """Of what decides numbers."""
-    try:
-        own = version("crosshatch")
-    except PackageNotFoundError:  # run from the source without being installed
-        own = "unknown"
-    return {
-        "crosshatch": own,
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -63,10 +65,14 @@ def resolve_model(data: FederatedData, settings: ModelSettings, *, folder: Path 
     return replace(settings, loss=name, outputs=outputs, head_holder=holder)
 
 
-def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folder: Path | None = None) -> Task:
+def build_task(
+    data: FederatedData, settings: ModelSettings, *, seed: int, folder: Path | None = None,
+    elsewhere: Mapping[int, nn.Module] = MappingProxyType({}),
+) -> Task:  # fmt: skip
     """The task for these silos; initial weights come from `(seed, "initial", silo number)`.
 
-    Files of a user's own blocks and loss are looked for in `folder`, by default the current one.
+    Files of a user's own blocks and loss are looked for in `folder`, by default the current one. What stands for blocks
+    that are `elsewhere`, by silo, takes their place.
 
     >>> from crosshatch.data.build import federate, load_dataset
     >>> from crosshatch.data.data_settings import FederationSettings
@@ -86,7 +92,9 @@ def build_task(data: FederatedData, settings: ModelSettings, *, seed: int, folde
         outputs = 0 if has_no_embedding(settings, shape) else chosen.outputs or settings.outputs
         width += outputs
         own_seed = torch_seed(seed, "initial", number)
-        if shape == (0,):
+        if number in elsewhere:
+            blocks.append(elsewhere[number])
+        elif shape == (0,):
             blocks.append(without_features(outputs))
         else:
             blocks.append(build_block(silo.name, shape, outputs, chosen, seed=own_seed, folder=folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn, final
 
 from torch import Tensor, nn
@@ -13,18 +14,20 @@ from crosshatch.errors import ModelError
 class Elsewhere(nn.Module):
     """A module of which only the number of outputs per sample is known here.
 
-    It has no parameters and computes nothing.
+    It computes nothing, and has no parameters but those that it `keeps` for others, as a hub does.
 
     >>> sum(parameter.numel() for parameter in Elsewhere(4).parameters())
     0
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, keeps: Sequence[nn.Parameter] = ()) -> None:
         """Stand for a module with outputs (n, width)."""
         super().__init__()
         if width < 0:
             raise ModelError(f"embeddings of width {width}: a silo has some numbers per sample, or none, correct it")
         self.width = width
+        for number, parameter in enumerate(keeps):
+            self.register_parameter(str(number), parameter)
 
     def forward(self, x: Tensor) -> NoReturn:  # noqa: ARG002 - a module's call
         """Refuse: whoever has the module computes with it."""

@@ -15,75 +15,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from crosshatch.cli import main
 from crosshatch.errors import ConfigError
-from crosshatch.meter import Meter
-from crosshatch.parties.onlooker import model_of, total
-from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
-from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.config import Config, read_config
 from crosshatch.runs.launching.followed import Followed, distance
 from crosshatch.runs.launching.launch import ending, launch
-from crosshatch.runs.launching.process_plan import Plan
-from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
-from crosshatch.runtime.store import Store
-from crosshatch.testing.parties.engine import PartyByParty
-from tests.runs.own_parts import SOURCE
-
-BASE = """
-data = {name = "breast_cancer"}
-federation = {silos = 2, clients = 2}
-algorithm = {name = "tdcd", local_steps = 2, batch_size = 32, step_size = 0.1}
-evaluate = {every = 5}
-run = {rounds = 20, precision = "float64", threads = 1}
-"""
-CASES = {
-    "TDCD": (),
-    "fresh, three silos": ("federation.silos=3", "algorithm.batches=fresh"),
-    "labels held": ("federation.labels=silo1", "algorithm.batch_size="),
-    "head, MLP": ("model.fusion=head", "model.block=mlp"),
-    "in turn": ("algorithm.order=sequential",),
-    "FedBCD": ("algorithm.name=fedbcd", "federation.clients=1"),
-    "Adam averaged": ("optimiser.name=adam", "optimiser.state=averaged", "algorithm.step_size=0.01"),
-    "ABCD": ("algorithm.name=abcd", "algorithm.window=3", "optimiser.name=adam", "algorithm.step_size=0.01"),
-    "HSGD": (
-        "algorithm.name=hsgd", "algorithm.global_steps=4", "algorithm.batch_size=", "algorithm.fraction=0.5",
-        "federation.groups=2", "model.fusion=head",
-    ),
-    "error feedback": (
-        "codecs.share=ef(topk(0.5))", "codecs.average=ef(topk(0.5))", "codecs.broadcast=ef(topk(0.5))",
-    ),
-}  # fmt: skip
-
-
-def config_of(folder: Path, name: str, *changes: str) -> Config:
-    path = folder / "launched.toml"
-    path.write_text(BASE)
-    kept = [one for one in (*CASES[name], *changes) if not one.endswith("=") or one.startswith("codecs")]
-    if len(kept) < len((*CASES[name], *changes)):  # all samples
-        path.write_text(BASE.replace("batch_size = 32, ", ""))
-    return read_config(path, kept)
-
-
-def engine_of(config: Config) -> PartyByParty:
-    """The parties of a config in memory, before their first round."""
-    simulator = prepare(config, folder=None).simulator
-    return PartyByParty(
-        simulator.data, simulator.task, simulator.algorithm, seed=config.run.seed, codecs=config.codecs,
-        precision=torch.float64, steps="solved",
-    )  # fmt: skip
-
-
-def stored(out: Path, parties: dict[str, Party], round: int) -> tuple[tuple[torch.Tensor, ...], Meter]:
-    """The model and the meter that the processes of a run have stored of a round."""
-    for name, party in parties.items():
-        home = out / "parties" / party.house
-        written = Store(home / name).read(round)
-        assert written is not None
-        party.load(unpack(written, KINDS, run=Plan.read(home).run, party=name).value)
-    return model_of(parties), total(party.meter for party in parties.values())
+from tests.runs.launching.kinds import KINDS, config_of
+from tests.runs.launching.test_kinds import engine_of, stored
 
 
 def check_as_in_memory(config: Config, out: Path) -> None:
@@ -120,14 +58,6 @@ def test_launched_as_trained_and_as_in_memory(tmp_path: Path) -> None:
     for home in (tmp_path / "launched" / "parties").iterdir():
         assert home.stat().st_mode & 0o077 == 0
         assert not is_alive(int((home / "pid").read_text()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CASES if name != "TDCD"])
-def test_all_kinds_as_in_memory(name: str, tmp_path: Path) -> None:
-    config = config_of(tmp_path, name)
-    assert launch(config, out=tmp_path / "launched").finished
-    check_as_in_memory(config, tmp_path / "launched")
 
 
 def is_alive(pid: int) -> bool:
@@ -168,9 +98,9 @@ def kill(out: Path, house: str) -> None:
 
 @pytest.mark.slow
 def test_killed_processes_leave_no_trace(tmp_path: Path) -> None:
-    config, out = config_of(tmp_path, "error feedback", "run.rounds=60"), tmp_path / "out"
+    config, out = config_of(tmp_path, "error feedback, held", "run.rounds=60"), tmp_path / "out"
     houses = ["client-0-0-1", "hub-0-1", "client-0-1-0", "hub-0-0"]
-    with running(tmp_path, out, *CASES["error feedback"], "run.rounds=60") as process:
+    with running(tmp_path, out, *KINDS["error feedback, held"], "run.rounds=60") as process:
         for round, some in ((10, houses[:1]), (20, houses[1:2]), (30, houses[2:]), (40, houses)):
             wait_for(out / "parties" / "hub-0-0" / "hub-0-0" / f"state-{round}", process)
             for house in some:
@@ -206,8 +136,25 @@ def test_no_orphans_when_the_launcher_is_killed_and_the_run_goes_on(tmp_path: Pa
     [
         (("algorithm.name=central",), "has no parties"),
         (("algorithm.name=jfl", "model.fusion=head"), "pairs"),
-        (("algorithm.name=mtcd", "algorithm.tokens=1"), "on a graph"),
-        (("model.class_weights=balanced",), "weights"),
+        (
+            (
+                "algorithm.name=tiered",
+                "algorithm.tiers=V(4) H(2) H(1)",
+                "federation.clients=4",
+                "federation.branches=2",
+            ),
+            "branches",
+        ),
+        (
+            (
+                "algorithm.step_size={kind = 'adaptive', value = 0.1, rho = 1.0, delta_squared = 0.5, every = 2}",
+                "algorithm.name=hsgd",
+                "model.fusion=head",
+                "federation.groups=2",
+            ),
+            "adaptive",
+        ),
+        (("run.record_messages=true",), "recording"),
     ],
 )
 def test_what_is_not_launched_is_refused(tmp_path: Path, changes: tuple[str, ...], why: str) -> None:
@@ -216,24 +163,6 @@ def test_what_is_not_launched_is_refused(tmp_path: Path, changes: tuple[str, ...
     with pytest.raises(ConfigError, match=f"crosshatch launch: .*{why}.*: use crosshatch train"):
         launch(read_config(path, changes), out=tmp_path / "out")
     assert not (tmp_path / "out" / "parties").exists()
-
-
-@pytest.mark.parametrize(
-    "change", ["algorithm.name={}:Mine", "model.loss={}:Plain", "model.block={}:Net", "evaluate.metrics=['{}:hits']"]
-)
-def test_own_parts_are_refused_before_anything_is_written(
-    tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, own = tmp_path / "refused.toml", tmp_path / "mine.py"
-    path.write_text('data = {name = "breast_cancer"}\nalgorithm = {name = "tdcd"}\nrun = {rounds = 2, threads = 1}')
-    own.write_text(SOURCE)
-    with pytest.raises(SystemExit) as ended:
-        main(["launch", str(path), "--out", str(tmp_path / "out"), "--set", change.format(own)])
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "own parts (mine.py) are not launched yet: use crosshatch train" in said
-    assert said.count("\n") == 1
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.post import Post
 
 
@@ -14,6 +15,7 @@ class AgentRole:
     """Its state beside the text's values are counters alone."""
 
     post: Post
+    beforehand: Beforehand
 
     def begin_round(self, round: int) -> None:
         """Nothing is counted by round: an agent's messages are told apart by token or neighbour."""

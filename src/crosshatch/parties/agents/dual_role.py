@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -15,6 +15,7 @@ from crosshatch.exchanges import DualAlgorithm
 from crosshatch.graphs import require_connected
 from crosshatch.parties.agents.agent_role import AgentRole
 from crosshatch.parties.agents.graph_agent import Agent, agents_of
+from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import agent_name
 from crosshatch.parties.party import Party
@@ -85,24 +86,31 @@ def _logistic_proximal(v: Tensor, y: Tensor, share: float) -> Tensor:
 
 
 def dual_agents(
-    data: FederatedData, task: Task, algorithm: DualAlgorithm, *, seed: int, codecs: Mapping[str, AnyCodec]
-) -> dict[Name, Party]:
+    data: FederatedData, task: Task, algorithm: DualAlgorithm, *, seed: int, codecs: Mapping[str, AnyCodec],
+    only: Collection[Name] | None = None, beforehand: Beforehand | None = None,
+) -> dict[Name, Party]:  # fmt: skip
     """Zeros everywhere; beforehand the agents told each other the norms of their blocks, which decide the steps."""
-    agents = agents_of(data, task, type(algorithm).__name__, codecs)
+    agents = agents_of(data, task, type(algorithm).__name__, codecs, only)
     graph = algorithm.graph.build(task.names, seed=seed)
     require_connected(graph, task.names, "consensus")
-    steps = dual_steps(
-        (algorithm.step_size, algorithm.dual_step, algorithm.consensus_step),
-        graph,
-        norm_squared=max(agent.norm_squared for agent in agents),
-        convexity=task.regulariser.l2,
-        squared=isinstance(task.loss, Squared),
-    )
+    if beforehand is None:
+        steps = dual_steps(
+            (algorithm.step_size, algorithm.dual_step, algorithm.consensus_step),
+            graph,
+            norm_squared=max(agent.norm_squared for agent in agents),
+            convexity=task.regulariser.l2,
+            squared=isinstance(task.loss, Squared),
+        )
+        beforehand = Beforehand((1,) * len(agents), steps=(steps.weights, steps.duals, steps.consensus))
+    assert beforehand.steps is not None
+    steps = DualSteps(*beforehand.steps)
     found: dict[Name, Party] = {}
     for agent in agents:
         weights, rows = torch.zeros_like(agent.model.vectors.first), agent.x.new_zeros(len(agent.y), 1)
         near = tuple(sorted(graph[agent.number]))
-        role = DualAgent(post=Post(agent.x.dtype), agent=agent, near=near, steps=steps, count=len(agents))
+        role = DualAgent(
+            post=Post(agent.x.dtype), beforehand=beforehand, agent=agent, near=near, steps=steps, count=len(data.silos)
+        )
         name = agent_name(agent.number)
         found[name] = Party(name, role, algorithm, name, Dual(weights, rows, rows, weights, rows))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,8 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.local.modules import evaluating
 from crosshatch.local.read_chain import as_chain
 from crosshatch.parties.holdings.model import Model
+from crosshatch.parties.line import Name
+from crosshatch.parties.names_of_parties import agent_name
 from crosshatch.protocol.agents import check_agents
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
@@ -80,11 +82,17 @@ class Agent:
         return theta, scores
 
 
-def agents_of(data: FederatedData, task: Task, name: str, codecs: Mapping[str, AnyCodec]) -> tuple[Agent, ...]:
-    """One agent per silo, with copies of its columns and of the labels."""
+def agents_of(
+    data: FederatedData, task: Task, name: str, codecs: Mapping[str, AnyCodec], only: Collection[Name] | None
+) -> tuple[Agent, ...]:
+    """One agent per silo (or `only` these), with copies of its columns and of the labels."""
     check_agents(data, task, name, codecs)
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     return tuple(
-        Agent(k, silo.train.clone(), data.y_train.clone(), Model.of(task, k, widths, knows=True))
+        Agent(
+            k, silo.train.clone(memory_format=torch.contiguous_format), data.y_train.clone(),
+            Model.of(task, k, widths, knows=True),
+        )
         for k, silo in enumerate(data.silos)
-    )
+        if only is None or agent_name(k) in only
+    )  # fmt: skip

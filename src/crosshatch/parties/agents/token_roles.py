@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
@@ -16,6 +16,7 @@ from crosshatch.exchanges import TokenAlgorithm
 from crosshatch.local.visits.agent import start_of
 from crosshatch.parties.agents.agent_role import AgentRole
 from crosshatch.parties.agents.graph_agent import Agent, agents_of
+from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import agent_name, server_name
 from crosshatch.parties.party import Party
@@ -42,11 +43,9 @@ class Tokens:
 
 @dataclass(kw_only=True)
 class TokenRole(AgentRole):
-    """An onlooker: it knows where the tokens are. `gathers`: before the first round the server adds outputs up."""
+    """An onlooker: it knows where the tokens are."""
 
     walk: SeededWalk
-    linear: bool  # whether all blocks' outputs are linear in their parameters
-    gathers: bool
 
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:  # noqa: ARG002
         """The steps of each holder on its copy for the token."""
@@ -58,7 +57,7 @@ class TokenRole(AgentRole):
 
     def average_tokens(self, tokens: Tokens, *, round: int) -> Tokens:
         """Scores of all tokens to the server and back, or with blocks that are not linear everybody's outputs."""
-        return self._add_up(tokens, "average tokens", round, held=self.linear)
+        return self._add_up(tokens, "average tokens", round, held=self.beforehand.linear)
 
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
         """A message for every token that moves."""
@@ -66,7 +65,7 @@ class TokenRole(AgentRole):
 
     def set_out(self, tokens: Tokens) -> Tokens:
         """What happens once, before the first round."""
-        return self._add_up(tokens, "gather", 0, held=False) if self.gathers else tokens
+        return self._add_up(tokens, "gather", 0, held=False) if self.beforehand.gathers else tokens
 
     def _add_up(self, tokens: Tokens, exchange: str, round: int, *, held: bool) -> Tokens:  # noqa: ARG002
         return tokens
@@ -94,6 +93,7 @@ class TokenAgent(TokenRole):
     """An agent, with a copy of its block for every token."""
 
     agent: Agent
+    near: tuple[int, ...]  # the numbers of its neighbours
 
     def _mine(self, at: Ids) -> list[int]:
         return [token for token, k in enumerate(at.tolist()) if k == self.agent.number]
@@ -145,32 +145,41 @@ class TokenAgent(TokenRole):
         return replace(after, held=held)
 
 
+def has_server(algorithm: TokenAlgorithm, beforehand: Beforehand) -> bool:
+    """Whether there is a server of tokens."""
+    return algorithm.server or beforehand.gathers
+
+
 def _average_copies(tokens: Tokens, together: Sequence[int]) -> Tokens:
     mean = torch.stack([tokens.copies[token] for token in together]).mean(0)
     return replace(tokens, copies=tuple(mean if g in together else one for g, one in enumerate(tokens.copies)))
 
 
 def token_agents(
-    data: FederatedData, task: Task, algorithm: TokenAlgorithm, *, seed: int, codecs: Mapping[str, AnyCodec]
-) -> dict[Name, Party]:
-    """Every token at its first agent with scores of zero; a server, whether or not the text has use for one."""
-    agents = agents_of(data, task, type(algorithm).__name__, codecs)
+    data: FederatedData, task: Task, algorithm: TokenAlgorithm, *, seed: int, codecs: Mapping[str, AnyCodec],
+    only: Collection[Name] | None = None, beforehand: Beforehand | None = None,
+) -> dict[Name, Party]:  # fmt: skip
+    """Every token at its first agent with scores of zero; a server where the text has use for one."""
+    agents = agents_of(data, task, type(algorithm).__name__, codecs, only)
     graph = algorithm.graph.build(task.names, seed=seed)
     walk = SeededWalk(graph, seed, each=algorithm.start == "each")
     at = walk.begin(algorithm.tokens)
     check_walks(graph, task.names, at, server=algorithm.server, stay=algorithm.stay)
     first = [start_of(task, agent.number, agent.model.vectors.first) for agent in agents]
-    outputs = [agent.embed(theta) for agent, theta in zip(agents, first, strict=True)]
-    linear = all(agent.is_linear for agent in agents)
-    gathers = not linear and any(bool(one.any()) for one in outputs)
+    if beforehand is None:
+        outputs = [agent.embed(theta) for agent, theta in zip(agents, first, strict=True)]
+        linear = all(agent.is_linear for agent in agents)
+        gathers = not linear and any(bool(one.any()) for one in outputs)
+        beforehand = Beforehand((outputs[0].shape[1],) * len(agents), linear=linear, gathers=gathers)
+    dtype, rows = data.silos[0].train.dtype, (len(data.y_train), beforehand.widths[0])
     found: dict[Name, Party] = {}
-    for agent, theta, scores in zip(agents, first, outputs, strict=True):
-        held = {token: torch.zeros_like(scores) for token, k in enumerate(at.tolist()) if k == agent.number}
-        post = Post(agent.x.dtype)
-        role = TokenAgent(post=post, walk=walk, linear=linear, gathers=gathers, agent=agent)
+    for agent, theta in zip(agents, first, strict=True):
+        held = {token: torch.zeros(rows, dtype=dtype) for token, k in enumerate(at.tolist()) if k == agent.number}
+        near = tuple(sorted(graph[agent.number]))
+        role = TokenAgent(post=Post(dtype), beforehand=beforehand, walk=walk, agent=agent, near=near)
         name = agent_name(agent.number)
         found[name] = Party(name, role, algorithm, name, Tokens(at, (theta,) * algorithm.tokens, held))
-    post = Post(agents[0].x.dtype)
-    server = TokenServer(post=post, walk=walk, linear=linear, gathers=gathers, agents=len(agents))
-    found[SERVER] = Party(SERVER, server, algorithm, SERVER, Tokens(at))
+    if has_server(algorithm, beforehand) and (only is None or SERVER in only):
+        server = TokenServer(post=Post(dtype), beforehand=beforehand, walk=walk, agents=len(data.silos))
+        found[SERVER] = Party(SERVER, server, algorithm, SERVER, Tokens(at))
     return found

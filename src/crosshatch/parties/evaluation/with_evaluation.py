@@ -10,7 +10,7 @@ import numpy as np
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import on_duals, on_tokens, with_division
-from crosshatch.parties.agents.token_roles import SERVER
+from crosshatch.parties.agents.token_roles import SERVER, has_server
 from crosshatch.parties.evaluation.agent_evaluation import AgentEvaluation, HeldRows, TokenServerEvaluation
 from crosshatch.parties.evaluation.evaluation_steps import EvaluationSteps
 from crosshatch.parties.evaluation.found import Judge
@@ -27,7 +27,6 @@ from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.parties.roles.role import Role
 from crosshatch.parties.vertical_parties import Group, vertical_parties
 from crosshatch.protocol.members import Member
-from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 
 _PREFIX = "evaluate "
@@ -71,12 +70,14 @@ def with_evaluation(
         parties[name].evaluation = Evaluation(fed, plan.every, plan.rounds)
 
 
-def held_parties(held: FederatedData, task: Task, algorithm: Any, *, seed: int) -> dict[Name, Party]:
-    """The parties of the first group with their rows held out; labels are with the clients of the holder alone."""
+def held_parties(
+    parties: Mapping[Name, Party], held: FederatedData, task: Task, algorithm: Any, *, seed: int
+) -> dict[Name, Party]:
+    """These parties of the first group with their rows held out; labels are with the clients of the holder alone."""
     text, holder = with_division(algorithm), holder_of(held)
-    widths = task.check_fit([silo.train[:ROWS] for silo in held.silos], held.classes)
-    group = Group.of(0, Member(held, "", seed, seed), replace(task, optimiser=None), text, widths, {}, "plain")
-    found = group.parties(text, 1, ())
+    beforehand = next(iter(parties.values())).role.beforehand
+    group = Group.of(0, Member(held, "", seed, seed), replace(task, optimiser=None), text, beforehand, {}, "plain")
+    found = group.parties(text, 1, (), parties)
     for party in found.values():
         assert isinstance(party.role, Role)
         party.role.selection = None
@@ -88,12 +89,16 @@ def held_parties(held: FederatedData, task: Task, algorithm: Any, *, seed: int) 
 def _of_silos(
     parties: Mapping[Name, Party], data: FederatedData, task: Task, algorithm: Any, plan: EvaluationPlan, seed: int
 ) -> dict[Name, EvaluatingFederation]:
-    held = held_parties(plan.held, task, algorithm, seed=seed)
+    held = held_parties(parties, plan.held, task, algorithm, seed=seed)
+    beforehand = next(iter(parties.values())).role.beforehand
     most = len(data.y_train) if plan.train_samples is None else plan.train_samples
     groups = np.zeros(len(data.y_train), dtype=np.int64) if data.groups is None else data.groups
     looked_at = [int((np.flatnonzero(groups == g) < most).sum()) for g in np.unique(groups)]
     found: dict[Name, EvaluatingFederation] = {}
-    for name, twin in vertical_parties(data, task, algorithm, seed=seed, codecs={}, way="plain").items():
+    twins = vertical_parties(
+        data, task, algorithm, seed=seed, codecs={}, way="plain", only=parties, beforehand=beforehand
+    )
+    for name, twin in twins.items():
         role, own = twin.role, parties[name].role
         assert isinstance(role, Role)
         role.post.prefix = _PREFIX
@@ -142,7 +147,8 @@ def _of_agents(
             plan.held.silos[number].train.clone(), plan.validation, plan.held.y_train.clone() if first else None
         )
         found[name] = AgentEvaluation(
-            agent=role.agent, held=held, above=above.get(number), post=post, serves=SERVER in parties,
+            agent=role.agent, held=held, above=above.get(number), post=post,
+            serves=on_tokens(algorithm) and has_server(algorithm, role.beforehand),
             looked_at=len(data.y_train) if plan.train_samples is None else plan.train_samples,
             below=tuple(sorted(k for k, up in above.items() if up == number)), judging=plan.judge if first else None,
         )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import ClientWeights, Federation, LocalSteps, Number, Within
+from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.holdings.agreed import Agreed, Batch, Selection
 from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.post import Post, Uses
@@ -58,6 +59,11 @@ class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         self.post.meter.load(state["meter"])
+
+    @property
+    def beforehand(self) -> Beforehand:
+        """What all parties had settled before the first round."""
+        return Beforehand(self.agreed.widths, self.agreed.by_number)
 
     @property
     def silos(self) -> Sequence[int]:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from crosshatch.parties.party import Party
 from crosshatch.runs.config import read_config
 from crosshatch.runs.launching.process_plan import CONFIG, REFUSED, Plan, SeatPlan
 from crosshatch.runs.launching.share import read_share
+from crosshatch.runs.launching.text_files import digest_of
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.process import Course, Process, Seat
 from crosshatch.task.build_task import build_task
@@ -41,20 +43,21 @@ def main(home: Path) -> int:
 
 async def _run(plan: Plan, home: Path) -> None:
     course = Course(
-        plan.run, bytes.fromhex(plan.agreed), plan.rounds, lambda _: plan.longest, frozenset(plan.keep)
+        plan.run, digest_of(home, plan.rounds), plan.rounds, lambda _: plan.longest, frozenset(plan.keep)
     )  # fmt: skip
-    parties = _parties(home)
+    parties = parties_in(home, [one.name for one in plan.seats])
     await Process([_seat(one, parties, home) for one in plan.seats], course, _say).run()
 
 
-def _parties(home: Path) -> dict[Name, Party]:
-    """All that the share tells of; those of other folders have zeros for rows, and are not kept."""
+def parties_in(home: Path, names: Collection[Name]) -> dict[Name, Party]:
+    """Those of this folder, from its share."""
     config = read_config(home / CONFIG)
     precision: torch.dtype = getattr(torch, config.run.precision)
-    data = read_share(home, precision)
-    task = replace(build_task(data, config.model, seed=config.run.seed), optimiser=config.optimiser)
+    share, seed = read_share(home, precision), config.run.seed
+    task = build_task(share.data, config.model, seed=seed, elsewhere=share.elsewhere)
     return parties_of(
-        data, task, config.algorithm, seed=config.run.seed, codecs=config.codecs, precision=precision, steps="solved"
+        share.data, replace(task, optimiser=config.optimiser), config.algorithm, seed=seed, codecs=config.codecs,
+        precision=precision, steps="solved", only=names, beforehand=share.beforehand,
     )  # fmt: skip
 
 

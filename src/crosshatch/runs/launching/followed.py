@@ -20,6 +20,7 @@ from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runtime.store import Store
+from crosshatch.simulator.graph.graph_state import DualState, TokenState
 from crosshatch.simulator.state import VerticalState
 
 _LOOK = 0.02  # seconds between two looks
@@ -43,15 +44,15 @@ def distance(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:
 
 
 class Followed:
-    """The processes of a run, for `VerticalState.elsewhere`.
+    """The processes of a run, for `elsewhere` of a state.
 
     `homes` are the folders of the parties, `keep` the rounds whose states they keep, `check` raises where a process
     cannot go on.
     """
 
     def __init__(
-        self, inner: VerticalState, meter: Meter, parties: Mapping[Name, Party], homes: Mapping[Name, Path], run: str,
-        keep: frozenset[int], check: Callable[[], None],
+        self, inner: VerticalState | TokenState | DualState, meter: Meter, parties: Mapping[Name, Party],
+        homes: Mapping[Name, Path], run: str, keep: frozenset[int], check: Callable[[], None],
     ) -> None:  # fmt: skip
         self.inner, self.meter, self.parties, self.homes = inner, meter, parties, homes
         self.run, self.keep, self.check = run, keep, check

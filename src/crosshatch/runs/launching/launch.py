@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crosshatch.errors import ConfigError, RunError
-from crosshatch.exchanges import declared, on_silos
+from crosshatch.exchanges import declared
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.runs.choosing.auto import PRECISIONS
-from crosshatch.runs.config import Config, config_text, part_files
+from crosshatch.runs.config import Config
 from crosshatch.runs.directory import PARTIES
 from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.followed import Followed
@@ -23,7 +23,6 @@ from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Outcome, Watcher
 from crosshatch.runtime.needed import require_runtime
 from crosshatch.schedules import Adaptive
-from crosshatch.simulator.state import VerticalState
 
 _GOODBYE = 60.0  # seconds for processes to end after the last round
 
@@ -33,7 +32,6 @@ def launch(
 ) -> Outcome:
     """Run a config with every party in a process of its own; arguments as of `train`."""
     require_runtime("crosshatch launch")
-    _require_no_own_parts(config)
     watcher = watcher or Watcher()
     return train(
         config, out=out, folder=folder, resume=resume, watcher=watcher,
@@ -55,14 +53,13 @@ def _follow(prepared: Prepared, out: Path, watcher: Watcher) -> Iterator[None]:
     keep = frozenset({rounds, *(r for step in every for r in range(step, rounds + 1, step))})
     if simulator.round == 0:
         shutil.rmtree(folder, ignore_errors=True)
-        seat(folder, parties, simulator.data, config_text(config), rounds=rounds, keep=keep)
+        seat(folder, parties, simulator.data, simulator.task, config, rounds=rounds, keep=keep)
     houses = houses_of(parties)
     plan = _plan_of(folder / next(iter(houses)), rounds)
     homes = {party.name: folder / house / party.name for house, members in houses.items() for party in members}
     children = Children(folder, houses, watcher.warned)
     children.start()
     state = simulator.state
-    assert isinstance(state, VerticalState)
     followed = Followed(state, simulator.meter, parties, homes, plan.run, keep, children.check)
     state.elsewhere = followed
     try:
@@ -103,15 +100,6 @@ def _plan_of(home: Path, rounds: int) -> Plan:
     return plan
 
 
-def _require_no_own_parts(config: Config) -> None:
-    own = part_files(config).names
-    if own:
-        raise ConfigError(
-            f"crosshatch launch: own parts ({', '.join(own.values())}) are not launched yet: use crosshatch train, "
-            "which simulates them"
-        )
-
-
 def _require_parties(prepared: Prepared) -> Prepared:
     """Refuse what does not run as processes here."""
     config, algorithm, data = prepared.config, prepared.simulator.algorithm, prepared.simulator.data
@@ -119,14 +107,12 @@ def _require_parties(prepared: Prepared) -> Prepared:
     refused = {
         "algorithm 'central' has no parties": known.central,
         "JFL's pairs are processes that nobody would start": known.pairs,
-        "algorithms on a graph are not launched yet": not on_silos(algorithm),
         "federation.branches are processes that nobody would start": bool(data.branches),
         "adaptive step sizes need the gradient of all parties together": isinstance(step_size, Adaptive),
         "privacy.encryption is not launched yet": config.privacy.encrypts,
-        "model.fusion = 'transfer' is not launched yet": config.model.fusion == "transfer",
-        "weights from all labels or of samples are not launched yet": data.weighted
-        or config.model.class_weights == "balanced",
-        "recording messages is not launched yet": bool(config.run.record_messages),
+        "recording messages needs those of all silos in one place, which no party has": bool(
+            config.run.record_messages
+        ),
     }
     for why, applies in refused.items():
         if applies:

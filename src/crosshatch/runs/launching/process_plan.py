@@ -27,7 +27,6 @@ class Plan(msgspec.Struct):
     """Of one process: what all have in common, and its own parties."""
 
     run: str
-    agreed: str
     rounds: int
     keep: list[int]
     longest: int

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 
 from crosshatch.data.federated import FederatedData
+from crosshatch.parties.agents.agent_role import AgentRole
+from crosshatch.parties.agents.token_roles import TokenServer
+from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
-from crosshatch.parties.roles.hub_role import HubRole
+from crosshatch.parties.roles.client_role import ClientRole
+from crosshatch.runs.config import Config, config_text, part_files
 from crosshatch.runs.launching.process_plan import CONFIG, Plan, SeatPlan
 from crosshatch.runs.launching.share import peers_of, write_share
-from crosshatch.runs.summary import versions
+from crosshatch.runs.launching.text_files import write_parts
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.store import write_whole
+from crosshatch.task.losses import ClassWeighted, Loss, SampleWeighted
+from crosshatch.task.task import Task
 
-_RANK = {"server": 0, "hub": 1, "client": 2}
+_RANK = {"server": 0, "hub": 1, "client": 2, "agent": 2}
 
 
 def houses_of(parties: Mapping[Name, Party]) -> dict[Name, list[Party]]:
@@ -30,14 +36,15 @@ def houses_of(parties: Mapping[Name, Party]) -> dict[Name, list[Party]]:
 
 
 def seat(
-    folder: Path, parties: Mapping[Name, Party], data: FederatedData, config: str, *, rounds: int, keep: Iterable[int]
-) -> None:
-    """Make the folders of a run that has none; the certificates are new."""
+    folder: Path, parties: Mapping[Name, Party], data: FederatedData, task: Task, config: Config, *, rounds: int,
+    keep: Iterable[int],
+) -> None:  # fmt: skip
+    """Make the folders of a run that has none, with copies of the files of own parts; the certificates are new."""
     peers, houses = peers_of(parties), houses_of(parties)
     identities = {name: Identity.make(name) for name in parties}
     ports = dict(zip(parties, _free_ports(len(parties)), strict=True))
-    agreed = sha256(repr((config, sorted(parties), rounds, sorted(versions().items()))).encode()).hexdigest()
-    run, most = token_hex(4), _longest(parties, data)
+    run, most, files = token_hex(4), _longest(parties, data), part_files(config).read()
+    text = config_text(told(config, task.loss), files)
     for house, members in houses.items():
         names, home = [party.name for party in members], folder / house
         home.mkdir(mode=0o700, parents=True)
@@ -52,13 +59,22 @@ def seat(
                 {peer: f"127.0.0.1:{ports[peer]}" for peer in outside if _dials(name, peer)},
                 ports[name] if any(_dials(peer, name) for peer in outside) else None,
             ))  # fmt: skip
-        write_share(home, data, members)
-        write_whole(home / CONFIG, config.encode())
-        Plan(run, agreed, rounds, sorted(keep), most, seats).write(home)
+        write_share(home, data, task, members)
+        write_whole(home / CONFIG, text.encode())
+        write_parts(home, files, text, blocks=any(_computes(party) for party in members))
+        Plan(run, rounds, sorted(keep), most, seats).write(home)
+
+
+def told(config: Config, loss: Loss) -> Config:
+    """The config that parties get: balanced weights of classes, which follow from all labels, as numbers."""
+    inner = loss.loss if isinstance(loss, SampleWeighted) else loss
+    if not isinstance(inner, ClassWeighted):
+        return config
+    return replace(config, model=replace(config.model, class_weights=inner.weights))
 
 
 def _dials(one: Name, other: Name) -> bool:
-    """Clients dial their hub, hubs the servers above them, and of two hubs the later one."""
+    """Clients dial their hub, hubs and agents the servers above them, and of two hubs or agents the later one."""
     first, second = _RANK[one.partition("-")[0]], _RANK[other.partition("-")[0]]
     return first > second or (first == second and one > other)
 
@@ -71,8 +87,14 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
+def _computes(party: Party) -> bool:
+    """Whether it has rows and a block."""
+    return isinstance(party.role, ClientRole | AgentRole) and not isinstance(party.role, TokenServer)
+
+
 def _longest(parties: Mapping[Name, Party], data: FederatedData) -> int:
     """Bytes of no message of this run are more: blocks with the states of an optimiser, or rows of all samples."""
-    role = next(party.role for party in parties.values() if isinstance(party.role, HubRole))
-    blocks = sum(party.blocks.mine.numel() for party in parties.values() if party.blocks.mine is not None)
-    return 65_536 + 16 * (4 * int(blocks) + 4 * len(data.y_train) * sum(role.agreed.widths))
+    widths = next(iter(parties.values())).role.beforehand.widths
+    kept = [party.blocks.mine for party in parties.values() if isinstance(party.blocks, Blocks)]
+    blocks = sum(mine.numel() for mine in kept if mine is not None)
+    return 65_536 + 16 * (4 * int(blocks) + 4 * len(data.y_train) * sum(widths))

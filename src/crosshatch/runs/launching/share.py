@@ -1,30 +1,39 @@
-"""A party's own share of the data in its folder: its rows, its labels where it has them, and what everybody knows.
+"""A party's own share in its folder: its rows, its labels where it has them, and what everybody knows.
 
 What other parties hold is not there: their rows and labels read as zeros, and who holds which of their samples as an
-even division. A party built from that holds what it would hold if it were cut from all the data.
+even division. Hubs and servers have the numbers of the blocks they keep, and no block. A party built from that holds
+what it would hold if it were cut from all the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import torch
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from crosshatch.data.dataset import Target
-from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.data.federated import FederatedData, OwnSamples, SiloData
+from crosshatch.parties.agents.dual_role import DualAgent
+from crosshatch.parties.agents.token_roles import SERVER, TokenAgent
+from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.line import Name
+from crosshatch.parties.names_of_parties import agent_name
 from crosshatch.parties.party import Party
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
+from crosshatch.parties.roles.server_role import ServerRole
 from crosshatch.protocol.batches import Ids
 from crosshatch.runtime.store import write_whole
+from crosshatch.task.elsewhere import Elsewhere
+from crosshatch.task.task import Task
 
-_ABOUT, _NUMBERS = "share.json", "share.safetensors"
+ABOUT, _NUMBERS = "share.json", "share.safetensors"
 
 
 class _Silo(msgspec.Struct):
@@ -35,32 +44,60 @@ class _Silo(msgspec.Struct):
 
 
 class _About(msgspec.Struct):
+    """What everybody knows: the same in every folder of a run."""
+
     silos: list[_Silo]
     target: Target
     classes: int
     label_silo: str | None
     group_shape: tuple[int, ...]
     class_names: tuple[str, ...]
+    weighted: bool
+    alone: str | None  # the silo with samples of its own
+    beforehand: Beforehand
 
 
-def write_share(folder: Path, data: FederatedData, parties: Sequence[Party]) -> None:
-    """What these parties, which live together, hold of the data."""
+@dataclass(frozen=True)
+class Share:
+    """All samples, of which the parties of a folder know their own; by silo what stands for blocks of others."""
+
+    data: FederatedData
+    elsewhere: Mapping[int, Elsewhere]
+    beforehand: Beforehand
+
+
+def write_share(folder: Path, data: FederatedData, task: Task, parties: Sequence[Party]) -> None:
+    """What these parties, which live together, hold of data and blocks."""
     silos = [_Silo(one.name, tuple(one.train.shape[1:]), one.features, one.clients) for one in data.silos]
-    about = _About(silos, data.target, data.classes, data.label_silo, data.group_shape, data.class_names)
+    about = _About(
+        silos, data.target, data.classes, data.label_silo, data.group_shape, data.class_names, data.weighted,
+        None if data.alone is None else data.alone.silo, parties[0].role.beforehand,
+    )  # fmt: skip
     tensors: dict[str, Tensor] = {}
     if data.groups is not None:
         tensors["groups"] = torch.as_tensor(data.groups)
     owners = {j: _even(data, j, [p for p in parties if _silo_of(p) == j]) for j in range(len(silos))}
     for party in parties:
         _add(party, data, owners, tensors)
+    for j in {j for party in parties for j in _kept_by(party, len(silos))}:
+        if f"x.{j}" not in tensors:  # else its client is here too, which makes the block itself
+            for n, one in enumerate(task.blocks[j].parameters()):
+                tensors[f"{'kept' if one.requires_grad else 'fixed'}.{j}.{n}"] = one.detach()
     tensors |= {f"owners.{j}": torch.as_tensor(one) for j, one in owners.items()}
     tensors["like"] = torch.zeros((0, *data.y_train.shape[1:]), dtype=data.y_train.dtype)
-    write_whole(folder / _ABOUT, msgspec.json.encode(about))
+    write_whole(folder / ABOUT, msgspec.json.encode(about))
     write_whole(folder / _NUMBERS, save({name: one.clone() for name, one in tensors.items()}))
 
 
 def _silo_of(party: Party) -> int | None:
     return party.role.silo if isinstance(party.role, ClientRole | HubRole) else None
+
+
+def _kept_by(party: Party, silos: int) -> Sequence[int]:
+    """The silos whose blocks a party keeps as numbers."""
+    if isinstance(party.role, HubRole):
+        return [party.role.silo]
+    return range(silos) if isinstance(party.role, ServerRole) else ()
 
 
 def _group_rows(data: FederatedData, group: int) -> Ids:
@@ -90,6 +127,8 @@ def _even(data: FederatedData, silo: int, own: Sequence[Party]) -> Ids:
 def _add(party: Party, data: FederatedData, owners: Mapping[int, Ids], tensors: dict[str, Tensor]) -> None:
     """What one party holds, put in its place among all samples."""
     role = party.role
+    if isinstance(role, TokenAgent | DualAgent):
+        _put(tensors, np.arange(len(data.y_train)), {f"x.{role.agent.number}": role.agent.x, "y": role.agent.y})
     if not isinstance(role, ClientRole | HubRole):
         return
     rows = _group_rows(data, role.group)
@@ -102,17 +141,22 @@ def _add(party: Party, data: FederatedData, owners: Mapping[int, Ids], tensors: 
         return
     ids = rows[role.client.ids]
     owners[role.silo][ids] = present[role.client.number]
-    for name, values in ((f"x.{role.silo}", role.client.x), ("y", role.client.y)):
+    _put(tensors, ids, {f"x.{role.silo}": role.client.x, "y": role.client.y})
+    if role.client.anchors is not None and data.alone is not None:
+        tensors |= {"alone.x": data.alone.x, "alone.y": data.alone.y}
+
+
+def _put(tensors: dict[str, Tensor], ids: Ids, held: Mapping[str, Tensor | None]) -> None:
+    """Rows with the numbers of their samples, behind those that are there."""
+    for name, values in held.items():
         if values is not None:
-            where = torch.as_tensor(ids)
-            had = f"{name}.ids" in tensors
-            tensors[f"{name}.ids"] = torch.cat([tensors[f"{name}.ids"], where]) if had else where
-            tensors[name] = torch.cat([tensors[name], values]) if had else values
+            pairs = ((f"{name}.ids", torch.as_tensor(ids)), (name, values))
+            tensors |= {key: torch.cat([tensors[key], one]) if key in tensors else one for key, one in pairs}
 
 
-def read_share(folder: Path, dtype: torch.dtype) -> FederatedData:
-    """All samples, of which these parties know their own."""
-    about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
+def read_share(folder: Path, dtype: torch.dtype) -> Share:
+    """What the parties of a folder hold."""
+    about = msgspec.json.decode((folder / ABOUT).read_bytes(), type=_About)
     tensors = load_file(folder / _NUMBERS)
     samples = len(tensors["owners.0"])
     silos = []
@@ -127,15 +171,32 @@ def read_share(folder: Path, dtype: torch.dtype) -> FederatedData:
     y = torch.zeros((samples, *like.shape[1:]), dtype=like.dtype)
     if "y" in tensors:
         y[tensors["y.ids"]] = tensors["y"]
-    groups = tensors["groups"].numpy() if "groups" in tensors else None
-    return FederatedData(
-        tuple(silos), y, y[:1], about.target, about.classes, about.label_silo, groups, about.group_shape,
-        class_names=about.class_names,
+    alone = OwnSamples(str(about.alone), tensors["alone.x"], tensors["alone.y"]) if "alone.x" in tensors else None
+    data = FederatedData(
+        tuple(silos), y, y[:1], about.target, about.classes, about.label_silo,
+        tensors["groups"].numpy() if "groups" in tensors else None, about.group_shape,
+        class_names=about.class_names, weighted=about.weighted, alone=alone,
     )  # fmt: skip
+    widths = about.beforehand.widths
+    elsewhere = {j: Elsewhere(widths[j], _kept(tensors, j)) for j in range(len(silos)) if f"x.{j}" not in tensors}
+    return Share(data, elsewhere, about.beforehand)
+
+
+def _kept(tensors: Mapping[str, Tensor], silo: int) -> list[nn.Parameter]:
+    """The numbers of a block, in their order."""
+    found = {}
+    for name, one in tensors.items():
+        kind, _, place = name.partition(".")
+        if kind in ("kept", "fixed") and place.startswith(f"{silo}."):
+            found[int(place.partition(".")[2])] = nn.Parameter(one, requires_grad=kind == "kept")
+    return [found[n] for n in sorted(found)]
 
 
 def peers_of(parties: Mapping[Name, Party]) -> dict[Name, list[Name]]:
-    """Who talks to whom: clients to their hub, hubs to each other and to the servers above them."""
+    """Who talks to whom: clients to their hub, hubs to each other and to the servers above them; agents as on a graph.
+
+    Agents also talk to the server of tokens, where there is one.
+    """
     found: dict[Name, set[Name]] = {name: set() for name in parties}
 
     def join(one: Name, other: Name) -> None:
@@ -152,4 +213,9 @@ def peers_of(parties: Mapping[Name, Party]) -> dict[Name, list[Name]]:
     for party in parties.values():
         if isinstance(party.role, ClientRole):
             join(party.name, hubs[party.role.group, party.role.silo][0])
+        elif isinstance(party.role, TokenAgent | DualAgent):
+            for number in party.role.near:
+                join(party.name, agent_name(number))
+            if SERVER in parties:
+                join(party.name, SERVER)
     return {name: sorted(mine) for name, mine in found.items()}

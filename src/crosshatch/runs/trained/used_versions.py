@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 
-from crosshatch.runs.summary import versions
+import numpy as np
+import torch
 
 _DECIDING = ("crosshatch", "torch")  # numpy and Python have no say in a forward pass
+
+
+def versions() -> dict[str, str]:
+    """Of what decides numbers."""
+    try:
+        own = version("crosshatch")
+    except PackageNotFoundError:  # run from the source without being installed
+        own = "unknown"
+    return {
+        "crosshatch": own,
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
 
 
 def other_versions(trained: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.config import Config
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.parts.part_files import PARTS, PartFiles
-from crosshatch.runs.summary import versions
+from crosshatch.runs.trained.used_versions import versions
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import for_silo, has_no_embedding
