@@ -103,10 +103,14 @@ def test_rows_that_a_block_asks_for() -> None:
     assert [least_rows(linear, labels=labels, local_steps=5) for labels in (False, True)] == [16 * 16, 16 * 17]
 
 
-def test_embeddings_outside_of_the_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Features are inside, what a weight makes of them is not."""
-    text = CONFIG.replace("[privacy]\n", "[privacy]\nwhole_bits = 5\n").replace(
-        "batch_size = 128", "batch_size = 128\nstep_size = 1000.0"
-    )
-    said = refusal(tmp_path, capsys, text=text)
-    assert "privacy.whole_bits = 5: fixed point goes from -32 to 32, and " in said
+def test_embeddings_that_outgrow_the_range_are_a_divergence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Features are inside, what a large step makes of them is not: a result for a sweep, within the first round too."""
+    (tmp_path / "one.toml").write_text(CONFIG.replace("[privacy]\n", "[privacy]\nwhole_bits = 5\n"))
+    out = tmp_path / "run"
+    with pytest.raises(SystemExit, match="1"):
+        main(["train", str(tmp_path / "one.toml"), "--out", str(out), "--quiet", "--set", "algorithm.step_size=1e3"])
+    told = json.loads((out / "summary.json").read_text())["diverged"]
+    assert told["round"] == 1
+    assert told["why"].startswith("round 1: privacy.whole_bits = 5: fixed point goes from -32 to 32, and ")
+    assert "raise whole_bits, or take a smaller step size" in told["why"]
+    assert "the rounds before are kept in" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, DivergenceError
 from crosshatch.privacy.counted_matrix import CountedMatrix
 from crosshatch.privacy.encrypted_matrix import EncryptedMatrix
 from crosshatch.privacy.fixed_point import FixedPoint
@@ -142,7 +142,7 @@ def test_what_is_hidden_is_encoded_with_room_for_a_product() -> None:
     assert plain.rows.tolist() == [[int(1.5 * 2**24), -16 * 2**24]]
     assert plain.half.tolist() == [[1 << 12, 2 << 12, 4 << 12]]
     assert plain.size == 5
-    with pytest.raises(ConfigError, match=r"from -16 to 16, and a number is 16\.5"):
+    with pytest.raises(DivergenceError, match=r"from -16 to 16, and a number is 16\.5"):
         Plain.of(np.array([[16.5]]), np.array([[1.0]]), POINT, "a number")
     longest = FixedPoint(fraction_bits=40, whole_bits=20)
     assert Plain.of(np.array([[-(2.0**20)]]), np.zeros((1, 1)), longest, "").rows.item() == -(2**100)  # nothing wraps

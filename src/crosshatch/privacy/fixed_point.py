@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from crosshatch.errors import ConfigError, TrainingError, require_whole
+from crosshatch.errors import ConfigError, DivergenceError, TrainingError, require_whole
 
 Whole = npt.NDArray[np.int64]
 _FEWEST_FRACTION_BITS = 8
@@ -63,17 +63,23 @@ class FixedPoint:
         """Nor is a number that is encoded larger than this."""
         return 2.0**self.whole_bits
 
-    def encode(self, values: npt.NDArray[np.floating], what: str = "a number") -> Whole:
-        """The nearest multiples; an error where one is not finite or outside of the range."""
+    def encode(self, values: npt.NDArray[np.floating], what: str = "a number", *, trained: bool = False) -> Whole:
+        """The nearest multiples; an error where one is not finite or outside of the range.
+
+        Numbers that training makes (`trained`) outgrow the range by diverging; others are too large from the start.
+        """
         exact = np.asarray(values, dtype=np.float64)
         if not np.isfinite(exact).all():
             raise TrainingError(f"{what} is not finite")
         outside = np.abs(exact) > self.limit
         if outside.any():
-            raise ConfigError(
+            said = (
                 f"privacy.whole_bits = {self.whole_bits}: fixed point goes from -{self.limit:g} to {self.limit:g}, and "
-                f"{what} is {exact[outside].flat[0]:.6g}: raise whole_bits, or standardise what is so large"
+                f"{what} is {exact[outside].flat[0]:.6g}: raise whole_bits, or "
             )
+            if trained:
+                raise DivergenceError(f"{said}take a smaller step size if training has made it so large")
+            raise ConfigError(f"{said}standardise what is so large")
         whole: Whole = np.rint(np.ldexp(exact, self.fraction_bits)).astype(np.int64)
         return whole
 

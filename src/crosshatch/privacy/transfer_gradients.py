@@ -72,8 +72,9 @@ class Plain:
     ) -> Plain:
         """Encode both; `what` names a number where it is outside of the range."""
         upper = square[np.triu_indices(len(square))][np.newaxis]
-        longer: npt.NDArray[np.object_] = np.left_shift(point.encode(rows, what).astype(object), point.fraction_bits)
-        return cls(longer, point.encode(upper, what))
+        whole = point.encode(rows, what, trained=True).astype(object)
+        longer: npt.NDArray[np.object_] = np.left_shift(whole, point.fraction_bits)
+        return cls(longer, point.encode(upper, what, trained=True))
 
     @property
     def size(self) -> int:

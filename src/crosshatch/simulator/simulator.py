@@ -163,6 +163,9 @@ class Simulator:
             self._use(adapt(self._adaptive, schedule, self.data, self.task, self.weights))
         try:
             self.state.run_round(self.round)
+        except DivergenceError as error:  # numbers outgrew the fixed point that is encrypted
+            self.round += 1
+            raise DivergenceError(f"round {self.round}: {error}") from None
         except TrainingError:  # a codec could not write what it got
             self.round += 1
             raise self._diverged("what is to be sent is") from None

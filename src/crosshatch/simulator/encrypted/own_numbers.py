@@ -31,8 +31,8 @@ class Side:
     chain: Chain
     point: FixedPoint
 
-    def _encode(self, values: Tensor, what: str) -> Whole:
-        return self.point.encode(values.double().numpy(force=True), f"{what} of silo '{self.name}'")
+    def _encode(self, values: Tensor, what: str, *, trained: bool = True) -> Whole:
+        return self.point.encode(values.double().numpy(force=True), f"{what} of silo '{self.name}'", trained=trained)
 
     def through(self, block: Tensor, x: Tensor) -> ChainPass:
         """The pass of samples (n, ...) under a block (p,)."""
@@ -41,12 +41,13 @@ class Side:
     def own_pass(self, forward: ChainPass, times: float = 1.0) -> OwnPass:
         """Of samples, every gradient to be `times` as large."""
         inputs = [self._with_ones(one, layer) for layer, one in enumerate(self._taken(forward))]
-        last = self._encode(times * inputs[-1], "what a layer takes, a number")
+        last = self._encode(times * inputs[-1], "what a layer takes, a number", trained=len(self.chain) > 1)
         if len(self.chain) == 1:
             return OwnPass((last,))
         back = self._slopes(forward)[:, None] * self._weight(forward)
         return OwnPass(
-            (self._encode(inputs[0], "a feature"), last), self._encode(times * back, "the derivative of an embedding")
+            (self._encode(inputs[0], "a feature", trained=False), last),
+            self._encode(times * back, "the derivative of an embedding"),
         )
 
     def mean_pass(self, forward: ChainPass, signs: Tensor) -> OwnPass:
