@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from crosshatch.report.measures import first_reaching, parse_target
 from crosshatch.report.runs import Run
@@ -52,6 +52,7 @@ class Measured:
 
     profile: str
     series: Mapping[tuple[str, str, str], Series]  # set, method, reading
+    tried: Mapping[tuple[str, float], Series] = field(default_factory=dict)  # method and value, of all searches
 
     def of(self, method: str, reading: str = "own") -> Series:
         """That of a method; no two sets of a recipe have methods of one name."""

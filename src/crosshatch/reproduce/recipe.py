@@ -24,7 +24,7 @@ class Search:
 
     `choose` is as `crosshatch sweep --choose` has it and never goes by test rows; an edge of the values is widened at
     most `widen` times. The common value is the largest at which the methods `common_by` reach the target of `choose`
-    with every seed; without such methods there is no common reading.
+    with two thirds of the seeds; without such methods there is no common reading.
     """
 
     setting: str
@@ -91,7 +91,7 @@ class Dots:
     series: Mapping[str, tuple[tuple[float, str], ...]]
     labels: tuple[str, str]
     logarithmic: tuple[bool, bool] = (False, False)
-    reading: Reading = "own"
+    reading: Reading | Literal[""] = "own"  # empty: rows that belong to every reading
 
 
 @dataclass(frozen=True)

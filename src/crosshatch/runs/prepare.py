@@ -30,7 +30,7 @@ from crosshatch.runs.choosing.put_aside import put_aside
 from crosshatch.runs.choosing.trials import Tell
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
-from crosshatch.runs.identity.run_data import Warn, read_data
+from crosshatch.runs.identity.run_data import Load, Warn, load, read_data
 from crosshatch.runs.leaking.count_leakage import Leakage, count_leakage
 from crosshatch.runs.leaking.exposed_rows import left_out_note, settle_rows
 from crosshatch.runs.run_settings import available_cores
@@ -83,15 +83,16 @@ def prepare(
     of: Path | None = None,
     warn: Warn = lambda _: None,
     keep: bool = False,
+    load: Load = load,
 ) -> Prepared:
-    """Read the data from the data `folder`, build the task, put the parties together.
+    """Read the data from the data `folder` by `load`, build the task, put the parties together.
 
     `step_seconds` stands in for a measurement, where a run that is resumed has one already. `tell` gets a line for
     everything that is tried out or chosen here. `of` is the directory of an earlier run whose data these must be;
     `warn` gets a line where that cannot be told. `keep`: a ledger is told how labels are divided.
     """
     require_device(config.run.device, "run.device")
-    dataset, fingerprint = read_data(config, folder, of=of, warn=warn)
+    dataset, fingerprint = read_data(config, folder, of=of, warn=warn, load=load)
     ready = assemble(config, dataset, fingerprint, step_seconds=step_seconds, tell=tell, keep=keep)
     del dataset  # large, and no longer needed
     chosen = _choose(ready.config, ready.data, ready.task, tell)

@@ -25,6 +25,7 @@ from crosshatch.runs.directory import RunDirectory, open_existing, open_new, req
 from crosshatch.runs.evaluating.metrics_row import metrics_row
 from crosshatch.runs.evaluating.some_rows import SomeRows
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.identity.run_data import Load, load
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.parts.part_files import PartFiles
@@ -43,12 +44,13 @@ from crosshatch.task.own_metric import find_metrics
 
 def train(
     config: Config, *, out: Path | str, folder: Path | None = None, resume: bool = False,
-    watcher: Watcher | None = None, follow: Follow = lambda *_: nullcontext(),
+    watcher: Watcher | None = None, follow: Follow = lambda *_: nullcontext(), load: Load = load,
 ) -> Outcome:  # fmt: skip
     """Run a config into the directory `out`, reading named data sets from the data `folder`.
 
     Nothing is written before everything was checked. With `resume` a run that was stopped goes on from its checkpoint.
     A `watcher` is told how it goes, and so are the trackers that `run.track` names. `follow`: others train the model.
+    `load` reads the data.
     A run that diverges (by the rule of `simulator/divergence.py`, or because its numbers are no longer finite) is a
     DivergenceError in the end: its directory is complete, and `diverged` in its summary says where and why. Any other
     error before the second evaluation leaves nothing behind; a later one leaves the evaluations and the checkpoint.
@@ -67,20 +69,22 @@ def train(
     path = Path(out)
     with blaming(part_files(config).names), one_writer(path, "training"):
         directory = open_existing(path) if resume else open_new(path)
-        return _train(directory, config, folder=folder, resume=resume, watcher=watcher, follow=follow)
+        return _train(directory, config, folder=folder, resume=resume, watcher=watcher, follow=follow, load=load)
 
 
 def _train(
-    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, follow: Follow
-) -> Outcome:
+    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, follow: Follow,
+    load: Load,
+) -> Outcome:  # fmt: skip
     out = directory.path
     stored = stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
     config = config if stored is None else adopt(config, stored)
     before = None if stored is None else out
     prepared = prepare(
-        config, folder=folder, step_seconds=known, tell=watcher.tell, of=before, warn=watcher.warned, keep=True
-    )
+        config, folder=folder, step_seconds=known, tell=watcher.tell, of=before, warn=watcher.warned, keep=True,
+        load=load,
+    )  # fmt: skip
     if stored is not None:
         require_same(stored, prepared.config, directory)
     loop = _Loop(prepared, directory, part_files(prepared.config).read())

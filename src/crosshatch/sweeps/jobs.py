@@ -18,6 +18,7 @@ from crosshatch.runs.directory import RunDirectory
 from crosshatch.runs.one_writer import BusyError
 from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.watcher import Watcher
+from crosshatch.sweeps.last_set import LastSet
 from crosshatch.sweeps.printed import printing_into
 
 if TYPE_CHECKING:
@@ -102,24 +103,27 @@ class Executor(AbstractContextManager["Executor"], Protocol):
         ...
 
 
-def run_job(job: Job, tell: Callable[[int], None] = lambda _: None) -> Ended:
-    """Run a job here, or go on with it; `tell` gets the rounds done. What it prints is kept."""
+def run_job(job: Job, tell: Callable[[int], None] = lambda _: None, last: LastSet | None = None) -> Ended:
+    """Run a job here, or go on with it; `tell` gets the rounds done, `last` has the data that were read before.
+
+    What it prints is kept.
+    """
     began = time.process_time()
-    return replace(_run_whole(job, tell), seconds=time.process_time() - began)
+    return replace(_run_whole(job, tell, last or LastSet()), seconds=time.process_time() - began)
 
 
-def _run_whole(job: Job, tell: Callable[[int], None]) -> Ended:
+def _run_whole(job: Job, tell: Callable[[int], None], last: LastSet) -> Ended:
     teller = _Teller(tell)
     try:
         with printing_into(job.printed):
-            return _run(job, teller)
+            return _run(job, teller, last)
     except DivergenceError:
         return Ended("diverged", f"at round {read_run(job.out).summary['diverged']['round']}")
     except CrosshatchError as error:
         return Ended("failed" if teller.began else "refused", str(error) + job.where_printed)
 
 
-def _run(job: Job, teller: _Teller) -> Ended:
+def _run(job: Job, teller: _Teller, last: LastSet) -> Ended:
     from crosshatch.runs.train import train  # late: whoever hands out jobs need not wait for torch
 
     config = decode_config(started_from(tomllib.loads(job.config), job.home))
@@ -127,7 +131,7 @@ def _run(job: Job, teller: _Teller) -> Ended:
     patient_until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            outcome = train(config, out=Path(job.out), folder=folder, resume=True, watcher=teller)
+            outcome = train(config, out=Path(job.out), folder=folder, resume=True, watcher=teller, load=last.load)
             return Ended("finished" if outcome.finished else "stopped")
         except BusyError:
             if time.monotonic() > patient_until:

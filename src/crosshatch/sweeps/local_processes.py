@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Self
 
 from crosshatch.sweeps.jobs import Ended, Event, Job, run_job
+from crosshatch.sweeps.last_set import LastSet
 
 _LOOK_AROUND = 0.25  # seconds
 _END_SECONDS = 5.0
@@ -131,10 +132,11 @@ def _work(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: None)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    last = LastSet()
     try:
         while True:
             job: Job = pipe.recv()
-            pipe.send(run_job(job, pipe.send))
+            pipe.send(run_job(job, pipe.send, last))
     except (EOFError, BrokenPipeError):  # nobody has another job, or waits for this one
         return
     except Exception:  # its traceback is where all is that the job has printed

@@ -57,10 +57,14 @@ class Encoded:
 def encode_part(part: Part, preparation: Preparation) -> Encoded:
     """Encode one silo's part; nothing is learned from its other rows or from other silos."""
     encoder = _fit(part, preparation)
-    train, test = encode(encoder, part.train, part.place), encode(encoder, part.test, f"{part.place}, test rows")
+    # What is scored again and again lies where torch's own tensors begin, or every evaluation would copy it there.
+    train, test = (
+        encode(encoder, part.train, part.place),
+        encode(encoder, part.test, f"{part.place}, test rows").clone(),
+    )
     validation = None
     if part.validation is not None:
-        validation = encode(encoder, part.validation, f"{part.place}, validation rows")
+        validation = encode(encoder, part.validation, f"{part.place}, validation rows").clone()
     features = part.columns if isinstance(encoder, ImageEncoder) else encoder.features
     return Encoded(train, test, features, encoder, validation)
 

@@ -79,13 +79,13 @@ def beyond(tried: Tried, chosen: float) -> float | None:
 
 
 def common_value(runs: RunSet, tried: Mapping[str, Tried]) -> float | None:
-    """The largest value at which all methods of the largest Q arrive with every seed; None where there is none."""
+    """The largest value at which all methods of the largest Q arrive with two thirds of the seeds, if any."""
     assert runs.search is not None
-    choice = parse_choice(runs.search.choose)
+    choice, names = parse_choice(runs.search.choose), runs.search.common_by
     everywhere = set.intersection(*(set(tried[method.name]) for method in runs.methods))
     for value in sorted(everywhere, reverse=True):
-        scores = [score(value, tried[name][value], choice) for name in runs.search.common_by]
-        if all(one.arrived == len(tried[name][value]) for name, one in zip(runs.search.common_by, scores, strict=True)):
+        scores = [score(value, tried[name][value], choice) for name in names]
+        if all(3 * one.arrived >= 2 * len(tried[name][value]) for name, one in zip(names, scores, strict=True)):
             return value
     return None
 

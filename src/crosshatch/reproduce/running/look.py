@@ -7,7 +7,7 @@ of half of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from crosshatch.report.runs import Run
 from crosshatch.reproduce.measured import Series
@@ -41,6 +41,7 @@ class SetState:
     missing: tuple[Planned, ...]
     searched: tuple[Searched, ...] = ()
     series: Mapping[tuple[str, str], Series] | None = None  # by method and reading
+    tried: Mapping[tuple[str, float], Series] = field(default_factory=dict)  # by method and value
 
 
 def look(runs: RunSet, profile: Profile, keys: Keys, find: Find) -> SetState:
@@ -114,4 +115,5 @@ def _chosen(
         series[method.name, "own"] = Series(mine[best], best)
         if common is not None:
             series[method.name, "common"] = Series(mine[common], common)
-    return SetState(runs, _all(planned), (), tuple(told), series)
+    every = {(name, value): Series(many, value) for name, by in tried.items() for value, many in by.items()}
+    return SetState(runs, _all(planned), (), tuple(told), series, every)

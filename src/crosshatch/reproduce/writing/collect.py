@@ -108,7 +108,8 @@ def measured_of(found: Sequence[SetState], profile: str) -> Measured:
         for (method, reading), one in (state.series or {}).items()
     }
     everywhere = set.intersection(*({reading for _, reading in (state.series or {})} for state in found))
-    return Measured(profile, {key: one for key, one in series.items() if key[2] in everywhere})
+    tried = {key: one for state in found for key, one in state.tried.items()}
+    return Measured(profile, {key: one for key, one in series.items() if key[2] in everywhere}, tried)
 
 
 def _number(value: float) -> float | None:

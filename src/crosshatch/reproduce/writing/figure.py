@@ -145,7 +145,9 @@ def _dots(axes: Any, panel: Dots, rows: Sequence[Row], styles: Mapping[str, Styl
 
 
 def _beside(axes: Any, panel: Beside, rows: Sequence[Row], styles: Mapping[str, Style]) -> None:
-    settings = list(dict.fromkeys(row.setting for row in rows if row.what == panel.what))
+    settings = list(
+        dict.fromkeys(row.setting for row in rows if row.what == panel.what and row.reading in panel.readings)
+    )
     for r, reading in enumerate(panel.readings):
         style, name = styles[f"ours, {reading}"], f"ours, {reading}"
         look: dict[str, Any] = {"linestyle": "", "marker": _MARKERS[style.symbol], "color": style.color, "alpha": 0.8}

@@ -16,6 +16,13 @@ from crosshatch.runs.config import Config
 from crosshatch.runs.identity.kept_fingerprint import read_fingerprint
 
 Warn = Callable[[str], None]
+Load = Callable[[Config, Path | None], Dataset]
+"""Reads what a config names, named sets from a data folder."""
+
+
+def load(config: Config, folder: Path | None) -> Dataset:
+    """From the files, every time."""
+    return load_dataset(config.data, folder, federation=config.federation)
 
 
 def read_data(
@@ -25,13 +32,14 @@ def read_data(
     of: Path | None = None,
     warn: Warn = lambda _: None,
     test_rows_alone: bool = False,
+    load: Load = load,
 ) -> tuple[Dataset, Fingerprint | None]:
     """What a config names, and its fingerprint; None where no key can be kept, of which `warn` is told.
 
     `of` is the directory of an earlier run of this config, whose data they must be, or with `test_rows_alone` its test
     rows: a RunError says what differs, and `warn` is told where it cannot be told.
     """
-    dataset = load_dataset(config.data, folder, federation=config.federation)
+    dataset = load(config, folder)
     found, why = None, ""
     try:
         key = owner_key()

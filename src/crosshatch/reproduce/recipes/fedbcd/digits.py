@@ -6,17 +6,17 @@ from crosshatch.reproduce.recipe import Method, RunSet, Search
 from crosshatch.reproduce.recipes.fedbcd.stays import SEEDS, fedbcd
 
 CONFIG = """
-data = {name = "mnist", classes = [3, 8], validation = 0.05}
+data = {name = "mnist", classes = [3, 8], validation = 0.03}
 federation = {split = "halves"}
 model = {block = "cnn", channels = 64, dense = 256}
 algorithm = {name = "fedsgd", batch_size = 256}
 optimiser = {name = "adam", state = "kept"}
-run = {rounds = 60, stop_at_targets = true}
+run = {rounds = 60, checkpoint_every = 60, stop_at_targets = true}
 [evaluate]
 every = 1
 metrics = ["auc"]
 targets = ["auc=0.997", "validation_auc=0.997"]
-train_samples = 256
+train_samples = 64
 test_samples = 500
 """
 BOTH, SMALLER = (0.0001, 0.001), (0.0003, 0.001)

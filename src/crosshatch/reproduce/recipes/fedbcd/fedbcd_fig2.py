@@ -61,5 +61,5 @@ PANELS = (
 )
 RECIPE = Recipe(
     ID, "FedBCD", "Figure 2", "AUC and training loss over rounds, logistic regression, several Q", (TWO,),
-    measure, rules, PANELS, 5.0, SAME, DIFFERS,
+    measure, rules, PANELS, 4.0, SAME, DIFFERS,
 )  # fmt: skip

@@ -6,18 +6,20 @@ from crosshatch.reproduce.judging.rows import Row, Rows
 from crosshatch.reproduce.judging.rules import Check, Factor, at_most, below, check, every, factor, within
 from crosshatch.reproduce.measured import Measured
 from crosshatch.reproduce.papers import number
-from crosshatch.reproduce.recipe import Beside, Recipe
-from crosshatch.reproduce.recipes.fedbcd.stays import HIGHER, LOWER, TWO
+from crosshatch.reproduce.recipe import Beside, Dots, Recipe
+from crosshatch.reproduce.recipes.fedbcd.stays import HIGHER, LOWER, TWO, VALUES
 
 ID = "fedbcd-table1-lr"
 WHAT, EASIER = "rounds to the higher AUC", "rounds to the lower AUC"
+CURVES = ("FedSGD", "FedBCD-p, Q = 5", "FedBCD-p, Q = 50")
 DIFFERS = {
     "data": "PhysioNet 2012 (4,000 + 4,000 stays, 14% deaths) stands in for MIMIC-III (17,903 + 3,236)",
     "target": "AUC 0.80 and 0.82; the paper's 84% is out of reach of a linear model on these data",
     "variables": "17 of 37, the nearest to those of the paper; 42 statistics each, 714 columns as in the paper",
     "labels": "known to all parties, so that every local step uses a fresh derivative as in the paper's Algorithm 2",
     "bias": "one, at one party, so that it learns as fast with any number of parties",
-    "step sizes": "the best of a grid by validation rows for each method (own), and one for all (common)",
+    "step sizes": "the best of a grid by rounds to AUC 0.82 on validation rows (own), and one for all (common)",
+    "training loss": "of 1,000 training rows (quick)",
     "seeds": "three (quick) or five (full); the paper does not say how many",
 }
 SAME = (
@@ -28,21 +30,25 @@ SAME = (
 
 
 def measure(runs: Measured) -> list[Row]:
-    """Rounds to both targets."""
-    return [
+    """Rounds to both targets, and to the higher one with every step size that all have tried."""
+    rows = [
         Row(method.name, what, runs.of(method.name, reading).to(target), number(ID, method.name, what), reading)
         for reading in runs.readings
         for what, target in ((WHAT, HIGHER), (EASIER, LOWER))
         for method in TWO.methods
     ]
+    tried = [(method.name, value) for method in TWO.methods for value in VALUES]
+    return rows + [Row(at(*one), WHAT, runs.tried[one].to(HIGHER), reading="") for one in tried]
+
+
+def at(method: str, value: float) -> str:
+    """A method with a step size, whichever was chosen."""
+    return f"{method}, eta_0 = {value:g}"
 
 
 def rules(rows: Rows) -> list[Check]:
     """As the specification has them."""
-    p5, p50, s1, s5, s50 = (
-        (name, WHAT) for name in (*(f"FedBCD-p, Q = {q}" for q in (5, 50)), *(f"FedBCD-s, Q = {q}" for q in (1, 5, 50)))
-    )
-    sgd = ("FedSGD", WHAT)
+    sgd, p5, p50, s1, s5, s50 = ((method.name, WHAT) for method in TWO.methods)
     alike = {"p5": p5, "s5": s5, "p50": p50, "s50": s50}
     return [
         check("1", "FedBCD-p with Q = 5 takes fewer than half the rounds of FedSGD", rows,
@@ -58,15 +64,17 @@ def rules(rows: Rows) -> list[Check]:
 
 def factors(rows: Rows) -> list[Factor]:
     """How many times fewer rounds."""
-    over = ("FedSGD", WHAT)
-    return [
-        *factor("FedSGD / FedBCD-p, Q = 5", rows, over, ("FedBCD-p, Q = 5", WHAT)),
-        *factor("FedSGD / FedBCD-p, Q = 50", rows, over, ("FedBCD-p, Q = 50", WHAT)),
-    ]
+    sgd, fast = ("FedSGD", WHAT), [(name, WHAT) for name in CURVES[1:]]
+    return [one for row in fast for one in factor(f"FedSGD / {row[0]}", rows, sgd, row)]
 
 
-PANELS = (Beside("rounds to an AUC", WHAT, "rounds", ("own", "common")),)
+PANELS = (
+    Beside("rounds to AUC 0.82", WHAT, "rounds", ("own", "common")),
+    Dots("rounds to AUC 0.82 by step size", WHAT,
+         {one: tuple((value, at(one, value)) for value in VALUES) for one in CURVES},
+         ("eta_0", "rounds"), (True, True), ""),
+)  # fmt: skip
 RECIPE = Recipe(
     ID, "FedBCD", "Table 1, MIMIC-LR", "rounds to an AUC, logistic regression", (TWO,),
-    measure, rules, PANELS, 5.0, SAME, DIFFERS, factors,
+    measure, rules, PANELS, 4.0, SAME, DIFFERS, factors,
 )  # fmt: skip

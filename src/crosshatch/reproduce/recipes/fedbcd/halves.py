@@ -9,8 +9,8 @@ CONFIG = """
 data = {name = "mnist", positive = 8, limit = 2000, validation = 0.05}
 federation = {split = "halves", labels = "left", common = 500}
 algorithm = {name = "fedbcd", batch_size = 64}
-evaluate = {every = 1, metrics = ["auc"], smooth = 3, test_samples = 3000}
-run = {rounds = 40}
+evaluate = {every = 1, metrics = ["auc"], smooth = 3, test_samples = 1000}
+run = {rounds = 30, checkpoint_every = 30}
 [model]
 block = "mlp"
 hidden = [64]
@@ -49,6 +49,6 @@ DIFFERS = {
     "634 image features and 1,000 tags of NUS-WIDE",
     "targets": "AUC 0.88, 0.90 and 0.92, since the data are others",
     "Q": "1, 5, 10, 15, 25, 50, 100; the paper names 15, 25, 50 and 100",
-    "rounds": "40 (quick) or 200 (full)",
+    "rounds": "30 (quick) or 200 (full)",
     "seeds": "three (quick) or five (full); the paper does not say how many",
 }

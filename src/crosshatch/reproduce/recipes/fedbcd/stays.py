@@ -8,8 +8,8 @@ CONFIG = """
 data = {name = "physionet2012", summaries = true, impute = "mean", indicators = false, clip = 5.0, validation = 0.2}
 model = {l2 = 0.001, bias = false, blocks = {B = {bias = true}}}
 algorithm = {name = "fedsgd", batch_size = 64}
-evaluate = {every = 1, metrics = ["auc"], smooth = 3}
-run = {rounds = 200}
+evaluate = {every = 1, metrics = ["auc"], smooth = 3, train_samples = 1000}
+run = {rounds = 400, checkpoint_every = 400}
 network = {t_comm = 0.0, t_comp = 1.0}
 federation = {silos = []}
 """
@@ -17,10 +17,11 @@ federation = {silos = []}
 _A = ("DiasABP", "FiO2", "Glucose", "HR", "MAP", "NIDiasABP", "NIMAP", "NISysABP")
 _B = ("BUN", "GCS", "RespRate", "SaO2", "SysABP", "Temp", "Urine", "Weight", "pH")
 LOWER, HIGHER = "auc=0.8", "auc=0.82"
+FULL = {"full": ("run.rounds=1000", "evaluate.train_samples=")}
 STEP = "algorithm.step_size={kind = 'inverse_sqrt', value = VALUE}"
-VALUES = (0.01, 0.03, 0.1, 0.3)
-CHOOSE = "fewest rounds to validation auc=0.8"
-SEEDS = {"quick": (11, 12, 13), "full": (11, 12, 13, 14, 15)}
+VALUES = (0.003, 0.01, 0.03, 0.1)
+CHOOSE = "fewest rounds to validation auc=0.82"
+SEEDS = {"quick": (21, 22, 23), "full": (21, 22, 23, 24, 25)}
 
 
 def silos(parties: int) -> str:
@@ -52,7 +53,7 @@ TWO = RunSet(
     SEEDS,
     "physionet2012",
     Search(STEP, VALUES, CHOOSE, common_by=("FedBCD-p, Q = 50", "FedBCD-s, Q = 50")),
-    {"full": ("run.rounds=1000",)},
+    FULL,
 )
 MANY = RunSet(
     "F4",
@@ -69,5 +70,5 @@ MANY = RunSet(
     SEEDS,
     "physionet2012",
     Search(STEP, VALUES, CHOOSE, common_by=("FedBCD-p, Q = 5, K = 17", "FedBCD-s, Q = 5, K = 17")),
-    {"full": ("run.rounds=1000",)},
+    FULL,
 )

@@ -12,7 +12,7 @@ federation = {silos = 4, clients = 5}
 model = {bias = false, l2 = 1.0, blocks = {silo1 = {bias = true}}}
 algorithm = {name = "tdcd", batches = "fresh", batch_size = 100, step_size = 0.001, local_steps = 1}
 evaluate = {every = 1, metrics = ["rmse"], test_samples = 100}
-run = {rounds = 150}
+run = {rounds = 150, checkpoint_every = 150}
 """
 STEPS = (1, 2, 5, 10, 20, 50)
 SILOS = (2, 4, 8, 16, 41)

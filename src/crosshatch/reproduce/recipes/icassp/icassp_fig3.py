@@ -17,7 +17,7 @@ federation = {split = "halves", clients = 10}
 model = {block = "cnn", channels = 64, dense = 256}
 algorithm = {name = "tdcd", batches = "fresh", batch_size = 640, step_size = 0.001, local_steps = 5}
 evaluate = {every = 1, metrics = ["accuracy"]}
-run = {rounds = 200}
+run = {rounds = 200, checkpoint_every = 20}
 """
 SMALL = ("data.limit=2000", "model.channels=8", "model.dense=64", "algorithm.step_size=0.05", "run.rounds=15",
          "evaluate.train_samples=1000", "evaluate.test_samples=500")  # fmt: skip
@@ -66,8 +66,8 @@ def rules_clients(rows: Rows) -> list[Check]:
 
 
 FIG3A = Recipe("icassp-fig3a", "ICASSP", "Figure 3a", "training loss over rounds for several Q, networks", (BY_STEPS,),
-               measure_steps, rules_steps, (Curves("training loss", "train_loss", BY_Q, labels=LABELS),), 5.0, SAME,
+               measure_steps, rules_steps, (Curves("training loss", "train_loss", BY_Q, labels=LABELS),), 4.0, SAME,
                DIFFERS)  # fmt: skip
 FIG3B = Recipe("icassp-fig3b", "ICASSP", "Figure 3b", "training loss over rounds for several K, networks",
                (BY_CLIENTS,), partial(ends, names=BY_K), rules_clients,
-               (Curves("training loss", "train_loss", BY_K, labels=LABELS),), 5.0, SAME, DIFFERS)  # fmt: skip
+               (Curves("training loss", "train_loss", BY_K, labels=LABELS),), 3.0, SAME, DIFFERS)  # fmt: skip

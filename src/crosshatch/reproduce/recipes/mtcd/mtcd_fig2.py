@@ -64,14 +64,14 @@ SEEDS = {
 RIDGE = Recipe(
     "mtcd-fig2-ridge", "MTCD", "Figure 2, ridge", "suboptimality per iteration and per communication, ridge regression",
     (STCD_RIDGE, DCPA_RIDGE), partial(measure, levels=RIDGE_LEVELS), partial(rules, levels=RIDGE_LEVELS),
-    panels(*FOUR, "DCPA, random graph, the paper's steps"), 6.0,
+    panels(*FOUR, "DCPA, random graph, the paper's steps"), 3.0,
     (*SAME, "made data with 1,000 rows and 2,000 columns of 0 and 1, normal labels, l2 = 10; STCD's step 1e-5, Q = 20"),
     SEEDS | {"iterations": "to 0.001; DCPA with the paper's steps for 1,000 iterations"},
 )  # fmt: skip
 SPARSE = Recipe(
     "mtcd-fig2-logistic", "MTCD", "Figure 2, logistic", "the same, sparse logistic regression",
     (STCD_SPARSE, DCPA_SPARSE), partial(measure, levels=SPARSE_LEVELS), partial(rules, levels=SPARSE_LEVELS),
-    panels(*FOUR), 6.0, SAME,
+    panels(*FOUR), 3.0, SAME,
     SEEDS | {"data": "Madelon (2,000 rows, 500 columns) stands in for Gisette (6,000 rows, 5,000 columns)",
              "model": "l1 = 20, so that the solution is sparse; STCD's step is 1 / L of each block, Q = 30"},
 )  # fmt: skip

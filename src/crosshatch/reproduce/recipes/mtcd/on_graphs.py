@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crosshatch.reproduce.recipe import Method, RunSet, Search
+from crosshatch.reproduce.recipe import PROFILES, Method, RunSet, Search
 from crosshatch.reproduce.recipes.fedbcd.stays import SEEDS
 
 RIDGE = """
@@ -11,7 +11,7 @@ federation = {silos = 20}
 model = {bias = false, l2 = 10.0}
 algorithm = {name = "stcd", local_steps = 20, step_size = 1e-5}
 evaluate = {every = 20, metrics = ["suboptimality"], targets = ["suboptimality=0.001"], test_samples = 1}
-run = {rounds = 16000, precision = "float64", stop_at_targets = true}
+run = {rounds = 16000, checkpoint_every = 4000, precision = "float64", stop_at_targets = true}
 """
 SPARSE = """
 data = {name = "madelon"}
@@ -19,7 +19,7 @@ federation = {silos = 20}
 model = {bias = false, l1 = 20.0}
 algorithm = {name = "stcd", local_steps = 30, step_size = "auto"}
 evaluate = {every = 20, metrics = ["suboptimality"], targets = ["suboptimality=0.01"], test_samples = 1}
-run = {rounds = 8000, precision = "float64", stop_at_targets = true}
+run = {rounds = 8000, checkpoint_every = 4000, precision = "float64", stop_at_targets = true}
 """
 RANDOM, CHAIN = "algorithm.graph={kind = 'connectivity', ratio = 0.4}", "algorithm.graph={kind = 'path'}"
 DCPA = ("algorithm.name=dcpa", "algorithm.local_steps=", "evaluate.every=10")
@@ -72,6 +72,6 @@ CHAINS = RunSet(
             ("MTCD", ("algorithm.name=mtcd", "algorithm.tokens=10", "algorithm.hops_between_averages=10")),
         )
     ),
-    {"quick": (11, 12, 13, 14, 15), "full": (11, 12, 13, 14, 15)},
-    changes=dict.fromkeys(("quick", "full"), ("evaluate.targets=['suboptimality=0.01']", "evaluate.every=50")),
+    dict.fromkeys(PROFILES, (21, 22, 23, 24, 25)),
+    changes=dict.fromkeys(PROFILES, ("evaluate.targets=['suboptimality=0.01']", "evaluate.every=50")),
 )
