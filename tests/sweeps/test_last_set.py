@@ -9,7 +9,7 @@ import numpy as np
 
 from crosshatch.data.dataset import Dataset
 from crosshatch.runs.config import Config, decode_config
-from crosshatch.sweeps.last_set import LastSet
+from crosshatch.sweeps.jobs import LastSet
 
 
 def _config(**data: object) -> Config:

@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from crosshatch.errors import CrosshatchError, DivergenceError
 from crosshatch.report.runs import read_run
-from crosshatch.runs.config import decode_config
+from crosshatch.runs.config import Config, decode_config
 from crosshatch.runs.directory import RunDirectory
 from crosshatch.runs.one_writer import BusyError
 from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.watcher import Watcher
-from crosshatch.sweeps.last_set import LastSet
 from crosshatch.sweeps.printed import printing_into
 
 if TYPE_CHECKING:
+    from crosshatch.data.dataset import Dataset
     from crosshatch.runs.prepare import Prepared
 
 PRINTED = "printed"
@@ -101,6 +101,32 @@ class Executor(AbstractContextManager["Executor"], Protocol):
     def stop(self) -> None:
         """Begin no more jobs and ask those under way to keep a checkpoint and end."""
         ...
+
+
+@dataclass
+class LastSet:
+    """The set that a process has read last, since jobs of a sweep mostly read the same one: kept for as long
+    as its settings are asked for and its file stays as it was."""
+
+    known: Any = None
+    dataset: Dataset | None = None
+
+    def load(self, config: Config, folder: Path | None) -> Dataset:
+        """As `load` of a run; people's own files are read every time."""
+        from crosshatch.data.reading.sources import require_named  # late: whoever hands out jobs need not wait
+        from crosshatch.runs.identity.run_data import load
+
+        if config.data.name is None:
+            return load(config, folder)
+        path = require_named(config.data.name, folder)
+        written = None if path is None else path.stat()
+        stamp = None if written is None else (written.st_mtime_ns, written.st_size)
+        asked = (config.data, config.federation.silos, path, stamp)  # silos may ask what no named set has
+        if self.dataset is None or self.known != asked:
+            self.known, self.dataset = None, None  # before another is read: two may be too large
+            self.dataset = load(config, folder)
+            self.known = asked
+        return self.dataset
 
 
 def run_job(job: Job, tell: Callable[[int], None] = lambda _: None, last: LastSet | None = None) -> Ended:

@@ -22,8 +22,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Self
 
-from crosshatch.sweeps.jobs import Ended, Event, Job, run_job
-from crosshatch.sweeps.last_set import LastSet
+from crosshatch.sweeps.jobs import Ended, Event, Job, LastSet, run_job
 
 _LOOK_AROUND = 0.25  # seconds
 _END_SECONDS = 5.0
