@@ -14,7 +14,7 @@ import polars as pl
 from crosshatch.runs.stopping import Stop
 from crosshatch.studies.study_result import Result
 from crosshatch.studies.whole_study import read_study, run_study
-from crosshatch.sweeps.jobs import Event, Job, run_job
+from crosshatch.sweeps.jobs import Event, Work, run_job
 from crosshatch.sweeps.whole_sweep import Silent
 
 CONFIG = """
@@ -44,7 +44,7 @@ class Here:
     """An executor without processes."""
 
     def __init__(self) -> None:
-        self.waiting: deque[Job] = deque()
+        self.waiting: deque[Work] = deque()
         self.ran: list[str] = []
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class Here:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Work) -> None:
         self.waiting.append(job)
 
     def stop(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from crosshatch.runs.stopping import Stop
 from crosshatch.sweeps.course import Outcome, carry_out
-from crosshatch.sweeps.jobs import Ended, Event, Job, run_job
+from crosshatch.sweeps.jobs import Ended, Event, Job, Work, run_job
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
 
 CONFIG = """
@@ -46,7 +46,8 @@ class Here:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Work) -> None:
+        assert isinstance(job, Job)
         self._waiting.append(job)
 
     def stop(self) -> None:
@@ -63,6 +64,9 @@ class Deaf:
     """Listens to nothing."""
 
     def begin(self, *_: object, **__: object) -> None:
+        return None
+
+    def more(self, *_: object) -> None:
         return None
 
     def advance(self, *_: object) -> None:

@@ -14,29 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData, unweighted_labels
 from crosshatch.runs.files import write_whole
-from crosshatch.studies.kept import Kept
 from crosshatch.task.losses import Loss, unweighted
 
 RATES, LEAVES, MOST_TREES = (0.03, 0.1), (4, 31), 200
 
 
-def boosted(data: FederatedData, loss: Loss, silos: Sequence[str], path: Path) -> Kept | None:
-    """Scores of trees on the columns of these silos, kept in a file and read from there the next time.
-
-    None where columns are not a table, or where several labels are asked for.
-    """
-    held = [silo for silo in data.silos if silo.name in silos]
-    if data.target == "multilabel" or any(silo.train.dim() != 2 for silo in held):
-        return None
+def boosted(data: FederatedData, loss: Loss, silos: Sequence[str], path: Path) -> None:
+    """Write scores of trees on the columns of these silos into a file."""
     assert data.y_validation is not None
-    if path.is_file():
-        found = load_file(path)
-        return Kept(found["test"], data.y_test, found["validation"], data.y_validation)
+    held = [silo for silo in data.silos if silo.name in silos]
     train, test, validation = (
         np.concatenate([silo.rows(part).cpu().numpy() for silo in held], axis=1)
         for part in ("train", "test", "validation")
@@ -53,7 +44,6 @@ def boosted(data: FederatedData, loss: Loss, silos: Sequence[str], path: Path) -
             best = (_at(staged(test), trees), _at(staged(validation), trees))
     kept = {name: _tensor(scores) for name, scores in zip(("test", "validation"), best, strict=True)}
     write_whole(path, save(kept))
-    return Kept(kept["test"], data.y_test, kept["validation"], data.y_validation)
 
 
 def _model(target: str, rate: float, leaves: int) -> Any:

@@ -40,6 +40,13 @@ def read_kept(run: Path) -> Kept:
     )  # fmt: skip
 
 
+def read_yardstick(path: Path, y: Tensor, validation_y: Tensor | None) -> Kept:
+    """What boosted trees have written, with the labels of the rows."""
+    assert validation_y is not None
+    found = load_file(path)
+    return Kept(found["test"], y, found["validation"], validation_y)
+
+
 def scores_csv(kept: Mapping[str, Sequence[Kept]], seeds: Sequence[int]) -> str:
     """One line per validation and test row: its label, and its scores by every method and seed, in full."""
     text = io.StringIO()

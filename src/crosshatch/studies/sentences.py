@@ -45,6 +45,7 @@ def verdict(result: Result) -> Verdict:
     if (costs := _costs(result)) is not None:
         said.append((costs, True))
     failed = tuple(f"{made.method.name} was not compared, {made.why}." for made in result.made if made.why)
+    failed += tuple(f"{why}." for why in result.without)
     said += [(text, sure) for silo in result.silos if (told := _contributes(result, silo)) for text, sure in [told]]
     certain = tuple(f"{text}." for text, sure in said if sure)
     uncertain = tuple(f"{text}." for text, sure in said if not sure)

@@ -6,18 +6,16 @@ folder, and a run that has finished is never repeated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from crosshatch.report.runs import Run
 from crosshatch.runs.config import part_files
-from crosshatch.runs.stopping import Stop
 from crosshatch.studies.methods import Method
 from crosshatch.sweeps.choice import Choice, parse_choice
-from crosshatch.sweeps.course import Listener, carry_out
 from crosshatch.sweeps.grid import Axis, Seeds, point_names
-from crosshatch.sweeps.jobs import Executor
+from crosshatch.sweeps.jobs import Work
+from crosshatch.sweeps.plans import Desk, Plan
 from crosshatch.sweeps.results import PointResult, ranked
 from crosshatch.sweeps.sweep import Point, Sweep
 from crosshatch.sweeps.widen import beyond
@@ -61,73 +59,42 @@ class Course:
         own = tuple(one for one in given if one == "as given" or float(one) not in numbers)
         return (*self.steps, *own)
 
-    def sweep(self, tried: Mapping[str, Sequence[str]], seeds: Seeds) -> Sweep:
-        """All methods at the step sizes named for each."""
-        pairs = [(method, step) for method in self.methods for step in tried[method.name]]
-        axes = (Axis("method", ()), Axis("step_size", ()))
-        values = [(method.name, step) for method, step in pairs]
-        named = [(name.replace(" ", "-"), step.replace(" ", "-")) for name, step in values]
-        configs = [method.at(step) for method, step in pairs]
-        made = [
-            Point(name, value, config)
-            for name, value, config in zip(point_names(axes, named), values, configs, strict=True)
-        ]
-        return Sweep(axes, tuple(made), seeds, self.choice, False, self.name, part_files(*configs).read())
+    def run(self, desk: Desk, beside: Sequence[Work]) -> tuple[MethodRuns, ...] | None:
+        """All of it, and what is computed beside; None where it was stopped before the end."""
+        found: dict[str, MethodRuns] = {}
+        longest_first = sorted(self.methods, key=lambda method: -method.config.run.rounds)
+        after = (len(self.seeds.numbers) - 1) * sum(method.config.run.rounds for method in self.methods)
+        if not desk.carry_out([self._plan(method, found) for method in longest_first], beside, after):
+            return None
+        return tuple(found[method.name] for method in self.methods)
 
-    def run(
-        self, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop
-    ) -> tuple[MethodRuns, ...] | None:
-        """All of it; None where it was stopped before the end."""
+    def _plan(self, method: Method, found: dict[str, MethodRuns]) -> Plan:
+        """Step sizes with the first seed, then all seeds at the best; where one diverges there, at the next best."""
         first = Seeds(self.seeds.numbers[:1], self.seeds.added)
-        tried = {method.name: list(self.steps_of(method)) for method in self.methods}
-        order: dict[str, list[PointResult]] = {}
+        tried = list(self.steps_of(method))
         for _ in range(WIDEN + 1):
-            outcome = carry_out(self.sweep(tried, first), out, folder, executor=executor, listener=listener, stop=stop)
-            if outcome.stopped:
-                return None
-            order = {name: _ranked(outcome.results, name, outcome.choice) for name in tried}
-            wider = {name: _next_step(steps, order[name][0]) for name, steps in tried.items()}
-            if not any(wider.values()):
+            order = ranked((yield self._sweep(method, tried, first)), self.choice)
+            further = _next_step(tried, order[0])
+            if further is None:
                 break
-            tried = {name: [*steps, *([one] if (one := wider[name]) else [])] for name, steps in tried.items()}
-        return self._with_all_seeds(order, out, folder, executor=executor, listener=listener, stop=stop)
+            tried.append(further)
+        for best, next_best in zip(order, [*order[1:], None], strict=True):
+            (result,) = yield self._sweep(method, [best.point.values[1]], self.seeds)
+            diverged = any(one.ended.state == "diverged" for one in result.runs)
+            if not diverged or next_best is None or not next_best.rows:
+                found[method.name] = _made(method, result, tuple(one.point.values[1] for one in order))
+                return
 
-    def _with_all_seeds(
-        self,
-        order: Mapping[str, Sequence[PointResult]],
-        out: Path,
-        folder: Path | None,
-        *,
-        executor: Executor,
-        listener: Listener,
-        stop: Stop,
-    ) -> tuple[MethodRuns, ...] | None:
-        """Each method at its best step size; where a seed diverges there, at the next best."""
-        place = dict.fromkeys(order, 0)
-        while True:
-            steps = {name: [order[name][at].point.values[1]] for name, at in place.items()}
-            outcome = carry_out(
-                self.sweep(steps, self.seeds), out, folder, executor=executor, listener=listener, stop=stop
-            )
-            if outcome.stopped:
-                return None
-            found = {result.point.values[0]: result for result in outcome.results}
-            again = [
-                name
-                for name, at in place.items()
-                if any(one.ended.state == "diverged" for one in found[name].runs)
-                and at + 1 < len(order[name])
-                and order[name][at + 1].rows
-            ]
-            if not again:
-                tried = {name: tuple(one.point.values[1] for one in each) for name, each in order.items()}
-                return tuple(_made(method, found[method.name], tried[method.name]) for method in self.methods)
-            place |= {name: place[name] + 1 for name in again}
-
-
-def _ranked(results: Sequence[PointResult], name: str, choice: Choice) -> list[PointResult]:
-    own = [result for result in results if result.point.values[0] == name]
-    return own if choice.metric is None else ranked(own, choice)
+    def _sweep(self, method: Method, steps: Sequence[str], seeds: Seeds) -> Sweep:
+        """A method at these step sizes."""
+        axes = (Axis("method", ()), Axis("step_size", ()))
+        named = [(method.name.replace(" ", "-"), step.replace(" ", "-")) for step in steps]
+        configs = [method.at(step) for step in steps]
+        made = tuple(
+            Point(name, (method.name, step), config)
+            for name, step, config in zip(point_names(axes, named), steps, configs, strict=True)
+        )
+        return Sweep(axes, made, seeds, self.choice, False, self.name, part_files(*configs).read())
 
 
 def _next_step(steps: Sequence[str], best: PointResult) -> str | None:

@@ -12,6 +12,7 @@ from crosshatch.studies.intervals import Interval, Judged
 from crosshatch.studies.study_course import MethodRuns
 
 ALL_COLUMNS = "boosted trees, all columns"
+YARDSTICKS = "yardsticks"  # the folder with their scores
 
 
 def boosted_alone(silo: str) -> str:
@@ -24,7 +25,8 @@ class Result:
     """`made` has the methods in order, those without runs too. `base` is the silo that a federation has to beat.
 
     It is the one with the labels or, where all have them, the one that was best alone on the validation rows; `metric`
-    is the one that sentences speak of, `higher` whether more of it is better.
+    is the one that sentences speak of, `higher` whether more of it is better; `without` says which yardsticks there
+    are not, and why.
     """
 
     made: tuple[MethodRuns, ...]
@@ -38,6 +40,7 @@ class Result:
     validation_rows: int
     validation_added: bool
     chosen_by: str
+    without: tuple[str, ...] = ()
 
     @property
     def federation(self) -> MethodRuns:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,15 +26,17 @@ from crosshatch.errors import ConfigError, RunError, TrainingError
 from crosshatch.runs.config import Config, config_text, part_files, read_config
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import LOCK, one_writer
+from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.studies.methods import methods
 from crosshatch.studies.sentences import Verdict, verdict
 from crosshatch.studies.study_course import STEP_SIZES, Course, MethodRuns
-from crosshatch.studies.study_result import ALL_COLUMNS, Result, boosted_alone
+from crosshatch.studies.study_result import YARDSTICKS, Result
 from crosshatch.studies.study_tables import table_csv
 from crosshatch.sweeps.course import Listener
 from crosshatch.sweeps.grid import Seeds, parse_seeds
-from crosshatch.sweeps.jobs import PRINTED, Executor
+from crosshatch.sweeps.jobs import PRINTED, Ended, Executor
+from crosshatch.sweeps.plans import Desk
 from crosshatch.sweeps.whole_sweep import Silent, choose_executor
 from crosshatch.task.directions import directions
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crosshatch.data.federated import FederatedData
+    from crosshatch.studies.yardsticks import Yardstick
     from crosshatch.task.losses import Loss
 
 _OF_TWO_CLASSES = ("auc", "pr_auc", "gini", "ks", "brier", "f1", "precision", "recall", "accuracy", "loss")
@@ -58,10 +61,14 @@ class Asked:
     loss: Loss
 
     @property
+    def silos(self) -> tuple[str, ...]:
+        """Those with columns."""
+        return tuple(silo.name for silo in self.data.silos if silo.train[0].numel())
+
+    @property
     def course(self) -> Course:
         """What is to be run."""
-        held = tuple(silo.name for silo in self.data.silos if silo.train[0].numel())
-        return Course(methods(self.config, held), self.steps, self.seeds, self.config.name)
+        return Course(methods(self.config, self.silos), self.steps, self.seeds, self.config.name)
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,8 @@ def study(
     written = None if steps is None else [f"{step:g}" for step in steps]
     folder = None if data is None else Path(data)
     asked = read_study(Path(config), changes, seeds=numbers, steps=written, folder=folder)
-    with executor_for(asked, jobs, ray) as executor, stop_on_signals() as stop:
+    threads = asked.config.run.threads
+    with choose_executor(threads, jobs, ray) as executor, stop_on_signals() as stop:
         result = run_study(asked, Path(out), folder, executor=executor, listener=Silent(), stop=stop)
     if result is None:
         raise KeyboardInterrupt  # a signal asked for it; the runs under way have kept their checkpoints
@@ -150,26 +158,27 @@ def _steps(given: Sequence[str] | None) -> tuple[str, ...]:
     return steps
 
 
-def executor_for(asked: Asked, jobs: int | None, ray: str | None) -> Executor:
-    """As for a sweep."""
-    course = asked.course
-    return choose_executor(course.sweep({one.name: course.steps for one in course.methods}, asked.seeds), jobs, ray)
-
-
 def run_study(
     asked: Asked, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop
 ) -> Result | None:
     """Run all that has not finished into the folder `out` and write what it says; None where it was stopped."""
+    from crosshatch.studies.yardsticks import yardsticks
+
     with one_writer(out, "studying"):
         _keep(asked, out)
-        made = asked.course.run(out, folder, executor=executor, listener=listener, stop=stop)
+        with writing(out):
+            (out / YARDSTICKS).mkdir(exist_ok=True)
+        trees = yardsticks(asked.config, asked.data, asked.silos, out, folder)
+        desk = Desk(out, folder, executor, listener, stop)
+        made = asked.course.run(desk, [one for one in trees if not one.path.is_file()])
         if made is None:
             return None
-        return _conclude(asked, made, out)
+        return _conclude(asked, made, trees, desk.ended, out)
 
 
-def _conclude(asked: Asked, made: tuple[MethodRuns, ...], out: Path) -> Result:
-    from crosshatch.studies.boosted import boosted
+def _conclude(
+    asked: Asked, made: tuple[MethodRuns, ...], trees: Sequence[Yardstick], ended: Mapping[str, Ended], out: Path
+) -> Result:
     from crosshatch.studies.intervals import judge
     from crosshatch.studies.kept import read_kept, scores_csv
     from crosshatch.studies.study_page import write_page
@@ -177,13 +186,9 @@ def _conclude(asked: Asked, made: tuple[MethodRuns, ...], out: Path) -> Result:
     kept = {one.method.name: [read_kept(run.path) for run in one.runs] for one in made if one.runs}
     if not kept:
         raise TrainingError(f"no method of the study in {out} came to anything; the first: {made[0].why}")
-    held = [one.method.silo for one in made if one.method.kind == "alone"]
-    with writing(out):
-        (out / "yardsticks").mkdir(exist_ok=True)
-    for number, silos in enumerate([held, *([silo] for silo in held)]):
-        found = boosted(asked.data, asked.loss, silos, out / "yardsticks" / f"{number}.safetensors")
-        if found is not None:
-            kept[ALL_COLUMNS if not number else boosted_alone(silos[0])] = [found]
+    kept |= {one.name: [found] for one in trees if (found := one.read(asked.data)) is not None}
+    without = tuple(f"{one.name} failed: {ended[one.name].why}" for one in trees if one.name not in kept)
+    held = asked.silos
     run = next(run for one in made for run in one.runs)
     measured = tuple(run.config["evaluate"]["metrics"])
     metrics = _OF_TWO_CLASSES if asked.data.target == "binary" else measured
@@ -195,7 +200,7 @@ def _conclude(asked: Asked, made: tuple[MethodRuns, ...], out: Path) -> Result:
     result = Result(
         made, judged, metrics, main, known[main], base, tuple(silo for silo in held if silo != base),
         len(asked.seeds.numbers), 0 if asked.data.y_validation is None else len(asked.data.y_validation),
-        not asked.config.has_validation_rows, asked.course.choice.title,
+        not asked.config.has_validation_rows, asked.course.choice.title, without,
     )  # fmt: skip
     with writing(out):
         write_whole(out / "scores.csv", scores_csv(kept, asked.seeds.beside(asked.config.run.seed)).encode())
@@ -261,11 +266,13 @@ def _keep(asked: Asked, out: Path) -> None:
     Where none has finished, as when every run was refused, what there is of them is dropped.
     """
     config = replace(asked.config, run=replace(asked.config.run, threads=None))
+    files = part_files(config).read()
     described = {
-        "config": config_text(config, part_files(config)),
+        "config": config_text(config, files),
         "seeds": list(asked.seeds.numbers),
         "added": asked.seeds.added,
         "step_sizes": list(asked.steps),
+        "parts": files.hashes,
     }
     path = out / "study.json"
     if path.is_file():
@@ -273,8 +280,9 @@ def _keep(asked: Asked, out: Path) -> None:
             stored = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise RunError(f"{path} is not JSON ({error}): it was changed, use another --out") from None
-        changed = [key for key in described if stored.get(key) != described[key]]
+        changed = [key for key in described if stored.get(key, {}) != described[key]]
         if changed and any(out.glob("runs/*/summary.json")):
+            files.require_unchanged(stored.get("parts", {}), out, "study")
             words = {"config": "the config", "seeds": "--seeds", "added": "--seeds", "step_sizes": "--steps"}
             raise RunError(
                 f"the study in {out} was started otherwise: {words[changed[0]]} has changed; undo this, or choose "
@@ -283,7 +291,7 @@ def _keep(asked: Asked, out: Path) -> None:
         if not changed:
             return
         with writing(out):
-            for begun in (out / "runs", out / PRINTED):
+            for begun in (out / "runs", out / PRINTED, out / PARTS, out / YARDSTICKS):
                 if begun.is_dir():
                     shutil.rmtree(begun)
     elif strange := sorted(entry.name for entry in out.iterdir() if entry.name != LOCK):
@@ -292,3 +300,4 @@ def _keep(asked: Asked, out: Path) -> None:
         )
     with writing(out):
         write_whole(path, (json.dumps(described, indent=2) + "\n").encode())
+        files.write(out)

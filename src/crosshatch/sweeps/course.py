@@ -11,7 +11,7 @@ from typing import Protocol
 from crosshatch.report.runs import Run, read_run
 from crosshatch.runs.stopping import Stop, TimedStop
 from crosshatch.sweeps.choice import Choice
-from crosshatch.sweeps.jobs import Ended, Executor, Job
+from crosshatch.sweeps.jobs import Ended, Executor, Job, Work
 from crosshatch.sweeps.results import Apart, PointResult, RunResult, points_apart, ranked
 from crosshatch.sweeps.sweep import Point, Sweep
 
@@ -23,16 +23,20 @@ class Listener(Protocol):
     """Somebody to tell how a sweep goes."""
 
     def begin(
-        self, jobs: Sequence[Job], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
+        self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
     ) -> None:
         """These jobs are the runs of a rung, of which some have finished; about so many rounds follow after it."""
         ...
 
-    def advance(self, job: Job, rounds: int) -> None:
+    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
+        """These belong to it as well, which was not known before."""
+        ...
+
+    def advance(self, job: Work, rounds: int) -> None:
         """A job has done so many rounds."""
         ...
 
-    def ended(self, job: Job, ended: Ended) -> None:
+    def ended(self, job: Work, ended: Ended) -> None:
         """A job has ended."""
         ...
 
@@ -103,12 +107,8 @@ def carry_out(
         if timed_out:
             rest = [job for job in jobs if job.name not in finished and job.name not in ended]
             ended = {**ended, **{job.name: Ended("stopped") for job in rest}}
-        read = {job.name: _read(job) for job in jobs if job.name not in ended or ended[job.name].state != "refused"}
-        done = [run for run in read.values() if run is not None and run.finished]
-        choice = choice.resolved(done[0]) if done else choice
-        for point in alive:
-            runs = (_result(job, ended.get(job.name), read.get(job.name), choice) for job in own[point.name].values())
-            results[point.name] = PointResult(point, tuple(runs))
+        choice, found = measured(alive, own, ended, choice)
+        results |= found
         apart = points_apart(tuple(results.values()), choice).what
         if timed_out:
             left = sum(one.state == "stopped" for one in ended.values())
@@ -122,6 +122,23 @@ def carry_out(
     return Outcome(tuple(results.values()), choice)
 
 
+def measured(
+    points: Sequence[Point], jobs: Mapping[str, Mapping[int, Job]], ended: Mapping[str, Ended], choice: Choice
+) -> tuple[Choice, dict[str, PointResult]]:
+    """What the runs of these points came to, by the points' names, and the choice with its metric."""
+    all_jobs = [job for many in jobs.values() for job in many.values()]
+    read = {job.name: _read(job) for job in all_jobs if job.name not in ended or ended[job.name].state != "refused"}
+    done = [run for run in read.values() if run is not None and run.finished]
+    choice = choice.resolved(done[0]) if done else choice
+    return choice, {
+        point.name: PointResult(
+            point,
+            tuple(_result(job, ended.get(job.name), read.get(job.name), choice) for job in jobs[point.name].values()),
+        )
+        for point in points
+    }
+
+
 def work_off(
     jobs: Sequence[Job],
     executor: Executor,
@@ -131,12 +148,13 @@ def work_off(
     overdue: Callable[[Job, Ended], bool] = lambda *_: False,
 ) -> Mapping[str, Ended]:
     """Finish all jobs; how each ended. No more are begun once one has ended that is `overdue`."""
+    known = {job.name: job for job in jobs}
     for job in jobs:
         executor.submit(job)
     ended, asked, late = {}, False, False
     for event in executor.events():
         if event is not None:
-            job, told = event
+            job, told = known[event[0].name], event[1]
             if isinstance(told, Ended):
                 told = replace(told, why=reword(told.why))
                 ended[job.name] = told

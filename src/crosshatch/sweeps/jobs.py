@@ -1,4 +1,4 @@
-"""A run of a sweep as a job for whoever has a core free: a local process or a machine of a cluster."""
+"""Work for whoever has a core free, a local process or a machine of a cluster; most of it are runs of a sweep."""
 
 from __future__ import annotations
 
@@ -28,6 +28,33 @@ PRINTED = "printed"
 BUSY_SECONDS = 10.0  # for the processes of a sweep that was killed to end
 
 
+class Work(Protocol):
+    """What an executor works off: a run, or what is computed beside the runs. It goes to other processes as data."""
+
+    @property
+    def name(self) -> str:
+        """No two have the same."""
+        ...
+
+    @property
+    def rounds(self) -> int:
+        """How many there are in it, by which progress is told."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """So many cores are its own."""
+        ...
+
+    def run(self, tell: Callable[[int], None], last: LastSet) -> Ended:
+        """All of it, here; `tell` gets the rounds done, `last` has the data that were read before."""
+        ...
+
+    def broken(self, why: str) -> Ended:
+        """How it ended where its process broke down."""
+        ...
+
+
 @dataclass(frozen=True)
 class Job:
     """A run to be finished: its config as TOML, its directory and the data folder."""
@@ -48,6 +75,17 @@ class Job:
     def printed(self) -> Path:
         """The file with what the run has printed, where that is anything."""
         return self.home / PRINTED / f"{self.name}.txt"
+
+    def run(self, tell: Callable[[int], None], last: LastSet) -> Ended:
+        """From the start, or on from its checkpoint. What it prints is kept."""
+        teller = _Teller(tell)
+        try:
+            with printing_into(self.printed):
+                return _train(self, teller, last)
+        except DivergenceError:
+            return Ended("diverged", f"at round {read_run(self.out).summary['diverged']['round']}")
+        except CrosshatchError as error:
+            return Ended("failed" if teller.began else "refused", str(error) + self.where_printed)
 
     def broken(self, why: str) -> Ended:
         """How it ended where its process broke down: what was printed last says most."""
@@ -83,14 +121,14 @@ class Ended:
     seconds: float = 0.0
 
 
-Event = tuple[Job, "int | Ended"]
-"""A job and the rounds it has done, or how it ended."""
+Event = tuple[Work, "int | Ended"]
+"""Some work and the rounds it has done, or how it ended."""
 
 
 class Executor(AbstractContextManager["Executor"], Protocol):
     """Whoever works jobs off."""
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Work) -> None:
         """Take a job; it begins when its turn comes."""
         ...
 
@@ -129,27 +167,13 @@ class LastSet:
         return self.dataset
 
 
-def run_job(job: Job, tell: Callable[[int], None] = lambda _: None, last: LastSet | None = None) -> Ended:
-    """Run a job here, or go on with it; `tell` gets the rounds done, `last` has the data that were read before.
-
-    What it prints is kept.
-    """
+def run_job(work: Work, tell: Callable[[int], None] = lambda _: None, last: LastSet | None = None) -> Ended:
+    """Do it here, and say what time it took; `tell` gets the rounds done, `last` has the data that were read before."""
     began = time.process_time()
-    return replace(_run_whole(job, tell, last or LastSet()), seconds=time.process_time() - began)
+    return replace(work.run(tell, last or LastSet()), seconds=time.process_time() - began)
 
 
-def _run_whole(job: Job, tell: Callable[[int], None], last: LastSet) -> Ended:
-    teller = _Teller(tell)
-    try:
-        with printing_into(job.printed):
-            return _run(job, teller, last)
-    except DivergenceError:
-        return Ended("diverged", f"at round {read_run(job.out).summary['diverged']['round']}")
-    except CrosshatchError as error:
-        return Ended("failed" if teller.began else "refused", str(error) + job.where_printed)
-
-
-def _run(job: Job, teller: _Teller, last: LastSet) -> Ended:
+def _train(job: Job, teller: _Teller, last: LastSet) -> Ended:
     from crosshatch.runs.train import train  # late: whoever hands out jobs need not wait for torch
 
     config = decode_config(started_from(tomllib.loads(job.config), job.home))

@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Self
 
-from crosshatch.sweeps.jobs import Ended, Event, Job, LastSet, run_job
+from crosshatch.sweeps.jobs import Ended, Event, LastSet, Work, run_job
 
 _LOOK_AROUND = 0.25  # seconds
 _END_SECONDS = 5.0
@@ -34,7 +34,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLAR
 class _Worker:
     process: BaseProcess
     pipe: Connection
-    job: Job | None = None
+    job: Work | None = None
 
 
 class LocalProcesses:
@@ -42,7 +42,7 @@ class LocalProcesses:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[Work] = deque()
         self._workers: list[_Worker] = []
         self._stopping = False
         self._context = _context()
@@ -61,7 +61,7 @@ class LocalProcesses:
                 worker.process.join()
         self._workers.clear()
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Work) -> None:
         """Behind those that wait already."""
         self._waiting.append(job)
 
@@ -134,7 +134,7 @@ def _work(pipe: Connection) -> None:
     last = LastSet()
     try:
         while True:
-            job: Job = pipe.recv()
+            job: Work = pipe.recv()
             pipe.send(run_job(job, pipe.send, last))
     except (EOFError, BrokenPipeError):  # nobody has another job, or waits for this one
         return

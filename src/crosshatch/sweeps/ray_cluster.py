@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from crosshatch.errors import RunError, one_line
-from crosshatch.sweeps.jobs import Ended, Event, Job, run_job
+from crosshatch.sweeps.jobs import Ended, Event, Work, run_job
 
 _LOOK_AROUND, _KNOCK_SECONDS = 0.25, 5.0
 _CLIENT = "ray://"
@@ -29,8 +29,8 @@ class RayCluster:
         self._ray: Any = ray
         self._address = address
         self._count = count
-        self._waiting: deque[Job] = deque()
-        self._under_way: dict[Any, Job] = {}
+        self._waiting: deque[Work] = deque()
+        self._under_way: dict[Any, Work] = {}
         self._stopping = False
 
     def __enter__(self) -> Self:
@@ -63,7 +63,7 @@ class RayCluster:
     def __exit__(self, *_: object) -> None:
         self._ray.shutdown()  # leaves the cluster, which goes on
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Work) -> None:
         """Behind those that wait already."""
         self._waiting.append(job)
 
@@ -88,7 +88,7 @@ class RayCluster:
                 yield job, self._ended(reference, job)
             yield None
 
-    def _ended(self, reference: Any, job: Job) -> Ended:
+    def _ended(self, reference: Any, job: Work) -> Ended:
         try:
             ended: Ended = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:

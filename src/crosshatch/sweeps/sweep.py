@@ -63,6 +63,11 @@ class Sweep:
     config_at: Callable[[tuple[str, ...]], Config] | None = None  # the config with other values, to widen the grid
     single: int = 0  # so many of the axes, the first ones, go with no other
 
+    @property
+    def threads(self) -> int:
+        """Of the run that has most of them."""
+        return max(point.config.run.threads or 1 for point in self.points if point.config is not None)
+
     def jobs(self, point: Point, out: Path, folder: Path | None, rounds: int) -> dict[int, Job]:
         """The runs of a point by their seed, for so many rounds."""
         assert point.config is not None

@@ -21,7 +21,7 @@ from crosshatch.runs.tables.overrides import parse_value
 from crosshatch.sweeps.bundles import Bundles
 from crosshatch.sweeps.course import Listener, Outcome, carry_out
 from crosshatch.sweeps.grid import split_values
-from crosshatch.sweeps.jobs import PRINTED, Ended, Executor, Job
+from crosshatch.sweeps.jobs import PRINTED, Ended, Executor, Work
 from crosshatch.sweeps.local_processes import LocalProcesses
 from crosshatch.sweeps.ray_cluster import RayCluster
 from crosshatch.sweeps.sweep import LACKING, Sweep, keep_sweep, read_sweep
@@ -100,7 +100,7 @@ def sweep(
     asked = read_sweep(
         path, changes, texts, seeds=numbers, choose=choose, halving=halving, folder=folder, bundles=bundles
     )
-    with choose_executor(asked, jobs, ray) as executor, stop_on_signals() as stop:
+    with choose_executor(asked.threads, jobs, ray) as executor, stop_on_signals() as stop:
         asked, outcome = run_whole(
             asked, out, folder, executor=executor, listener=Silent(), stop=stop, widen=check_widen(widen, halving)
         )
@@ -126,14 +126,13 @@ def check_widen(times: int, halving: bool) -> int:
     return times
 
 
-def choose_executor(sweep: Sweep, jobs: int | None, ray: str | None) -> Executor:
-    """Processes of this machine, one per core if not said otherwise, or a Ray cluster."""
+def choose_executor(threads: int | None, jobs: int | None, ray: str | None) -> Executor:
+    """Processes of this machine, as many as it has cores for runs of so many threads, or a Ray cluster."""
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise ConfigError(f"--jobs {jobs}: at least 1 and at most {MOST_JOBS:,} runs side by side")
     if ray is not None:
         return RayCluster(ray, jobs)
-    threads = max(point.config.run.threads or 1 for point in sweep.points if point.config is not None)
-    return LocalProcesses(jobs or max(1, available_cores() // threads))
+    return LocalProcesses(jobs or max(1, available_cores() // (threads or 1)))
 
 
 def run_whole(
@@ -240,12 +239,15 @@ class Silent:
     """A listener that keeps it to itself."""
 
     def begin(
-        self, jobs: Sequence[Job], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
+        self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
     ) -> None:
         """Nothing."""
 
-    def advance(self, job: Job, rounds: int) -> None:
+    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
         """Nothing."""
 
-    def ended(self, job: Job, ended: Ended) -> None:
+    def advance(self, job: Work, rounds: int) -> None:
+        """Nothing."""
+
+    def ended(self, job: Work, ended: Ended) -> None:
         """Nothing."""

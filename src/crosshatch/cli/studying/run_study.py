@@ -15,7 +15,8 @@ from crosshatch.cli.sweeping.sweep_progress import choose_listener
 from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
 from crosshatch.studies.sentences import verdict
 from crosshatch.studies.study_tables import print_table
-from crosshatch.studies.whole_study import executor_for, read_study, run_study
+from crosshatch.studies.whole_study import read_study, run_study
+from crosshatch.sweeps.whole_sweep import choose_executor
 
 FAILED = 1
 
@@ -55,7 +56,7 @@ def show_study(asked: StudyOptions) -> int:
     study = read_study(asked.config, asked.changes, seeds=asked.seeds, steps=steps, folder=asked.data)
     with (
         in_hand(),
-        executor_for(study, asked.jobs, asked.ray) as executor,
+        choose_executor(study.config.run.threads, asked.jobs, asked.ray) as executor,
         stop_on_signals() as stop,
         choose_listener(quiet=asked.quiet) as listener,
     ):

@@ -119,7 +119,7 @@ def run_sweep(asked: Asked) -> int:
         folder=asked.data,
         bundles=Bundles(further.pairs, further.ranges, further.draws),
     )
-    with in_hand(), choose_executor(sweep, asked.jobs, asked.ray) as executor:
+    with in_hand(), choose_executor(sweep.threads, asked.jobs, asked.ray) as executor:
         for point in sweep.points:
             if point.refused:
                 say(f"warning: {point.name} refused: {point.refused}", sys.stderr)

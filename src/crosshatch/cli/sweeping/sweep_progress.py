@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from crosshatch.cli.pipes import say
 from crosshatch.report.units import human_seconds
-from crosshatch.sweeps.jobs import Ended, Job
+from crosshatch.sweeps.jobs import Ended, Work
 
 
 class Pace:
@@ -24,7 +24,7 @@ class Pace:
         self._done: dict[str, int] = {}
         self._before = 0  # rounds that an earlier start has done
         self._heard: set[str] = set()
-        self.total = 0
+        self._known, self.total = 0, 0  # rounds of all runs that are known, and with those expected to follow
         self.runs, self.ended, self.bad = 0, 0, 0
 
     @property
@@ -38,7 +38,7 @@ class Pace:
         here = self.done - self._before
         return (self._clock() - self._started) / here * (self.total - self.done) if here > 0 else None
 
-    def begin(self, jobs: Sequence[Job], finished: Collection[str], rounds_after: int) -> None:
+    def begin(self, jobs: Sequence[Work], finished: Collection[str], rounds_after: int) -> None:
         """The runs of a rung."""
         for job in jobs:
             if job.name in finished:
@@ -46,23 +46,36 @@ class Pace:
                 self._done[job.name] = job.rounds
         names = {job.name for job in jobs}
         others = sum(rounds for name, rounds in self._done.items() if name not in names)
-        self.total = others + sum(job.rounds for job in jobs) + rounds_after
+        self._known = others + sum(job.rounds for job in jobs)
+        self.total = self._known + rounds_after
         self.runs, self.ended, self.bad = len(jobs), len(finished), 0
         self._heard.clear()
 
-    def advance(self, job: Job, rounds: int) -> None:
+    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
+        """Runs that were not known when it began; rounds that were expected to follow may have been theirs."""
+        for job in jobs:
+            if job.name in finished:
+                self._before += job.rounds
+                self._done[job.name] = job.rounds
+                self.ended += 1
+        self._known += sum(job.rounds for job in jobs)
+        self.total = max(self.total, self._known)
+        self.runs += len(jobs)
+
+    def advance(self, job: Work, rounds: int) -> None:
         """What a job says first is where it went on from."""
         if job.name not in self._heard:
             self._before += rounds - self._done.get(job.name, 0)
             self._heard.add(job.name)
         self._done[job.name] = rounds
 
-    def end(self, job: Job, ended: Ended) -> None:
+    def end(self, job: Work, ended: Ended) -> None:
         """Whatever a run that ended early leaves out is not left to do."""
         self.ended += 1
         self.bad += ended.state in ("diverged", "refused", "failed")
         if ended.state != "finished":
-            self.total -= job.rounds - self._done.get(job.name, 0)
+            never = job.rounds - self._done.get(job.name, 0)
+            self.total, self._known = self.total - never, self._known - never
         else:
             self._done[job.name] = job.rounds
 
@@ -82,18 +95,22 @@ class SweepLines:
         return None
 
     def begin(
-        self, jobs: Sequence[Job], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
+        self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
     ) -> None:
         """Say how much there is to do."""
         self._pace.begin(jobs, finished, rounds_after)
         if not self._quiet:
             say(opening(jobs, finished, rung, rungs), self._stream)
 
-    def advance(self, job: Job, rounds: int) -> None:
+    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
+        """Count them."""
+        self._pace.more(jobs, finished)
+
+    def advance(self, job: Work, rounds: int) -> None:
         """Nothing between the ends of runs."""
         self._pace.advance(job, rounds)
 
-    def ended(self, job: Job, ended: Ended) -> None:
+    def ended(self, job: Work, ended: Ended) -> None:
         """How, and the time left."""
         self._pace.end(job, ended)
         if self._quiet:
@@ -129,7 +146,7 @@ class SweepBar:
         self._progress.stop()
 
     def begin(
-        self, jobs: Sequence[Job], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
+        self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
     ) -> None:
         """Draw the bar."""
         self._pace.begin(jobs, finished, rounds_after)
@@ -138,12 +155,17 @@ class SweepBar:
             self._task = self._progress.add_task("sweep", words="")
         self._update()
 
-    def advance(self, job: Job, rounds: int) -> None:
+    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
+        """Count them."""
+        self._pace.more(jobs, finished)
+        self._update()
+
+    def advance(self, job: Work, rounds: int) -> None:
         """Move on."""
         self._pace.advance(job, rounds)
         self._update()
 
-    def ended(self, job: Job, ended: Ended) -> None:
+    def ended(self, job: Work, ended: Ended) -> None:
         """Move on, and keep a bad end in sight."""
         self._pace.end(job, ended)
         if ended.why:
@@ -167,13 +189,13 @@ def choose_listener(*, quiet: bool) -> SweepLines | SweepBar:
     return SweepBar(Console()) if sys.stdout.isatty() and not quiet else SweepLines(sys.stdout, quiet=quiet)
 
 
-def opening(jobs: Sequence[Job], finished: Collection[str], rung: int, rungs: int) -> str:
+def opening(jobs: Sequence[Work], finished: Collection[str], rung: int, rungs: int) -> str:
     """What is about to be run."""
     begin = f"{len(jobs)} runs" if rungs == 1 else f"rung {rung + 1} of {rungs}: {len(jobs)} runs to {_rounds(jobs)}"
     return begin + (f", {len(finished)} of which have finished" if finished else "")
 
 
-def _rounds(jobs: Sequence[Job]) -> str:
+def _rounds(jobs: Sequence[Work]) -> str:
     least, most = min(job.rounds for job in jobs), max(job.rounds for job in jobs)
     return f"round {most}" if least == most else f"rounds {least} to {most}"
 
