@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from crosshatch.cli.show import show_comparison
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.report.compare import compare_runs, find_arrival, find_best
 from crosshatch.report.comparing.comparison_tables import print_comparison
 from crosshatch.report.measures import parse_target
-from crosshatch.report.runs import Run, read_runs
+from crosshatch.report.runs import Run, read_run, read_runs
 from crosshatch.report.summary_file import Summary
 from tests.report.conftest import WriteRun, curve
 
@@ -118,3 +119,22 @@ def test_no_heading_is_cut(write_run: WriteRun, width: int) -> None:
     assert headings[:5] == ["run", "rounds", "sent", "simulated", "AUC"]
     assert headings[-4:] == ["run", "rounds", "sent", "simulated"]
     assert ("top-5 accuracy" in headings) == (width == 120)
+
+
+@pytest.mark.parametrize("smooth", [1, 2, 5])
+def test_smooth_of_the_command_counts_for_all_runs(
+    write_run: WriteRun, smooth: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_run("tdcd")
+    values = [row["auc"] for row in read_run(path).metrics]
+    first = next(k for k in range(smooth - 1, len(values)) if sum(values[k - smooth + 1 : k + 1]) / smooth >= 0.7)
+    show_comparison([path], ["auc=0.7"], None, smooth)
+    printed = capsys.readouterr().out
+    assert str(int(read_run(path).metrics[first]["round"])) in printed
+    assert (f"at the mean of {smooth} evaluations" in " ".join(printed.split())) == (smooth > 1)
+
+
+@pytest.mark.parametrize(("smooth", "words"), [(0, "--smooth 0: at least 1"), (99, "--smooth 99 is more than the 21")])
+def test_smooth_that_makes_no_sense(write_run: WriteRun, smooth: int, words: str) -> None:
+    with pytest.raises(RunError, match=words):
+        show_comparison([write_run("tdcd")], [], None, smooth)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from crosshatch.report import pool_seeds, read_runs, write_report
-from crosshatch.report.findings import AXES, curve_title, target_finding
-from crosshatch.report.measures import parse_target
+from crosshatch.report.compare import find_arrival
+from crosshatch.report.findings import AXES, curve_title, level_all_reach, target_finding
+from crosshatch.report.measures import Target, parse_target
 from crosshatch.report.palette import OKABE_ITO, SHADES
 from crosshatch.report.runs import Run
 
@@ -129,3 +130,21 @@ def test_series_are_named_by_the_user_or_by_what_differs(tmp_path: Path) -> None
         (path / "summary.json").write_text("{}".replace("{}", '{"name": "same"}'))
         (path / "config.toml").write_text(f"[algorithm]\nlocal_steps = {steps}\n")
     assert [run.name for run in read_runs([one, other])] == ["same (local_steps=1)", "same (local_steps=5)"]
+
+
+def test_a_curve_that_touched_a_level_once_has_not_come_to_it(tmp_path: Path) -> None:
+    """Where nobody names a target the page takes the level that all come to, by the mean of three evaluations."""
+    once = write(tmp_path, "tdcd", [0.5, 0.6, 0.85, 0.6, 0.6, 0.7, 0.7, 0.7, 0.7], noise=0.01)
+    slowly = write(tmp_path, "fedsgd", [0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 0.9, 0.9, 0.9], noise=0.01)
+    runs = read_runs([once, slowly])
+    level = level_all_reach(runs, "auc")
+    assert level is not None
+    assert level.value == pytest.approx(0.7)  # not 0.85
+    assert find_arrival(runs[0], level).round == 7  # type: ignore[union-attr]
+    assert find_arrival(runs[1], level).round == 5  # type: ignore[union-attr]
+    assert "at the mean of 3 evaluations" in page(tmp_path, runs)
+
+
+def test_few_evaluations_are_taken_as_they_are(tmp_path: Path) -> None:
+    runs = read_runs([write(tmp_path, "tdcd", [0.5, 0.7, 0.9]), write(tmp_path, "fedsgd", [0.5, 0.6, 0.8])])
+    assert level_all_reach(runs, "auc") == Target("auc", 0.8, higher=True)

@@ -75,7 +75,12 @@ def test_rows_are_measured_on_both(make_config: MakeConfig, out: Path) -> None:
 
 def test_the_best_rounds_model_is_kept(restless: Config, tmp_path: Path) -> None:
     train(restless, out=tmp_path / "whole")
-    best = summary(tmp_path / "whole")["best_round"]
+    found = summary(tmp_path / "whole")
+    best = found["best_round"]
+    # what is called best is of that round, whatever test rows had at others
+    assert {name: one["value"] for name, one in found["best"].items()} == {name: best[name] for name in found["final"]}
+    assert {one["round"] for one in found["best"].values()} == {best["round"]}
+    assert "peak_on_test_rows" not in found
     seen = [row["validation_auc"] for row in rows(tmp_path / "whole")]
     assert best["by"] == "validation_auc"
     assert best["round"] == seen.index(max(seen)) < 12, "the first of the best"

@@ -48,8 +48,8 @@ def test_the_run_directory_is_complete(config: Path, tmp_path: Path) -> None:
     assert (run / "parts" / "mine.py").read_text() == SOURCE
     assert outcome.summary["parts"] == {"mine.py": sha256(SOURCE.encode()).hexdigest()}
     assert outcome.summary["algorithm"] == "mine.py:Mine"
-    assert outcome.summary["best"]["hits"]["value"] == max(row["hits"] for row in rows(run))
-    assert outcome.summary["best"]["misses"]["value"] == min(row["misses"] for row in rows(run))
+    assert outcome.summary["peak_on_test_rows"]["hits"]["value"] == max(row["hits"] for row in rows(run))
+    assert outcome.summary["peak_on_test_rows"]["misses"]["value"] == min(row["misses"] for row in rows(run))
     assert outcome.summary["targets"].keys() == {"hits>=0.5", "misses<=0.2"}
     tables = tomllib.loads((run / "config.toml").read_text())
     assert tables["algorithm"]["name"] == "parts/mine.py:Mine"

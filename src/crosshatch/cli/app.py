@@ -37,6 +37,15 @@ app = typer.Typer(
 
 DIVERGED, USAGE_ERROR = 1, 2
 
+Smooth = Annotated[
+    int | None,
+    typer.Option(
+        "--smooth",
+        metavar="N",
+        show_default=False,
+        help="Count a target as reached by the mean of N evaluations; if left out, as each run's evaluate.smooth says.",
+    ),
+]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)]
 Targets = Annotated[
     list[str] | None,
@@ -199,6 +208,7 @@ app.command(cls=PlainCommand)(export)
 def compare(
     runs: Runs,
     target: Targets = None,
+    smooth: Smooth = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Also write the curves as a page.")
     ] = None,
@@ -214,7 +224,7 @@ def compare(
     """
     from crosshatch.cli.show import show_comparison
 
-    show_comparison(runs, target or [], html)
+    show_comparison(runs, target or [], html, smooth)
 
 
 @app.command(cls=PlainCommand)
@@ -227,6 +237,7 @@ def report(
         ),
     ] = None,
     target: Targets = None,
+    smooth: Smooth = None,
     figures: Annotated[
         Path | None,
         typer.Option(
@@ -247,7 +258,7 @@ def report(
     """
     from crosshatch.cli.show import make_report
 
-    make_report(runs, out, target or [], figures)
+    make_report(runs, out, target or [], figures, smooth)
 
 
 @app.command(cls=PlainCommand)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosshatch.errors import DataError
+from crosshatch.errors import DataError, RunError
 from crosshatch.report import (
     compare_runs,
     pool_seeds,
@@ -22,14 +23,16 @@ from crosshatch.report import (
 )
 from crosshatch.report.findings import chosen_targets
 from crosshatch.report.measures import parse_target
-from crosshatch.report.runs import directions_of, named_path
+from crosshatch.report.runs import Run, directions_of, named_path
 from crosshatch.report.word_widths import keep_words
 from crosshatch.runs.one_writer import one_writer
 
 
-def show_comparison(paths: Sequence[Path], targets: Sequence[str], html: Path | None) -> None:
+def show_comparison(
+    paths: Sequence[Path], targets: Sequence[str], html: Path | None, smooth: int | None = None
+) -> None:
     """Print the tables; write the page if asked."""
-    runs = pool_seeds(read_runs(paths))
+    runs = _read(paths, smooth)
     given = [parse_target(text, directions_of(runs)) for text in targets]
     compare_runs(runs, given)  # refuses a target that a run did not measure
     print_comparison(compare_runs(runs, chosen_targets(runs, given)), Console())
@@ -38,18 +41,37 @@ def show_comparison(paths: Sequence[Path], targets: Sequence[str], html: Path | 
         print(html)
 
 
-def make_report(paths: Sequence[Path], out: Path | None, targets: Sequence[str], figures: Path | None = None) -> None:
+def make_report(
+    paths: Sequence[Path],
+    out: Path | None,
+    targets: Sequence[str],
+    figures: Path | None = None,
+    smooth: int | None = None,
+) -> None:
     """Write the page and print where it is; into a run directory only while nobody else writes into that."""
     folders = [named_path(path)[1] for path in paths]
     if out is None:
         out = folders[0] / "report.html" if len(paths) == 1 else Path("report.html")
     inside = out.parent.is_dir() and out.parent.resolve() in [path.resolve() for path in folders]
     with one_writer(out.parent, "writing a report") if inside else nullcontext():
-        runs = pool_seeds(read_runs(paths))
+        runs = _read(paths, smooth)
         write_report(runs, out, targets)
     print(out)
     if figures is not None:
         print(f"{len(write_figures(runs, figures))} figures in {figures}")
+
+
+def _read(paths: Sequence[Path], smooth: int | None) -> list[Run]:
+    """The runs, those that differ in their seed as one; targets are reached by the mean of `smooth` evaluations."""
+    runs = read_runs(paths)
+    if smooth is None:
+        return pool_seeds(runs)
+    if smooth < 1:
+        raise RunError(f"--smooth {smooth}: at least 1, by which a target is reached at the first touch")
+    for run in runs:
+        if smooth > len(run.metrics):
+            raise RunError(f"--smooth {smooth} is more than the {len(run.metrics)} evaluations of {run.name}: lower it")
+    return pool_seeds([replace(run, smooth=smooth) for run in runs])
 
 
 def show_datasets(folder: Path | None) -> None:

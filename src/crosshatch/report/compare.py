@@ -137,7 +137,7 @@ def compare_runs(runs: Sequence[Run], targets: Iterable[str | Target] = ()) -> C
     tested = rows_apart(runs)
     outcomes = [_mean_outcome(run, parsed) if run.seeds else _outcome(run, parsed) for run in runs]
     marked = tuple(replace(one, tested=mark) for one, mark in zip(outcomes, tested.marks, strict=True))
-    return Comparison(parsed, metrics, marked, tested.notes, looked(runs))
+    return Comparison(parsed, metrics, marked, tested.notes, looked(runs, parsed))
 
 
 def find_arrival(run: Run, target: Target) -> Arrival | None:

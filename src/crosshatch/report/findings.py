@@ -10,7 +10,15 @@ from crosshatch.errors import ConfigError
 from crosshatch.report.alike import Setting, is_baseline, setting_of, shared_words, tell_apart
 from crosshatch.report.compare import find_arrival, find_best
 from crosshatch.report.comparing.beyond_noise import factors
-from crosshatch.report.measures import Target, best_row, first_reaching, main_metric, metric_title, parse_target
+from crosshatch.report.measures import (
+    Target,
+    best_row,
+    first_reaching,
+    main_metric,
+    metric_title,
+    moving_means,
+    parse_target,
+)
 from crosshatch.report.palette import is_yardstick
 from crosshatch.report.pooled import singles
 from crosshatch.report.rows_apart import rows_apart
@@ -23,6 +31,8 @@ Cost = tuple[float, Run]
 _SAME = 1.05
 # A curve that goes back by less than this part of its way is said to have gone one way.
 _TURN = 0.02
+# So many evaluations in a row must have reached a level that nobody has named.
+_SMOOTH = 3
 # A headline is one sentence.
 _MOST_CLAUSES = 2
 
@@ -85,27 +95,31 @@ def chosen_targets(runs: Sequence[Run], given: Sequence[Target] = ()) -> tuple[T
 
 
 def level_all_reach(runs: Sequence[Run], metric: str) -> Target | None:
-    """The best value of the worst run, rounded to three digits towards the easier side; None for a single run.
+    """The best that the worst run comes to, rounded to three digits towards the easier side; None for a single run.
 
+    It is the mean of some evaluations in a row, where runs have many: one that touches a level once has not come to it.
     Runs that diverged reach nothing: they are left out. Of several seeds every one is asked.
     """
     runs = [run for run in runs if not run.diverged]
     if len(runs) < 2:
         return None
     runs = [run for run in singles(runs) if not run.diverged]
-    bests = [best.value for run in runs if (best := find_best(run, metric))]
-    if len(bests) < len(runs):
+    if any(metric not in run.directions for run in runs):
         return None
+    smooth = _SMOOTH if all(len(run.metrics) >= 2 * _SMOOTH for run in runs) else 1
     higher = runs[0].directions[metric]
-    worst = min(bests) if higher else max(bests)
-    if any(first_reaching(run.metrics[:1], Target(metric, worst, higher)) for run in runs):
+    means = [[mean for mean in moving_means(run.metrics, metric, smooth) if math.isfinite(mean)] for run in runs]
+    if not all(means):
+        return None
+    worst = min(map(max, means)) if higher else max(map(min, means))
+    if any(first_reaching(run.metrics[:smooth], Target(metric, worst, higher, smooth)) for run in runs):
         return None  # one was there before its first round: that tells of nobody
     if worst == 0:
-        return Target(metric, 0.0, higher)
+        return Target(metric, 0.0, higher, smooth)
     decimals = 2 - math.floor(math.log10(abs(worst)))
     rounded = (math.floor if higher else math.ceil)(worst * 10.0**decimals) / 10.0**decimals
     # scaling may round in the last bit, and then the worst run would miss its own level
-    return Target(metric, min(rounded, worst) if higher else max(rounded, worst), higher)
+    return Target(metric, min(rounded, worst) if higher else max(rounded, worst), higher, smooth)
 
 
 def headline(runs: Sequence[Run], targets: Sequence[Target]) -> str:
@@ -224,7 +238,7 @@ def _closest(runs: Sequence[Run], target: Target) -> str:
     if not found or rows_apart(runs).differ:
         return ""
     value, name = max(found) if target.higher else min(found)
-    who = "its best is" if len(runs) == 1 else f"{name} comes closest with"
+    who = "it comes closest with" if len(runs) == 1 else f"{name} comes closest with"
     return f"; {who} {human_number(value)}"
 
 

@@ -76,11 +76,15 @@ def sort_metrics(metrics: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Target:
-    """A level of a metric, and on which side of it a run has arrived."""
+    """A level of a metric, and on which side of it a run has arrived.
+
+    `smooth`: the mean of so many evaluations must be there at least, whatever a run's own config says.
+    """
 
     metric: str
     value: float
     higher: bool
+    smooth: int = 1
 
     @property
     def label(self) -> str:
@@ -99,9 +103,15 @@ def first_reaching(rows: Rows, target: Target, smooth: int = 1) -> Mapping[str, 
     >>> first_reaching(rows, Target("auc", 0.75, higher=True)), first_reaching(rows, Target("auc", 0.75, True), 3)
     ({'auc': 0.8}, {'auc': 0.9})
     """
-    values = [row.get(target.metric, math.nan) for row in rows]
-    ends = range(smooth, len(rows) + 1)
-    return next((rows[end - 1] for end in ends if target.is_reached_by(fmean(values[end - smooth : end]))), None)
+    smooth = max(smooth, target.smooth)
+    means = enumerate(moving_means(rows, target.metric, smooth), smooth - 1)
+    return next((rows[at] for at, mean in means if target.is_reached_by(mean)), None)
+
+
+def moving_means(rows: Rows, metric: str, smooth: int) -> list[float]:
+    """Of each evaluation and the `smooth` - 1 before it, where there are so many."""
+    values = [row.get(metric, math.nan) for row in rows]
+    return [fmean(values[end - smooth : end]) for end in range(smooth, len(values) + 1)]
 
 
 def best_row(rows: Rows, metric: str, known: Mapping[str, bool] = HIGHER_IS_BETTER) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from crosshatch.simulator.cost import silo_costs
 from crosshatch.simulator.divergence import Divergence
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
-from crosshatch.task.directions import directions
+from crosshatch.task.directions import OF_TRAINING, directions
 from crosshatch.task.own_metric import OwnMetric
 
 
@@ -41,8 +41,7 @@ def summarise(
         "iterations": simulator.iteration,
         **({} if diverged is None else {"diverged": asdict(diverged)}),
         "final": {name: last[name] for name in names},
-        "best": {name: _best(rows, name, known) for name in names},
-        **({} if best_round is None else {"best_round": dict(best_round)}),
+        **_bests(rows, names, known, best_round),
         "bytes": simulator.meter.bytes,
         "messages": simulator.meter.messages,
         "sim_seconds": simulator.seconds,
@@ -113,9 +112,24 @@ def _arrival(rows: Rows, target: Target, smooth: int) -> dict[str, Any] | None:
     return None if row is None else {key: row[key] for key in (*costs, *OTHER_SECONDS) if key in row}
 
 
-def _best(rows: Rows, name: str, known: Mapping[str, bool]) -> dict[str, Any]:
-    row = best_row(rows, name, known)
-    return {"value": row[name], "round": row["round"]}
+def _bests(
+    rows: Rows, names: Sequence[str], known: Mapping[str, bool], chosen: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What is called best is never chosen on test rows: all metrics at the round that validation rows chose.
+
+    Without those, only metrics of the training rows have a best; the others a peak, under a name that says so.
+    """
+    if chosen is not None:
+        best = {name: {"value": chosen[name], "round": chosen["round"]} for name in names}
+        return {"best": best, "best_round": dict(chosen)}
+    found = {}
+    for name in names:
+        row = best_row(rows, name, known)
+        found[name] = {"value": row[name], "round": row["round"]}
+    return {
+        "best": {name: one for name, one in found.items() if name in OF_TRAINING},
+        "peak_on_test_rows": {name: one for name, one in found.items() if name not in OF_TRAINING},
+    }
 
 
 def _federation(simulator: Simulator) -> dict[str, Any]:

@@ -105,9 +105,10 @@ def _spent(result: Result, name: str) -> str:
 
 def _how(result: Result) -> str:
     added = ", which the study put aside" if result.validation_added else ""
+    first = " with the first seed" if result.seeds > 1 else ""
     return (
-        f"All were trained and tested on the same rows. Step sizes and rounds were chosen by {result.chosen_by} on "
-        f"{human_count(result.validation_rows)} validation rows{added}. Intervals hold 95% of "
+        f"All were trained and tested on the same rows. Step sizes were chosen{first}, and rounds with each seed, by "
+        f"{result.chosen_by} on {human_count(result.validation_rows)} validation rows{added}. Intervals hold 95% of "
         f"{human_count(result.judged.draws)} draws of the {human_count(result.judged.rows)} test rows with "
         f"replacement, the same for all, of the mean over {result.seeds} seed{'s' if result.seeds > 1 else ''}; "
         "other training rows are not in them."

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -36,6 +36,7 @@ from crosshatch.studies.study_tables import table_csv
 from crosshatch.sweeps.course import Listener
 from crosshatch.sweeps.grid import Seeds, parse_seeds
 from crosshatch.sweeps.jobs import PRINTED, Ended, Executor
+from crosshatch.sweeps.local_processes import load_ahead
 from crosshatch.sweeps.plans import Desk
 from crosshatch.sweeps.whole_sweep import Silent, choose_executor
 from crosshatch.task.directions import directions
@@ -121,7 +122,7 @@ def study(
     numbers = str(seeds) if isinstance(seeds, int) else ",".join(map(str, seeds))
     written = None if steps is None else [f"{step:g}" for step in steps]
     folder = None if data is None else Path(data)
-    asked = read_study(Path(config), changes, seeds=numbers, steps=written, folder=folder)
+    asked = read_study(Path(config), changes, seeds=numbers, steps=written, folder=folder, meanwhile=loading_ahead(ray))
     threads = asked.config.run.threads
     with choose_executor(threads, jobs, ray) as executor, stop_on_signals() as stop:
         result = run_study(asked, Path(out), folder, executor=executor, listener=Silent(), stop=stop)
@@ -131,17 +132,32 @@ def study(
 
 
 def read_study(
-    path: Path, changes: Sequence[str], *, seeds: str, steps: Sequence[str] | None, folder: Path | None
+    path: Path,
+    changes: Sequence[str],
+    *,
+    seeds: str,
+    steps: Sequence[str] | None,
+    folder: Path | None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Asked:
-    """A study from the options of the command line, refused where it cannot be run."""
-    config = read_config(path, changes)
+    """A study from the options of the command line, refused where it cannot be run.
+
+    `meanwhile` is called once the config is read, before the data are: something to begin that takes its time.
+    """
+    config, numbers, sizes = read_config(path, changes), parse_seeds(seeds), _steps(steps)
     require_sources(config.data, config.federation, folder)
+    meanwhile()
     from crosshatch.studies.prepared import (
         prepare_study,  # late: torch takes seconds, the config was checked without it
     )
 
     data, loss = prepare_study(config, folder)
-    return Asked(config, parse_seeds(seeds), _steps(steps), data, loss)
+    return Asked(config, numbers, sizes, data, loss)
+
+
+def loading_ahead(ray: str | None) -> Callable[[], None]:
+    """What to begin while data are read: processes load their libraries, unless those of a cluster are to work."""
+    return load_ahead if ray is None else lambda: None
 
 
 def _steps(given: Sequence[str] | None) -> tuple[str, ...]:

@@ -12,10 +12,8 @@ from crosshatch.errors import ConfigError
 from crosshatch.report.measures import Target, best_row, first_reaching, metric_title, parse_target
 from crosshatch.report.runs import Run
 from crosshatch.runs.config import Config
-from crosshatch.task.directions import HIGHER_IS_BETTER, VALIDATION
+from crosshatch.task.directions import HIGHER_IS_BETTER, OF_TRAINING, VALIDATION
 
-# Measured on the training rows.
-_TRAINING = ("train_loss", "suboptimality")
 _COSTS = {"rounds": "round", "bytes": "bytes", "seconds": "sim_seconds"}
 _FORMS = "'best validation auc', 'last validation auc' or 'fewest rounds to validation auc=0.9'"
 _LEVEL = re.compile(r"(best|last)\s+(.+)")
@@ -49,12 +47,12 @@ class Choice:
     @property
     def on_validation(self) -> bool:
         """Whether it goes by the validation rows; else by the training rows."""
-        return (self.metric if self.target is None else self.target.metric) not in _TRAINING
+        return (self.metric if self.target is None else self.target.metric) not in OF_TRAINING
 
     def check(self, config: Config) -> None:
         """Refuse a config whose runs could not be told apart by this."""
         measured = self.metric if self.target is None else self.target.metric
-        if measured in _TRAINING:
+        if measured in OF_TRAINING:
             return
         if not config.has_validation_rows:
             who = "a sweep" if measured is None else f"--choose '{self.text}'"
@@ -111,7 +109,7 @@ def _metric(words: str, text: str, before: str, known: Mapping[str, bool], after
     """The key of a metric that may choose; capitals do not count."""
     names = {name.lower(): name for name in known}
     name = names.get("_".join(words.split()), "")
-    if name in _TRAINING or name.startswith(VALIDATION):
+    if name in OF_TRAINING or name.startswith(VALIDATION):
         return name
     if name:
         raise ConfigError(

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
@@ -28,6 +28,13 @@ _LOOK_AROUND = 0.25  # seconds
 _END_SECONDS = 5.0
 # What libraries read when they are loaded: their own threads would fight with the other processes for the cores.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+
+
+def load_ahead() -> None:
+    """Let libraries be loaded for processes that are started later, while this one does something else."""
+    if hasattr(_context(), "set_forkserver_preload"):
+        with _one_thread(), _without_main(), _without_interrupts():
+            forkserver.ensure_running()
 
 
 @dataclass

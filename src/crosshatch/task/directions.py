@@ -9,6 +9,9 @@ from types import MappingProxyType
 VALIDATION = "validation_"
 """Before the name of a metric that is measured on the validation rows."""
 
+OF_TRAINING = ("train_loss", "suboptimality")
+"""Measured on the training rows; what is neither this nor of validation rows is of test rows."""
+
 _ON_ROWS = {
     "auc": True,
     "pr_auc": True,
@@ -38,8 +41,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
 HIGHER_IS_BETTER = MappingProxyType(
     {
         **_ON_ROWS,
-        "train_loss": False,
-        "suboptimality": False,
+        **dict.fromkeys(OF_TRAINING, False),
         **{f"{VALIDATION}{name}": higher for name, higher in _ON_ROWS.items()},
     }
 )

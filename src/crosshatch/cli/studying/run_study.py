@@ -15,7 +15,7 @@ from crosshatch.cli.sweeping.sweep_progress import choose_listener
 from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
 from crosshatch.studies.sentences import verdict
 from crosshatch.studies.study_tables import print_table
-from crosshatch.studies.whole_study import read_study, run_study
+from crosshatch.studies.whole_study import loading_ahead, read_study, run_study
 from crosshatch.sweeps.whole_sweep import choose_executor
 
 FAILED = 1
@@ -53,7 +53,14 @@ class StudyOptions:
 def show_study(asked: StudyOptions) -> int:
     """Run all that has not finished, print the table and what it says; the exit code."""
     steps = None if asked.steps is None else asked.steps.split(",")
-    study = read_study(asked.config, asked.changes, seeds=asked.seeds, steps=steps, folder=asked.data)
+    study = read_study(
+        asked.config,
+        asked.changes,
+        seeds=asked.seeds,
+        steps=steps,
+        folder=asked.data,
+        meanwhile=loading_ahead(asked.ray),
+    )
     with (
         in_hand(),
         choose_executor(study.config.run.threads, asked.jobs, asked.ray) as executor,

@@ -16,7 +16,7 @@ from crosshatch.task.losses import Loss, predicted_classes, unweighted
 from crosshatch.task.measuring.ranks import Floats
 
 _RANKED = ("auc", "gini", "pr_auc", "ks")
-_CHUNK = 2_000_000  # numbers at a time
+_CHUNK = 200_000  # numbers at a time: few enough for the cache
 
 
 def draw_counts(n: int, draws: int, *, seed: int) -> Floats:
@@ -89,23 +89,26 @@ def _against_the_rest(scores: Tensor, y: Tensor, loss: Loss) -> list[tuple[Float
 
 def _ranked(scores: Floats, positive: Floats, counts: Floats) -> dict[str, Floats]:
     order = np.argsort(-scores, kind="stable")
-    ordered = scores[order]
+    ordered, positive = scores[order], positive[order]
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+    ties = len(ends) < len(ordered)
     parts: dict[str, list[Floats]] = {name: [] for name in _RANKED}
     step = max(1, _CHUNK // len(scores))
     for start in range(0, len(counts), step):
-        drawn = counts[start : start + step, order]
-        hits = np.cumsum(drawn * positive[order], axis=1)[:, ends]
-        seen = np.cumsum(drawn, axis=1)[:, ends]
+        drawn = np.take(counts[start : start + step], order, axis=1)
+        gained = drawn * positive
+        hits, seen = np.cumsum(gained, axis=1), np.cumsum(drawn, axis=1)
+        if ties:  # those of equal score count together
+            hits, seen = hits[:, ends], seen[:, ends]
+            gained = np.diff(hits, axis=1, prepend=0.0)
         false = seen - hits
-        gained = np.diff(hits, axis=1, prepend=0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             p, n = hits[:, -1:], false[:, -1:]
-            below = n - (false + np.pad(false, ((0, 0), (1, 0)))[:, :-1]) / 2  # of equal score one half
-            auc = np.sum(gained * below, axis=1) / (p * n)[:, 0]
-            precision = np.divide(hits, seen, out=np.zeros_like(hits), where=seen > 0)
-            parts["pr_auc"].append(np.sum(gained * precision, axis=1) / p[:, 0])
+            # false ones ahead of each hit, of equal score one half: what AUC loses
+            ahead = np.sum(gained * false, axis=1) + np.sum(gained[:, 1:] * false[:, :-1], axis=1)
+            parts["auc"].append(1 - ahead / (2 * p * n)[:, 0])
             parts["ks"].append(np.max(np.abs(hits / p - false / n), axis=1))
-        parts["auc"].append(auc)
-        parts["gini"].append(2 * auc - 1)
-    return {name: np.concatenate(found) for name, found in parts.items()}
+            np.maximum(seen, 1.0, out=seen)  # where nothing is drawn yet, nothing is gained either
+            parts["pr_auc"].append(np.sum(gained * hits / seen, axis=1) / p[:, 0])
+    found = {name: np.concatenate(many) for name, many in parts.items() if many}
+    return {**found, "gini": 2 * found["auc"] - 1}
