@@ -18,6 +18,7 @@ from crosshatch.report.pictures.client_boxes import MOST_ROWS
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from tests.report.conftest import WriteRun, curve, write_seed
 from tests.report.pictures.test_client_boxes import silos, spread
+from tests.studies.conftest import study_here, write_config, write_rows
 
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
 
@@ -203,6 +204,18 @@ const look = (width) => new Promise((done) => {
 """
 
 
+def sizes(page: Path, tmp_path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is how wide on a screen of 1,300 pixels, and on one of 400."""
+    html = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text())
+    outer = tmp_path / "frames.html"
+    outer.write_text(SIZES % base64.b64encode(html.encode("ascii", "xmlcharrefreplace")).decode())
+    seen = re.search(r'data-seen="([^"]*)"', dump(outer, tmp_path / "profile"))
+    assert seen is not None, "the probe did not finish"
+    wide, narrow = json.loads(unquote(seen[1]))
+    assert (wide["width"], narrow["width"]) == (1300, 400)
+    return wide, narrow
+
+
 @pytest.mark.parametrize(("runs", "seeds"), [(1, 1), (30, 1), (3, 4)])
 def test_nothing_is_cut_off_wide_or_narrow(write_run: WriteRun, tmp_path: Path, runs: int, seeds: int) -> None:
     names = ("accuracy", "top5", "precision", "recall", "f1")
@@ -213,13 +226,7 @@ def test_nothing_is_cut_off_wide_or_narrow(write_run: WriteRun, tmp_path: Path, 
         given: dict[str, Any] = {"rows": rows, "per_client": clients}
         paths += [write_seed(write_run, f"tdcd with a longer name {i}", seed, q=i + 1, **given) for i in range(runs)]
     write_report(pool_seeds(read_runs(paths)), tmp_path / "report.html", ["auc=0.75", "loss=0.5"])
-    html = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", (tmp_path / "report.html").read_text())
-    outer = tmp_path / "frames.html"
-    outer.write_text(SIZES % base64.b64encode(html.encode("ascii", "xmlcharrefreplace")).decode())
-    seen = re.search(r'data-seen="([^"]*)"', dump(outer, tmp_path / "profile"))
-    assert seen is not None, "the probe did not finish"
-    wide, narrow = json.loads(unquote(seen[1]))
-    assert (wide["width"], narrow["width"]) == (1300, 400)
+    wide, narrow = sizes(tmp_path / "report.html", tmp_path)
     for view in (wide, narrow):
         assert view["page"] == view["width"]
         assert view["beyond"] == []
@@ -227,8 +234,23 @@ def test_nothing_is_cut_off_wide_or_narrow(write_run: WriteRun, tmp_path: Path, 
         assert view["boxes"] == (2 + len(names)) * min(runs, MOST_ROWS)
         assert view["type"] >= 12
         assert view["drawing"] == pytest.approx(1, abs=0.01)  # letters are not scaled down
-    assert wide["scrolling"] == 0
-    assert narrow["scrolling"] > 0
+        assert view["scrolling"] == 0  # where there is no room for columns, a row is a list
+
+
+def test_nothing_of_a_study_is_cut_off(tmp_path: Path) -> None:
+    """Its table has every metric with an interval, and costs; silos have long names here, and links are slow."""
+    write_rows(tmp_path / "rows.csv", n=300, seed=1, alone=0.7, joint=0.85)
+    config = write_config(tmp_path, algorithm="tdcd")
+    config.write_text(
+        config.read_text().replace("insurer", "the_insurer_of_the_region").replace("bank", "savings_bank")
+    )
+    changes = ["federation.clients=3", "network.t_comm=1234.5", "algorithm.local_steps=7"]
+    study_here(config, tmp_path / "study", steps=("0.000123", "0.3"), changes=changes)
+    for view in sizes(tmp_path / "study" / "report.html", tmp_path):
+        assert view["page"] == view["width"]
+        assert view["beyond"] == []
+        assert view["scrolling"] == 0
+        assert view["lines"] == 5
 
 
 def test_seeds_are_drawn_as_a_band(write_run: WriteRun, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from crosshatch.report import pool_seeds, read_runs, write_report
 from crosshatch.report.compare import find_arrival
 from crosshatch.report.findings import AXES, curve_title, level_all_reach, target_finding
 from crosshatch.report.measures import Target, parse_target
+from crosshatch.report.page_tables import difference_table
 from crosshatch.report.palette import OKABE_ITO, SHADES
 from crosshatch.report.runs import Run
 
@@ -148,3 +149,23 @@ def test_a_curve_that_touched_a_level_once_has_not_come_to_it(tmp_path: Path) ->
 def test_few_evaluations_are_taken_as_they_are(tmp_path: Path) -> None:
     runs = read_runs([write(tmp_path, "tdcd", [0.5, 0.7, 0.9]), write(tmp_path, "fedsgd", [0.5, 0.6, 0.8])])
     assert level_all_reach(runs, "auc") == Target("auc", 0.8, higher=True)
+
+
+def test_what_one_silo_has_alone_is_no_level_for_federations(tmp_path: Path) -> None:
+    """As on the page of a study, whose yardsticks are trained in one place."""
+    alone = write(tmp_path, "central", [0.5, 0.55, 0.6], noise=0.001)
+    quick = write(tmp_path, "tdcd", [0.5, 0.8, 0.9], noise=0.001)
+    slow = write(tmp_path, "fedsgd", [0.5, 0.6, 0.85], noise=0.001)
+    runs = read_runs([alone, quick, slow])
+    assert level_all_reach(runs, "auc") == Target("auc", 0.85, higher=True)
+    assert level_all_reach(runs[:2], "auc") == Target("auc", 0.6, higher=True)
+
+
+def test_many_settings_of_few_runs_stand_below_each_other(tmp_path: Path) -> None:
+    paths = [write(tmp_path, name, [0.5, 0.7]) for name in ("tdcd", "fedsgd")]
+    for number, path in enumerate(paths):
+        (path / "config.toml").write_text("[model]\n" + "".join(f"key{k} = {10 * k + number}\n" for k in range(7)))
+    table = difference_table(read_runs(paths))
+    assert table.count("<tr>") == 8  # a line per setting, and the names above
+    assert "<th><code>model.key6</code></th>" in table
+    assert re.findall(r"<td[^>]*>(\d+)</td>", table) == [str(10 * k + number) for k in range(7) for number in (0, 1)]

@@ -98,9 +98,12 @@ def level_all_reach(runs: Sequence[Run], metric: str) -> Target | None:
     """The best that the worst run comes to, rounded to three digits towards the easier side; None for a single run.
 
     It is the mean of some evaluations in a row, where runs have many: one that touches a level once has not come to it.
-    Runs that diverged reach nothing: they are left out. Of several seeds every one is asked.
+    Runs that diverged reach nothing: they are left out. So are yardsticks, where two others are there to be compared:
+    what one silo has alone is no level for federations. Of several seeds every one is asked.
     """
     runs = [run for run in runs if not run.diverged]
+    rivals = [run for run in runs if not is_yardstick(run)]
+    runs = rivals if len(rivals) > 1 else runs
     if len(runs) < 2:
         return None
     runs = [run for run in singles(runs) if not run.diverged]
@@ -117,8 +120,9 @@ def level_all_reach(runs: Sequence[Run], metric: str) -> Target | None:
     if worst == 0:
         return Target(metric, 0.0, higher, smooth)
     decimals = 2 - math.floor(math.log10(abs(worst)))
-    rounded = (math.floor if higher else math.ceil)(worst * 10.0**decimals) / 10.0**decimals
-    # scaling may round in the last bit, and then the worst run would miss its own level
+    scaled = worst * 10.0**decimals
+    rounded = (math.floor(scaled + 1e-9) if higher else math.ceil(scaled - 1e-9)) / 10.0**decimals
+    # means and scaling round in the last bit, and the worst run must not miss its own level for that
     return Target(metric, min(rounded, worst) if higher else max(rounded, worst), higher, smooth)
 
 

@@ -23,6 +23,7 @@ from crosshatch.report.units import (
 )
 
 _TAGS = re.compile(r"<[^>]*>")
+_MOST_SETTINGS = 6  # beside each other
 _MOST_COSTS = 200  # rows of a table
 _MANY_COLUMNS = 9
 _MOST_NAMES = 4  # of runs in one cell
@@ -73,7 +74,7 @@ def target_table(result: Comparison, swatches: Sequence[str]) -> str:
 
 
 def difference_table(runs: Sequence[Run]) -> str:
-    """Settings that are not equal in all configs; empty for one run or equal configs."""
+    """Settings that are not equal in all configs, a line per run, or per setting where these are many and runs few."""
     flat = [dict(_flatten(run.config)) for run in runs]
     keys = [key for key in dict.fromkeys(key for config in flat for key in config)
             if any(config.get(key) != flat[0].get(key) for config in flat)]  # fmt: skip
@@ -81,10 +82,12 @@ def difference_table(runs: Sequence[Run]) -> str:
     keys = [key for key in keys if key not in ("run.name", "run.out")]
     if not keys:
         return ""
-    rows = [
-        [escape(run.name), *(_setting(config.get(key)) for key in keys)] for run, config in zip(runs, flat, strict=True)
-    ]
-    return html_table(["Run", *(f"<code>{escape(key)}</code>" for key in keys)], rows)
+    names, settings = [escape(run.name) for run in runs], [f"<code>{escape(key)}</code>" for key in keys]
+    cells = [[_setting(config.get(key)) for key in keys] for config in flat]
+    if _MOST_SETTINGS < len(keys) > len(runs):
+        by_setting = zip(settings, zip(*cells, strict=True), strict=True)
+        return html_table(["Setting", *names], [[setting, *row] for setting, row in by_setting])
+    return html_table(["Run", *settings], [[name, *row] for name, row in zip(names, cells, strict=True)])
 
 
 def cost_table(runs: Sequence[Run]) -> str:
