@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from crosshatch.report.runs import Run
 from crosshatch.runs.config import part_files
 from crosshatch.studies.methods import Method
+from crosshatch.studies.plans import Desk, Plan
 from crosshatch.sweeps.choice import Choice, parse_choice
 from crosshatch.sweeps.grid import Axis, Seeds, point_names
 from crosshatch.sweeps.jobs import Work
-from crosshatch.sweeps.plans import Desk, Plan
 from crosshatch.sweeps.results import PointResult, ranked
 from crosshatch.sweeps.sweep import Point, Sweep
 from crosshatch.sweeps.widen import beyond

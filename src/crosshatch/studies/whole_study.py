@@ -13,7 +13,6 @@ chosen.toml     the config of the federation with its step size; `crosshatch tra
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -22,22 +21,22 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from crosshatch.data.reading.sources import require_sources
-from crosshatch.errors import ConfigError, RunError, TrainingError
-from crosshatch.runs.config import Config, config_text, part_files, read_config
+from crosshatch.errors import ConfigError, TrainingError
+from crosshatch.runs.config import Config, config_text, read_config
 from crosshatch.runs.files import write_whole, writing
-from crosshatch.runs.one_writer import LOCK, one_writer
-from crosshatch.runs.parts.part_files import PARTS
+from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.studies.methods import methods
+from crosshatch.studies.plans import Desk
 from crosshatch.studies.sentences import Verdict, verdict
 from crosshatch.studies.study_course import STEP_SIZES, Course, MethodRuns
+from crosshatch.studies.study_folder import keep_study
 from crosshatch.studies.study_result import YARDSTICKS, Result
 from crosshatch.studies.study_tables import table_csv
 from crosshatch.sweeps.course import Listener
 from crosshatch.sweeps.grid import Seeds, parse_seeds
 from crosshatch.sweeps.jobs import PRINTED, Ended, Executor
 from crosshatch.sweeps.local_processes import load_ahead
-from crosshatch.sweeps.plans import Desk
 from crosshatch.sweeps.whole_sweep import Silent, choose_executor
 from crosshatch.task.directions import directions
 
@@ -181,7 +180,7 @@ def run_study(
     from crosshatch.studies.yardsticks import yardsticks
 
     with one_writer(out, "studying"):
-        _keep(asked, out)
+        keep_study(asked.config, asked.seeds, asked.steps, out)
         with writing(out):
             (out / YARDSTICKS).mkdir(exist_ok=True)
         trees = yardsticks(asked.config, asked.data, asked.silos, out, folder)
@@ -274,46 +273,3 @@ def _chosen(made: MethodRuns) -> str:
     config = made.method.at(made.step)
     evaluate = replace(config.evaluate, keep_scores=False)
     return config_text(replace(config, evaluate=evaluate, run=replace(config.run, name=None)))
-
-
-def _keep(asked: Asked, out: Path) -> None:
-    """Write what was asked into the study's folder; refuse one that has finished a run of something else.
-
-    Where none has finished, as when every run was refused, what there is of them is dropped.
-    """
-    config = replace(asked.config, run=replace(asked.config.run, threads=None))
-    files = part_files(config).read()
-    described = {
-        "config": config_text(config, files),
-        "seeds": list(asked.seeds.numbers),
-        "added": asked.seeds.added,
-        "step_sizes": list(asked.steps),
-        "parts": files.hashes,
-    }
-    path = out / "study.json"
-    if path.is_file():
-        try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise RunError(f"{path} is not JSON ({error}): it was changed, use another --out") from None
-        changed = [key for key in described if stored.get(key, {}) != described[key]]
-        if changed and any(out.glob("runs/*/summary.json")):
-            files.require_unchanged(stored.get("parts", {}), out, "study")
-            words = {"config": "the config", "seeds": "--seeds", "added": "--seeds", "step_sizes": "--steps"}
-            raise RunError(
-                f"the study in {out} was started otherwise: {words[changed[0]]} has changed; undo this, or choose "
-                "another --out"
-            )
-        if not changed:
-            return
-        with writing(out):
-            for begun in (out / "runs", out / PRINTED, out / PARTS, out / YARDSTICKS):
-                if begun.is_dir():
-                    shutil.rmtree(begun)
-    elif strange := sorted(entry.name for entry in out.iterdir() if entry.name != LOCK):
-        raise RunError(
-            f"the output folder {out} exists and is not a study's (it has {strange[0]}): choose another --out"
-        )
-    with writing(out):
-        write_whole(path, (json.dumps(described, indent=2) + "\n").encode())
-        files.write(out)
