@@ -2,7 +2,8 @@
 
 A silo with a linear block sends one number per sample and round that is the same few columns of its own, times weights
 that change: the matrix of all samples and rounds has no larger rank than the silo has columns, and one for the bias.
-So what batches left out follows from the rest, once there is enough of it. Of other blocks it follows nearly.
+So what batches left out follows from the rest, once there is enough of it; and of a sample that was in too few batches
+what is likeliest, if it is like the others. Of other blocks it follows nearly.
 """
 
 from __future__ import annotations
@@ -11,33 +12,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from scipy.sparse import csr_array
 
+from crosshatch.audit.on_rows.low_rank import columns_behind, in_turns, padded
 from crosshatch.audit.other_data import Matrix
 from crosshatch.protocol.batches import Ids
 from crosshatch.simulator.listening import Heard
 
 SAMPLES = 3000  # that are looked at, at most, drawn from all
 NUMBERS = 400  # per sample that are put in or used, at most, spread over all rounds
-_SCORES = 2000  # the same of those that are used as they were sent
-MOST = 64  # the rank up to which what is missing is put in: time and memory go with its square
-_RIDGES = 28
-_SWEEPS = 10  # with each
+_SCORES = 2000  # the same of linear blocks with gaps
+_ALL = 4 * 10**6  # numbers of all samples, at most
+_MOST = 64  # the rank up to which what is missing is put in: time and memory go with its square
+_SMALL = 1e-7  # relative: what varies less between samples is the bias, which is the same for all
+_CHUNK = 250  # samples
 
 
 @dataclass(frozen=True)
 class Sent:
     """All a silo sent of `samples` (m,), as `directions` (m, r) of mean square 1, each with its size (r,).
 
-    `share` is how much of the matrix of all samples and rounds was sent; the rest was put in. `numbers` (m, k) are what
-    was sent, with gaps (nan).
+    `doubt` (m,) is how many of a sample's directions were not told by what was sent of it. `share` is how much of the
+    matrix of all samples and rounds was sent; the rest was put in.
     """
 
     samples: Ids
     directions: Matrix
     sizes: Matrix
+    doubt: Matrix
     share: float
-    numbers: Matrix
 
 
 def all_rounds(
@@ -45,67 +48,78 @@ def all_rounds(
 ) -> Sent | None:
     """What a silo sent in all rounds, of rank at most `rank`; None where it sent nothing.
 
-    What is missing of a block that is not `linear` or wider than `MOST`, or of which too little was sent, is put in
+    What is missing of a block that is not `linear` or wider than 64, or of which too little was sent, is put in
     roughly.
     """
-    heard = [one for one in messages if one.exchange == "share" and one.sender == silo]
+    heard = [one for one in messages if one.exchange == "share" and one.sender == silo and bool(one.values.any())]
     if not heard:
-        return None
-    heard = heard[:: max(1, -(-len(heard) * heard[0].values.shape[1] // (_SCORES if linear else NUMBERS)))]
+        return None  # a block that begins at zero tells nothing at first
+    width = heard[0].values.shape[1]
+    heard = heard[:: max(1, -(-len(heard) * width // (_SCORES if linear else NUMBERS)))]
     samples = np.unique(np.concatenate([one.ids for one in heard]))
-    if len(samples) > SAMPLES:
-        samples = np.sort(draw.choice(samples, SAMPLES, replace=False))
-    blocks = []
-    for one in heard:
+    count = _ALL * len(samples) // sum(one.values.numel() for one in heard)
+    if len(samples) > max(SAMPLES, count):
+        samples = np.sort(draw.choice(samples, max(SAMPLES, count), replace=False))
+    numbers = _table(heard, samples)
+    share = numbers.nnz / (numbers.shape[0] * numbers.shape[1])
+    some = np.sort(draw.permutation(len(samples))[:SAMPLES])
+    precise = 10 * float(np.finfo(precision).eps)
+    if share < 1 and linear and rank <= _MOST:
+        found = columns_behind(numbers, rank, width, draw)
+        if found is not None:
+            return Sent(samples[some], *_likeliest(csr_array(numbers[some]), *found, precise), share=share)
+    every = -(-numbers.shape[1] // NUMBERS) if linear else 1
+    few = csr_array(csr_array(numbers[some])[:, np.arange(numbers.shape[1]) // width % every == 0])
+    values = few.toarray()
+    if share < 1:
+        rank = min(rank, _MOST, max(2, int(np.median(np.diff(few.indptr))) // 2), *few.shape)
+        sizes, right = (one[..., ::-1][..., :rank] for one in np.linalg.eigh((few.T @ few).toarray()))
+        start = right * np.sqrt(np.sqrt(np.maximum(sizes, 0)) / share)  # as if zeros had been sent
+        rows, columns = in_turns(few, start, least=1e-2)
+        there = csr_array((np.ones_like(few.data), few.indices, few.indptr), shape=few.shape).toarray() > 0
+        values = np.where(there, values, rows @ columns.T)
+    left, sizes, _ = np.linalg.svd(values, full_matrices=False)
+    count = int((sizes[:rank] > precise * sizes[0]).sum())
+    directions = left[:, :count] * np.sqrt(len(left))
+    return Sent(samples[some], directions, sizes[:count] / sizes[0], np.zeros(len(some)), share)
+
+
+def _table(heard: Sequence[Heard], samples: Ids) -> csr_array:
+    """Rows are samples (m,), columns the numbers of all messages, each of mean square 1."""
+    rows, columns, values, width = [], [], [], heard[0].values.shape[1]
+    for t, one in enumerate(heard):
         place = np.searchsorted(samples, one.ids).clip(max=len(samples) - 1)
         here = samples[place] == one.ids
-        block = np.full((len(samples), one.values.shape[1]), np.nan)
-        block[place[here]] = one.values.double().numpy()[here]
-        blocks.append(block)
-    numbers = np.hstack(blocks)
-    moving = (np.nan_to_num(numbers) != 0).any(axis=0)  # a block that begins at zero tells nothing at first
-    numbers = numbers[:, moving]
-    if not numbers.size:
-        return None
-    numbers /= np.sqrt(np.nanmean(numbers**2, axis=0))
-    width = heard[0].values.shape[1]  # all numbers of a message, of some of the messages
-    every = -(-numbers.shape[1] // NUMBERS) if linear else 1
-    values = numbers[:, np.arange(numbers.shape[1]) // width % every == 0]
-    there = ~np.isnan(values)
-    share = float((~np.isnan(numbers)).mean())
-    if share < 1:
-        counts = there.sum(axis=1)
-        exact = linear and rank <= MOST and float((counts > rank).mean()) > 0.5
-        often = counts > (rank if exact else -1 if linear else 0)  # of others too little is known
-        rank = rank if exact else min(rank, MOST, max(2, int(np.median(counts)) // 2))
-        samples, values, there, numbers = samples[often], values[often], there[often], numbers[often]
-        least = 1e-9 if exact else 1e-2
-        values = complete(np.where(there, values, 0.0), there, min(rank, *values.shape), least)
-    left, sizes, _ = np.linalg.svd(values, full_matrices=False)
-    count = int((sizes[:rank] > 10 * float(np.finfo(precision).eps) * sizes[0]).sum())
-    return Sent(samples, left[:, :count] * np.sqrt(len(left)), sizes[:count] / sizes[0], share, numbers)
+        block = one.values.double().numpy()
+        block = block / np.maximum(np.sqrt((block**2).mean(axis=0)), np.finfo(float).tiny)
+        rows.append(np.repeat(place[here], width))
+        columns.append(np.tile(np.arange(t * width, (t + 1) * width), int(here.sum())))
+        values.append(block[here].ravel())
+    places = np.concatenate(rows), np.concatenate(columns)
+    return csr_array((np.concatenate(values), places), shape=(len(samples), len(heard) * width))
 
 
-def complete(values: Matrix, there: npt.NDArray[np.bool_], rank: int, least: float = 1e-9) -> Matrix:
-    """The matrix (m, k) of this rank that agrees with the values that are there: rows and columns in turns.
+def _likeliest(
+    numbers: csr_array, columns: Matrix, rows: Matrix, left: float, precise: float
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Directions (m, r), their sizes (r,) and how many of them are in doubt (m,), from columns (k, s) and some rows.
 
-    A ridge holds both down at first, so that large directions are found before small ones, and fades to the `least`.
+    Samples are taken to be like those rows, with a mean and a covariance: it decides what their numbers leave open.
     """
-    counts = there.astype(np.float64)
-    left, sizes, right = np.linalg.svd(values / max(there.mean(), 1e-9), full_matrices=False)
-    one: Matrix = left[:, :rank] * np.sqrt(sizes[:rank])
-    other: Matrix = right[:rank].T * np.sqrt(sizes[:rank])
-    for ridge in np.geomspace(1, least, _RIDGES).tolist():
-        for _ in range(_SWEEPS):
-            one = nearest(values, counts, other, ridge)
-            other = nearest(values.T, counts.T, one, ridge)
-    found: Matrix = np.where(there, values, one @ other.T)
-    return found
-
-
-def nearest(values: Matrix, counts: Matrix, other: Matrix, ridge: float) -> Matrix:
-    """For each row of the values (m, k) the combination (m, r) of `other` (k, r) that is nearest where counts are 1."""
-    rank = other.shape[1]
-    pairs = (other[:, :, None] * other[:, None, :]).reshape(len(other), rank * rank)
-    grams = (counts @ pairs).reshape(-1, rank, rank) + (ridge + 1e-12) * np.eye(rank)
-    return np.asarray(np.linalg.solve(grams, ((values * counts) @ other)[..., None])[..., 0], dtype=np.float64)
+    middle = rows.mean(axis=0)
+    squares, turn = np.linalg.eigh(np.cov(rows.T).reshape(len(middle), -1))
+    kept = squares > max(precise, _SMALL) ** 2 * squares[-1]
+    white, sizes, _ = np.linalg.svd(columns @ (turn[:, kept] * np.sqrt(squares[kept])), full_matrices=False)
+    white, expected, least = white * sizes, columns @ middle, max(left, precise / 10)
+    directions, doubt = [], []
+    for first in range(0, numbers.shape[0], _CHUNK):
+        part = padded(csr_array(numbers[first : first + _CHUNK]))
+        equations = white[part.columns] * part.there[..., None]
+        prior = np.broadcast_to(least * np.eye(len(sizes)), (len(equations), len(sizes), len(sizes)))
+        q, corner = np.linalg.qr(np.concatenate([equations, prior], axis=1))
+        told = (part.numbers - expected[part.columns]) * part.there
+        inner = np.einsum("mlr,ml->mr", q[:, : told.shape[1]], told)
+        inverse = np.linalg.inv(corner)
+        directions.append(np.einsum("mrs,ms->mr", inverse, inner))
+        doubt.append(((least * inverse) ** 2).sum(axis=(1, 2)))
+    return np.concatenate(directions), sizes / sizes[0], np.concatenate(doubt)

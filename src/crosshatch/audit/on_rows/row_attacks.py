@@ -8,7 +8,7 @@ from dataclasses import replace
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_rows.completion import all_rounds
-from crosshatch.audit.on_rows.decoder_attack import FEW, MANY, decode
+from crosshatch.audit.on_rows.decoder_attack import DOUBT, FEW, MANY, decode
 from crosshatch.audit.on_rows.separation import separate
 from crosshatch.seeds import generator
 from crosshatch.simulator.listening import Heard
@@ -16,6 +16,7 @@ from crosshatch.simulator.listening import Heard
 BLIND = "columns by blind separation"
 DECODER = "rows by a decoder"
 _NONLINEAR = 24  # directions that are looked for where a block is not linear
+_ENOUGH = 200  # samples whose messages tell all, to look at these alone
 _LOWERS = "fewer rounds, and fewer numbers per sample and round (model.outputs)"
 
 
@@ -38,14 +39,16 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
         return
     order = draw.permutation(len(sent.samples))
     directions, rows = sent.directions[order], x[sent.samples[order]]
-    sent = replace(sent, directions=directions, numbers=sent.numbers[order])
+    sent = replace(sent, directions=directions, doubt=sent.doubt[order])
     width = heard[0].values.shape[1]
     remark = (
         f"{len(order):,} samples, {x.shape[1]} columns, {directions.shape[1]} directions sent; "
         f"{100 * sent.share:.3g}% of all samples and rounds were in a batch"
     )
     if layer is not None and directions.shape[1] > 1:
-        found = separate(directions, rows, seed=seed)
+        told = sent.doubt < DOUBT
+        told |= told.sum() < _ENOUGH
+        found = separate(directions[told], rows[told], seed=seed)
         figures = {
             "mean correlation": found.mean,
             "columns at 0.9 and more": float((found.correlations >= 0.9).sum()),
@@ -54,7 +57,8 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
         }
         beside = {"mean correlation, chance": found.chance}
         knows = "the scores it was sent; columns come up to their order, sign and scale"
-        yield AttackFindings(BLIND, name, figures, beside, knows, _LOWERS, remark=remark)
+        of = f"of {told.sum():,} whose messages tell all: " if not told.all() else ""
+        yield AttackFindings(BLIND, name, figures, beside, knows, _LOWERS, remark=of + remark)
     elif layer is None:
         yield AttackFindings(BLIND, name, why="not tried: its block is not linear")
     figures = {}

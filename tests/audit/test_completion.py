@@ -1,0 +1,66 @@
+"""Rows from few messages of each sample: what batches left out follows, since columns stay and weights change."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from crosshatch.audit.on_rows.completion import Sent, all_rounds
+from crosshatch.audit.on_rows.decoder_attack import decode
+from crosshatch.simulator.listening import Heard
+from tests.audit.random_runs import Matrix
+
+
+def sent_of(rows: Matrix, weights: Matrix, counts: npt.NDArray[np.int64], precision: str = "float64") -> Sent:
+    """Of rows (m, d), times weights (t, d + 1, c) with a bias, so many messages each, at times of its own."""
+    draw = np.random.default_rng(5)
+    values = np.einsum("md,tdc->mtc", np.column_stack([rows, np.ones(len(rows))]), weights).astype(precision)
+    there = draw.permuted(np.arange(len(weights)) < counts[:, None], axis=1)
+    messages = [
+        Heard(t, "share", 0, 0, (1,), 0, np.flatnonzero(there[:, t]), torch.from_numpy(values[there[:, t], t]))
+        for t in range(len(weights))
+    ]
+    found = all_rounds(messages, 0, rank=rows.shape[1] + 1, linear=True, precision=precision, draw=draw)
+    assert found is not None
+    assert found.share == pytest.approx(counts.mean() / len(weights))
+    return found
+
+
+def walk(times: int, columns: int, width: int = 1) -> Matrix:
+    return np.cumsum(np.random.default_rng(2).normal(size=(times, columns + 1, width)), axis=0)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(("numbers", "width"), [(9, 1), (7, 1), (9, 2)])
+def test_ten_known_rows_give_all_others(numbers: int, width: int, precision: str) -> None:
+    """Seven of 100 messages are two more than a sample's own five numbers; weights are told by all samples together."""
+    rows = np.random.default_rng(0).normal(size=(4000, 4))
+    sent = sent_of(rows, walk(100, 4, width), np.full(len(rows), numbers), precision)
+    assert sent.directions.shape == (3000, 4)  # the bias is the same for all
+    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) > 0.999
+
+
+def test_more_messages_than_are_solved_for_at_once() -> None:
+    rows = np.random.default_rng(0).normal(size=(600, 4))
+    sent = sent_of(rows, walk(1500, 4), np.full(len(rows), 40))
+    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) > 0.999
+
+
+def test_of_a_sample_with_few_messages_the_likeliest_row_is_taken() -> None:
+    """Columns go together by two, so that three messages tell more than three of four, and one known row counts less."""
+    mixed = np.array([[1, 0.8, 0, 0], [0, 0.6, 0, 0], [0, 0, 1, 0.8], [0, 0, 0, 0.6]])
+    rows = np.random.default_rng(0).normal(size=(4000, 4)) @ mixed
+    sent = sent_of(rows, walk(80, 4), np.where(np.arange(len(rows)) % 2, 9, 3))
+    assert sent.doubt == pytest.approx(np.where(sent.samples % 2, 0, 1), abs=1e-3)
+    assert decode(sent, rows[sent.samples], 40, linear=True, seed=0) > 0.85
+    sure = np.flatnonzero(sent.samples % 2)
+    known = Sent(sent.samples[sure], sent.directions[sure], sent.sizes, sent.doubt[sure], sent.share)
+    assert decode(known, rows[known.samples], 10, linear=True, seed=0) > 0.999
+
+
+def test_too_few_messages_tell_little() -> None:
+    rows = np.random.default_rng(0).normal(size=(2000, 8))
+    sent = sent_of(rows, walk(100, 8), np.full(len(rows), 4))
+    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) < 0.5
