@@ -49,7 +49,7 @@ def test_more_messages_than_are_solved_for_at_once() -> None:
 
 
 def test_of_a_sample_with_few_messages_the_likeliest_row_is_taken() -> None:
-    """Columns go together by two, so that three messages tell more than three of four, and one known row counts less."""
+    """Columns go together by two, so that three messages tell more than three of four numbers."""
     mixed = np.array([[1, 0.8, 0, 0], [0, 0.6, 0, 0], [0, 0, 1, 0.8], [0, 0, 0, 0.6]])
     rows = np.random.default_rng(0).normal(size=(4000, 4)) @ mixed
     sent = sent_of(rows, walk(80, 4), np.where(np.arange(len(rows)) % 2, 9, 3))

@@ -37,9 +37,10 @@ def findings(out: Path, folder: Path) -> dict[str, AttackFindings]:
 
 
 def with_all_weights(out: Path, folder: Path) -> float:
-    """R^2 of the rows of 'profile' for somebody who knows its weights of every round, and mean and covariance of rows."""
+    """R^2 of the rows of 'profile' if its weights of every round are known, and the mean and covariance of rows."""
     with open_run(out, folder) as run:
-        rows, told = run.features(1).double().numpy(), [[] for _ in range(len(run.data.y_train))]
+        rows = run.features(1).double().numpy()
+        told: list[list[tuple[float, ...]]] = [[] for _ in rows]
         for heard in run.heard:
             if heard.exchange == "share":
                 (weights,), bias = run.linear_weights(1, run.again.weights[heard.round])

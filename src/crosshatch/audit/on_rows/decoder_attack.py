@@ -50,18 +50,18 @@ def decode(sent: Sent, rows: Matrix, known: int, *, linear: bool, seed: int) -> 
         ways.append((components(directions, seed=seed), _one_each))
     if known >= _ENOUGH:
         ways += [(one, _kernel(*both)) for one in inputs.values() for both in product(_WIDTHS, _ALPHAS)]
-        ways.append((sized, _network(seed)))
+        ways.append((inputs["rooted"], _network(seed)))
     weights = 1 / (1 + sent.doubt[:known] / DOUBT)
     folds = list(KFold(known if known < _ENOUGH else 3, shuffle=True, random_state=seed).split(rows[:known]))
 
-    def error(way: tuple[Matrix, Learned]) -> float:
+    def tried(way: tuple[Matrix, Learned]) -> tuple[float, Matrix]:
+        """The error by cross-validation, and what is guessed of all other rows."""
         x, learn = way
-        guesses = [(learn(x[a], rows[a], weights[a], x[b]) - rows[b]) ** 2 for a, b in folds]
-        apart = np.average(np.concatenate(guesses).mean(axis=1), weights=np.concatenate([weights[b] for _, b in folds]))
-        return float(apart + _WIDE * (learn(x[:known], rows[:known], weights, x[known:]) ** 2).mean())
+        apart = [((learn(x[a], rows[a], weights[a], x[b]) - rows[b]) ** 2).mean(axis=1) @ weights[b] for a, b in folds]
+        found = learn(x[:known], rows[:known], weights, x[known:])
+        return float(sum(apart) / weights.sum() + _WIDE * (found**2).mean()), found
 
-    x, learn = min(ways, key=error)
-    guess, truth = learn(x[:known], rows[:known], weights, x[known:]), rows[known:]
+    (_, guess), truth = min(map(tried, ways), key=lambda one: one[0]), rows[known:]
     left = ((guess - truth) ** 2).sum(axis=0) / np.maximum(((truth - truth.mean(axis=0)) ** 2).sum(axis=0), 1e-12)
     return 1 - float(left.mean())
 
@@ -102,11 +102,9 @@ def _kernel(width: float, alpha: float) -> Learned:
 
 
 def _network(seed: int) -> Learned:
-    def learn(x: Matrix, y: Matrix, weights: Matrix, new: Matrix) -> Matrix:
+    def learn(x: Matrix, y: Matrix, _: Matrix, new: Matrix) -> Matrix:
         scale = x.std(axis=0).max() or 1.0
-        network = MLPRegressor(
-            hidden_layer_sizes=(64,), early_stopping=True, learning_rate_init=3e-3, random_state=seed
-        )
+        network = MLPRegressor(hidden_layer_sizes=(128, 128), early_stopping=True, max_iter=300, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             found: Matrix = network.fit(x / scale, y).predict(new / scale)

@@ -73,9 +73,7 @@ def columns_behind(
     return columns, _rows(padded(csr_array(numbers[often])), columns), left
 
 
-def in_turns(
-    numbers: csr_array, columns: Matrix, *, least: float, sweeps: int = _SWEEPS[0]
-) -> tuple[Matrix, Matrix]:
+def in_turns(numbers: csr_array, columns: Matrix, *, least: float, sweeps: int = _SWEEPS[0]) -> tuple[Matrix, Matrix]:
     """Rows (m, r) and columns (k, r), by turns, from columns to begin with, with a ridge that fades to the `least`."""
     sweeps = int(np.clip(_WORK / (2 * _RIDGES * numbers.nnz * columns.shape[1] ** 2), 1, sweeps))
     across = csr_array(numbers.T)
