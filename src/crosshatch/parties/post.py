@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from crosshatch import wire
+from crosshatch.errors import MessageError
 from crosshatch.meter import Meter
-from crosshatch.parties.line import Line, Name
+from crosshatch.parties.line import Key, Line, Name
 from crosshatch.protocol.message_contents import Call
 
+Shape = tuple[int, ...]
 _OF_BLOCKS = ("broadcast", "average", "average_groups")
 
 
@@ -53,15 +55,36 @@ class Post:
             self.meter.count(link, call.exchange, messages=1, size=len(message))
         self.line.send(to, (call.round, exchange, call.use), message)
 
-    def recv(self, sender: Name, call: Call) -> tuple[Tensor, ...]:
-        """What a party sent in this use of an exchange."""
+    def recv(self, sender: Name, call: Call, *shapes: Shape | None) -> tuple[Tensor, ...]:
+        """What a party sent in this use of an exchange.
+
+        It begins with tensors of these shapes, of numbers as everybody has them; None: one that a codec wrote, or any.
+        """
         key = (call.round, self.prefix + call.exchange, call.use)
         message = self.line.recv(sender, key)
         if not message:
             return (torch.empty(0, dtype=self.dtype),)
         header, tensors = wire.decode(message)
-        assert (header.round, header.exchange, header.step) == key
+        if (header.round, header.exchange, header.step) != key:
+            raise MessageError(f"{sender} sent {header.exchange!r} of round {header.round} as {_words(key)}")
+        found = [(one.dtype, tuple(one.shape)) for one in tensors]
+        if len(found) < len(shapes) or any(
+            shape is not None and one != (self.dtype, tuple(shape)) for one, shape in zip(found, shapes, strict=False)
+        ):
+            due = ", ".join("any" if one is None else _shape(self.dtype, one) for one in shapes)
+            sent = ", ".join(_shape(*one) for one in found)
+            raise MessageError(
+                f"{sender} sent {sent or 'nothing'} as {_words(key)}, {due} is due: has it the same text and settings?"
+            )
         return tuple(tensor.clone() for tensor in tensors)  # aligned memory of torch: the same bits at every replay
+
+
+def _words(key: Key) -> str:
+    return f"{key[1]!r} of round {key[0]}, use {key[2]}"
+
+
+def _shape(dtype: torch.dtype, shape: Shape) -> str:
+    return f"{' x '.join(map(str, shape)) or 'one'} {str(dtype).removeprefix('torch.')}"
 
 
 @dataclass

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Lock
 
 from crosshatch.errors import CrosshatchError, RunError, one_line
+from crosshatch.parties.due import longest_of
 from crosshatch.parties.line import Key, Name
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
@@ -54,7 +55,7 @@ class Course:
     run: str
     agreed: bytes
     rounds: int
-    longest: Callable[[Key], int]  # bytes of a message
+    longest: Callable[[Key], int]  # bytes of a message, of exchanges of which parties do not know it better
     keep: frozenset[int] = frozenset()  # rounds whose states stay when newer ones take their place
     wait: float = 600.0  # seconds that a party waits for another
     store_seconds: float = 1.0
@@ -110,7 +111,7 @@ class _Life:
         self.party.join(self.line)
         self.streams = Streams(
             seat.me, Peers(seat.peers), self.line.connected, self.line.arrived, self.line.fail,
-            lambda _, key: self.course.longest(key), process.complaints,
+            longest_of(self.party, self.course.longest), process.complaints,
         )  # fmt: skip
 
     def _begun(self) -> StoredState:

@@ -53,7 +53,15 @@ def packed(party: Party) -> bytes:
 
 @pytest.mark.parametrize(
     "name",
-    ["TDCD, held, each step", "HSGD, a fraction of 0.5", "four tiers", "MTCD, small networks", "DCPA", "transfer"],
+    [
+        "TDCD, held, each step",
+        "HSGD, a fraction of 0.5",
+        "four tiers",
+        "MTCD, small networks",
+        "DCPA",
+        "transfer",
+        "sample weights",
+    ],
 )
 def test_parties_from_their_folders_hold_what_they_held(name: str, tmp_path: Path) -> None:
     parties = seated(tmp_path, name)

@@ -63,7 +63,7 @@ class DualAgent(AgentRole):
         for j in self.near:
             self.post.send(agent_name(j), "agent-agent across", call, own.dual)
         for j in self.near:
-            differences = differences + (own.dual - self.post.recv(agent_name(j), call)[0])
+            differences = differences + (own.dual - self.post.recv(agent_name(j), call, tuple(own.dual.shape))[0])
         total = own.total - self.steps.consensus * differences
         return replace(own, total=total, total_ahead=2 * total - own.total)
 

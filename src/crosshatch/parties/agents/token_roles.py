@@ -95,6 +95,11 @@ class TokenAgent(TokenRole):
     agent: Agent
     near: tuple[int, ...]  # the numbers of its neighbours
 
+    @property
+    def _rows(self) -> tuple[int, int]:
+        """The shape of a token's scores."""
+        return len(self.agent.y), self.beforehand.widths[self.agent.number]
+
     def _mine(self, at: Ids) -> list[int]:
         return [token for token, k in enumerate(at.tolist()) if k == self.agent.number]
 
@@ -125,7 +130,8 @@ class TokenAgent(TokenRole):
         given = {t: tokens.held[t] for t in mine} if held else {number: self.agent.embed(tokens.copies[0])}
         for n, scores in given.items():
             self.post.send(SERVER, "agent-server up", Call(exchange, round, n), scores)
-        got = {token: self.post.recv(SERVER, Call(exchange, round, token))[0] for token in mine}
+        rows = self._rows
+        got = {token: self.post.recv(SERVER, Call(exchange, round, token), rows)[0] for token in mine}
         return replace(tokens, held={**tokens.held, **got})
 
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
@@ -141,7 +147,7 @@ class TokenAgent(TokenRole):
                 self.post.send(agent_name(there), "agent-agent across", call, held.pop(call.use))
         for call, here, there in moves:
             if there == me:
-                (held[call.use],) = self.post.recv(agent_name(here), call)
+                (held[call.use],) = self.post.recv(agent_name(here), call, self._rows)
         return replace(after, held=held)
 
 

@@ -83,6 +83,10 @@ class Agreed:
         stay = ("broadcast", "average") if self.is_alone(silo) else ()
         return Channels({name: codec for name, codec in self.codecs.items() if name not in stay}, self.seed)
 
+    def due(self, exchange: str, *shape: int) -> tuple[int, ...] | None:
+        """What an exchange brings where no codec writes it; None: a codec does."""
+        return None if exchange in self.codecs else shape
+
     def width(self, exchange: str, silo: int) -> int:
         """How many numbers per row an exchange carries of a silo; in a transfer task the holder answers with two."""
         return self.widths[silo] * (2 if exchange == "derivatives" and self.transfers else 1)

@@ -82,7 +82,7 @@ class ClientRole(Role):
             return self._broadcast_inside(batch, within, sender, call)
         if not self.client.at_work(batch):
             return self._rest(blocks)
-        content, *moments = self.post.recv(sender, call)
+        content, *moments = self.post.recv(sender, call, *self._block_due)
         self._take_moments(moments)
         number = node_above(self.agreed, self.silo, self.client.number, depth)
         draw = self.channels.draw("broadcast", block_channel(self.silo, depth), (call.round, call.use), number)
@@ -99,6 +99,12 @@ class ClientRole(Role):
         mine, *moments = self.post.recv(self._hub, call)
         self._take_moments(moments)
         return Blocks(mine, mine)
+
+    @property
+    def _block_due(self) -> list[tuple[int, ...] | None]:
+        """The shapes of a block that is told, and of the moments that come with it."""
+        moments = [self._sent_moments().shape] if self.agreed.averages_moments and self.client.moments else []
+        return [self.agreed.due("broadcast", self.client.model.vectors.size), *moments]
 
     def _take_moments(self, arrived: Sequence[Tensor]) -> None:
         if arrived:
@@ -178,7 +184,9 @@ class ClientRole(Role):
         new, head = [j for j in use.senders if j != self.silo], after.head
         others = dict(after.others) if len(self.silos) > 1 else self._nobody(batch)
         if new:
-            mine, *along = self.post.recv(self._hub, use.call)
+            headed = self.agreed.head_holder is not None
+            width = sum(self.agreed.widths[j] for j in new) if headed else self.agreed.widths[new[0]]
+            mine, *along = self.post.recv(self._hub, use.call, (sum(client.counts(batch)), width))
             others |= self._by_silo(mine, new, summed=self.agreed.head_holder is None)
             if along:
                 head = self._take_head(along[0], head_channel(use.to), use.call)
@@ -232,7 +240,8 @@ class ClientRole(Role):
             return after
         known = [KnownOfOthers()] * len(batch.parts)
         if client.at_work(batch, answered):
-            (mine,) = self.post.recv(self._hub, use.down)
+            due = (len(client.ids_of(batch, answered)), self.agreed.width("derivatives", self.silo))
+            (mine,) = self.post.recv(self._hub, use.down, due)
             pieces = dict(enumerate(torch.split(mine, client.counts(batch)))) if answered is None else {answered: mine}
             for part, piece in pieces.items():
                 known[part] = KnownOfOthers(rest=piece) if self.agreed.transfers else KnownOfOthers(derivative=piece)
@@ -242,8 +251,10 @@ class ClientRole(Role):
         client, batch, asked = self.client, use.batch, use.about.asked
         others, heard = dict(after.others), dict[int | None, Tensor]()
         if use.senders and client.at_work(batch, asked):
-            (mine,) = self.post.recv(self._hub, use.up)
             summed = self.agreed.head_holder is None and asked is None
+            widths = [self.agreed.widths[j] for j in use.senders]
+            due = (len(client.ids_of(batch, asked)), widths[0] if summed else sum(widths))
+            (mine,) = self.post.recv(self._hub, use.up, due)
             (others if asked is None else heard).update(self._by_silo(mine, use.senders, summed=summed))
         if use.asking and client.at_work(batch, use.about.answered):
             contents = []

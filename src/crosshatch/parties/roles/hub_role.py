@@ -17,7 +17,7 @@ from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import client_name, hub_name
 from crosshatch.parties.roles.keeper import Keeper
-from crosshatch.parties.roles.passing_on import gather, give_head, pass_head, read
+from crosshatch.parties.roles.passing_on import gather, give_head, pass_head, put_together, read, told_to_holders
 from crosshatch.parties.roles.role import Role
 from crosshatch.parties.roles.tree import Node
 from crosshatch.parties.roles.uses_of_exchange import HeldUse, SharedUse
@@ -130,7 +130,8 @@ class HubRole(Role):
         mine = self._kept(blocks)
         if self.node is not None:
             return self.node.average(blocks, batch, weights, depth, call)
-        given = {k: self.post.recv(self._client(k), call) for k in self._roster.at_work(batch)}
+        due = self.keeper.due("average")
+        given = {k: self.post.recv(self._client(k), call, *due) for k in self._roster.at_work(batch)}
         return Blocks(self.keeper.average(mine, blocks.told, given, weights, call))
 
     def _average_groups(self, blocks: Blocks, level: int, call: Call) -> Blocks:
@@ -142,7 +143,8 @@ class HubRole(Role):
         in_client = self._alone and self.agreed.averages_moments
         moments = self.post.recv(first, call) if in_client else keeper.sent_moments()
         self.post.send(server.name, "group-server up", call, content, *moments)
-        got, *moments = self.post.recv(server.name, call)
+        due = [self.agreed.due("average_groups", vectors.size), *(tuple(one.shape) for one in moments)]
+        got, *moments = self.post.recv(server.name, call, *due)
         draw = Draw(server.seed, down, where)
         mine = vectors.filled(channels.read_vector(draw, got, vectors.size, self.agreed.dtype))
         if self._alone:
@@ -186,7 +188,7 @@ class HubRole(Role):
         arrived, head = dict[int, Tensor](), None
         for j in use.senders:
             if j != self.silo:
-                contents = list(self.post.recv(self._peer(j), call))
+                contents = list(self.post.recv(self._peer(j), call, self._due("share", j, batch, None)))
                 if j == self.agreed.head_holder:
                     head = contents.pop()
                 arrived[j] = self._read("share", share_channel(j, use.to), j, contents, batch, None, call)
@@ -194,23 +196,32 @@ class HubRole(Role):
         if arrived:
             clients = self._roster.at_work(batch)
             heads = {} if head is None else pass_head(self.keeper, head, head_channel(use.to), clients, call)
-            columns = self._put_together(arrived, seen)
+            columns = put_together(self.agreed, arrived, seen)
             for k in clients:
                 along = [heads[k]] if k in heads else []
                 rows = columns[self._roster.rows(k, batch)]
                 self.post.send(self._client(k), self._down, call, rows, *along)
         return replace(after, seen=seen)
 
-    def _put_together(self, arrived: Mapping[int, Tensor], seen: Mapping[int, Tensor]) -> Tensor:
-        """What it tells its clients of the other silos: the sum of all, or each one's that is new side by side."""
-        if self.agreed.head_holder is not None:
-            return torch.cat([arrived[j] for j in sorted(arrived)], dim=1)
-        return torch.stack([seen[j] for j in sorted(seen)]).sum(0)
-
     def _gather(self, exchange: str, silo: int, batch: Batch, part: int | None, call: Call) -> list[Tensor]:
         """What its clients sent about their rows, to be passed on."""
-        given = {k: self.post.recv(self._client(k), call)[0] for k in self._roster.at_work(batch, part)}
+        given = {k: one for k, (one,) in self._heard(exchange, [silo], batch, part, call).items()}
         return gather(self.agreed, self._roster, exchange, silo, given, batch, part)
+
+    def _heard(
+        self, exchange: str, silos: Sequence[int], batch: Batch, part: int | None, call: Call
+    ) -> dict[int, tuple[Tensor, ...]]:
+        """By client what it sent of its rows, a tensor about the embeddings of each of these silos."""
+        found, widths = {}, [self.agreed.width(exchange, j) for j in silos]
+        for k in self._roster.at_work(batch, part):
+            rows = len(self._roster.rows(k, batch, part))
+            due = [self.agreed.due(exchange, rows, width) for width in widths]
+            found[k] = self.post.recv(self._client(k), call, *due)
+        return found
+
+    def _due(self, exchange: str, silo: int, batch: Batch, part: int | None) -> tuple[int, ...] | None:
+        """The shape of what another hub passes on about a silo's embeddings."""
+        return self.agreed.due(exchange, len(batch.ids(part)), self.agreed.width(exchange, silo))
 
     def _read(
         self, exchange: str, name: str, silo: int, contents: Sequence[Tensor], batch: Batch, part: int | None,
@@ -227,7 +238,7 @@ class HubRole(Role):
             contents = self._gather("share", self.silo, batch, use.about.asked, use.up)
             self.post.send(holder, self._across("up"), use.up, *contents)
         if self.silo in use.asking:
-            contents = list(self.post.recv(holder, use.down))
+            contents = list(self.post.recv(holder, use.down, self._due("derivatives", self.silo, batch, part)))
             name = next(name for name, silos in use.channels.items() if self.silo in silos)
             rows = self._read("derivatives", name, self.silo, contents, batch, part, use.drawn)
             for k in self._roster.at_work(batch, part):
@@ -238,35 +249,23 @@ class HubRole(Role):
         batch, asked, answered, seen = use.batch, use.about.asked, use.about.answered, dict(after.seen)
         new: dict[int, Tensor] = {}
         for j in use.senders:
-            passed_on = self.post.recv(self._peer(j), use.up)
+            passed_on = self.post.recv(self._peer(j), use.up, self._due("share", j, batch, asked))
             new[j] = self._read("share", share_channel(j), j, passed_on, batch, asked, use.up)
         if asked is None:
             seen |= new
         if use.senders:
-            columns = torch.cat(self._columns(new, seen, batch, asked), dim=1)
+            columns = torch.cat(told_to_holders(self.agreed, new, seen, batch, asked), dim=1)
             for k in self._roster.at_work(batch, asked):
                 self.post.send(self._client(k), self._down, use.up, columns[self._roster.rows(k, batch, asked)])
         if use.asking:
-            given = {k: self.post.recv(self._client(k), use.down) for k in self._roster.at_work(batch, answered)}
+            first = [silos[0] for silos in use.channels.values()]
+            given = self._heard("derivatives", first, batch, answered, use.down)
             for n, silos in enumerate(use.channels.values()):
                 mine = {k: one[n] for k, one in given.items()}
                 contents = gather(self.agreed, self._roster, "derivatives", silos[0], mine, batch, answered)
                 for j in silos:
                     self.post.send(self._peer(j), self._across("down"), use.down, *contents)
         return replace(after, seen=seen)
-
-    def _columns(
-        self, new: Mapping[int, Tensor], seen: Mapping[int, Tensor], batch: Batch, part: int | None
-    ) -> list[Tensor]:
-        """What it tells its clients: each silo's, or one sum; within a round each silo's with what it saw of others."""
-        if self.agreed.head_holder is not None:
-            return list(new.values())
-        if part is None:
-            return [torch.stack(list(seen.values())).sum(0)]
-        start = sum(len(ids) for ids in batch.parts[:part])
-        place = slice(start, start + len(batch.parts[part]))
-        rest = {j: [seen[i][place] for i in seen if i != j] for j in new}
-        return [own + (torch.stack(rest[j]).sum(0) if rest[j] else torch.zeros_like(own)) for j, own in new.items()]
 
     # -- decisions
 

@@ -43,6 +43,10 @@ class Keeper:
         contents = told_to_each(self.channels, "broadcast", name, clients, content, whole)
         return self.vectors.filled(whole), {k: (one, *along) for k, one in contents.items()}
 
+    def due(self, exchange: str) -> list[tuple[int, ...] | None]:
+        """The shapes of a block that comes in an exchange, and of the moments that come with it."""
+        return [self.agreed.due(exchange, self.vectors.size), *(tuple(one.shape) for one in self.sent_moments())]
+
     def sent_moments(self) -> list[Tensor]:
         """What travels with a block where moments are averaged."""
         if not self.agreed.averages_moments or self.moments is None or self.agreed.is_alone(self.silo):

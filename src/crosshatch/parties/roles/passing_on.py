@@ -52,6 +52,27 @@ def read(
     return every
 
 
+def put_together(agreed: Agreed, arrived: Mapping[int, Tensor], seen: Mapping[int, Tensor]) -> Tensor:
+    """What a hub tells its clients of the other silos: the sum of all, or each one's that is new side by side."""
+    if agreed.head_holder is not None:
+        return torch.cat([arrived[j] for j in sorted(arrived)], dim=1)
+    return torch.stack([seen[j] for j in sorted(seen)]).sum(0)
+
+
+def told_to_holders(
+    agreed: Agreed, new: Mapping[int, Tensor], seen: Mapping[int, Tensor], batch: Batch, part: int | None
+) -> list[Tensor]:
+    """What the label's clients are told: each silo's, or one sum; within a round each with what it saw of others."""
+    if agreed.head_holder is not None:
+        return list(new.values())
+    if part is None:
+        return [torch.stack(list(seen.values())).sum(0)]
+    start = sum(len(ids) for ids in batch.parts[:part])
+    place = slice(start, start + len(batch.parts[part]))
+    rest = {j: [seen[i][place] for i in seen if i != j] for j in new}
+    return [own + (torch.stack(rest[j]).sum(0) if rest[j] else torch.zeros_like(own)) for j, own in new.items()]
+
+
 def give_head(channels: Channels, head: Tensor, name: str, call: Call) -> Tensor:
     """The head, from its holder's hub, for the other hubs."""
     return channels.write_vector(channels.draw("head", name, (call.round, call.use)), head)

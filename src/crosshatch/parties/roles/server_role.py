@@ -133,7 +133,10 @@ class ServerRole(Role):
         samples = [one.agreed.samples for one in self.below]
         # It waits for the last hub: nobody goes on before.
         hubs = [(one.number, j) for one in self.below for j in self.silos]
-        given = {hub: self.post.recv(hub_name(*hub), call) for hub in hubs}
+        given = {
+            hub: self.post.recv(hub_name(*hub), call, self.agreed.due("average_groups", self.sizes[hub[1]]))
+            for hub in hubs
+        }
         for j, size in enumerate(self.sizes):
             arrived, moments = [], []
             for one in self.below:

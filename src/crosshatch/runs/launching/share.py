@@ -84,7 +84,7 @@ def write_share(folder: Path, data: FederatedData, task: Task, parties: Sequence
             for n, one in enumerate(task.blocks[j].parameters()):
                 tensors[f"{'kept' if one.requires_grad else 'fixed'}.{j}.{n}"] = one.detach()
     tensors |= {f"owners.{j}": torch.as_tensor(one) for j, one in owners.items()}
-    tensors["like"] = torch.zeros((0, *data.y_train.shape[1:]), dtype=data.y_train.dtype)
+    tensors |= {"like": data.y_train[:0], "like_test": data.y_test[:0]}
     write_whole(folder / ABOUT, msgspec.json.encode(about))
     write_whole(folder / _NUMBERS, save({name: one.clone() for name, one in tensors.items()}))
 
@@ -167,13 +167,14 @@ def read_share(folder: Path, dtype: torch.dtype) -> Share:
             train[tensors[f"x.{j}.ids"]] = tensors[f"x.{j}"]
         owners = tensors[f"owners.{j}"].numpy()
         silos.append(SiloData(one.name, train, train[:1], one.features, owners, one.clients))
-    like = tensors["like"]
+    like, test = tensors["like"], tensors["like_test"]
     y = torch.zeros((samples, *like.shape[1:]), dtype=like.dtype)
+    y_test = torch.zeros((1, *test.shape[1:]), dtype=test.dtype)
     if "y" in tensors:
         y[tensors["y.ids"]] = tensors["y"]
     alone = OwnSamples(str(about.alone), tensors["alone.x"], tensors["alone.y"]) if "alone.x" in tensors else None
     data = FederatedData(
-        tuple(silos), y, y[:1], about.target, about.classes, about.label_silo,
+        tuple(silos), y, y_test, about.target, about.classes, about.label_silo,
         tensors["groups"].numpy() if "groups" in tensors else None, about.group_shape,
         class_names=about.class_names, weighted=about.weighted, alone=alone,
     )  # fmt: skip
