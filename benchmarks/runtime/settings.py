@@ -69,7 +69,7 @@ SETTINGS = {
     one.name: one
     for one in (
         Setting("logistic", 4, TDCD(local_steps=1, step_size=0.1, batch_size=64), 200, 65_536, _small),
-        Setting("4 MB blocks", 2, TDCD(local_steps=1, step_size=0.1, batch_size=64), 20, 5_000_000, _large),
+        Setting("4 MB blocks", 2, TDCD(local_steps=1, step_size=0.1, batch_size=8), 20, 5_000_000, _large),
         Setting("CNN", 4, TDCD(local_steps=10, step_size=0.05, batch_size=256), 3, 5_000_000, _images),
     )
 }
