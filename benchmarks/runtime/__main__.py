@@ -19,6 +19,7 @@ from crosshatch.local.moments import Moments
 from crosshatch.parties.holdings.steps import Steps, Work
 from crosshatch.parties.line import Name
 from crosshatch.parties.roles.client_role import ClientRole
+from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.testing.parties.turns import TurnLine, Turns
 
 HEAD = "| setting | against | processes, ms per round | it, ms | ratio | aim |\n|---|---|---:|---:|---:|---:|"
@@ -118,6 +119,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7, help="of each contestant; the median counts")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    keep_freed_memory()
     print(HEAD, flush=True)
     for name in options.only or SETTINGS:
         if name == "CNN" and options.data is None:

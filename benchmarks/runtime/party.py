@@ -23,6 +23,7 @@ from crosshatch.runtime.complaints import Complaints
 from crosshatch.runtime.identity import Identity, Peers
 from crosshatch.runtime.process import Course, Process, Seat
 from crosshatch.runtime.streams import Streams
+from crosshatch.simulator.allocator import keep_freed_memory
 
 PLAN = "plan.json"
 
@@ -43,6 +44,7 @@ class Plan(msgspec.Struct):
 def main(home: Path) -> None:
     """To the end of the last turn."""
     torch.set_num_threads(1)
+    keep_freed_memory()
     plan = msgspec.json.decode((home / PLAN).read_bytes(), type=Plan)
     asyncio.run(_run_party(plan, home) if plan.echo is None else _run_echo(plan, home))
 

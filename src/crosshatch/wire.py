@@ -13,6 +13,7 @@ from functools import lru_cache
 from math import prod
 
 import msgspec
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -54,12 +55,15 @@ def encode(run: str, round: int, exchange: str, tensors: tuple[Tensor, ...], *, 
     """
     infos = tuple(TensorInfo(_CODES[t.dtype], tuple(t.shape)) for t in tensors)
     header = msgspec.msgpack.encode(Header(run, round, exchange, step, infos))
-    raw = b"".join(t.detach().cpu().contiguous().numpy().tobytes() for t in tensors)
-    return _LENGTH.pack(len(header)) + header + raw
+    raw = [t.detach().cpu().contiguous().numpy().data for t in tensors]
+    return b"".join([_LENGTH.pack(len(header)), header, *raw])
 
 
 def decode(message: bytes) -> tuple[Header, tuple[Tensor, ...]]:
-    """The header and tensors of a message; sizes are checked before memory is taken."""
+    """The header and tensors of a message; sizes are checked before memory is taken.
+
+    The tensors lie in torch's own memory: elsewhere kernels may round differently.
+    """
     if len(message) < _LENGTH.size:
         raise DataError(f"message of {len(message)} bytes: too short for a header, was it cut off?")
     (length,) = _LENGTH.unpack_from(message)
@@ -79,7 +83,9 @@ def decode(message: bytes) -> tuple[Header, tuple[Tensor, ...]]:
         end = offset + count * dtype.itemsize
         if end > len(message):
             raise DataError(f"message announces {end} bytes and has {len(message)}: cut off?")
-        flat = torch.frombuffer(bytearray(message[offset:end]), dtype=dtype) if count else torch.empty(0, dtype=dtype)
+        flat = torch.empty(count, dtype=dtype)
+        if count:
+            flat.numpy().view(np.uint8)[:] = np.frombuffer(message, np.uint8, end - offset, offset)
         tensors.append(flat.reshape(info.shape))
         offset = end
     if offset != len(message):

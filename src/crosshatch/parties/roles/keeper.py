@@ -78,9 +78,9 @@ class Keeper:
         total = torch.zeros_like(mine)
         for client, weight in enumerate(self.roster.weights(list(given), weights)):
             if client in given:
-                total = total + weight * given[client]
+                total += weight * given[client]
             elif weight:
-                total = total + weight * mine
+                total += weight * mine
         return total
 
     def _block_of(self, client: int, content: Tensor, told: Tensor | None, size: int, call: Call) -> Tensor:

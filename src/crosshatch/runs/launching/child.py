@@ -25,12 +25,14 @@ from crosshatch.runs.launching.share import read_share
 from crosshatch.runs.launching.text_files import digest_of
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.process import Course, Process, Seat
+from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.task.build_task import build_task
 
 
 def main(home: Path) -> int:
     """Run the parties of a folder; the exit code."""
     torch.set_num_threads(1)
+    keep_freed_memory()  # blocks come and go with every message
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         plan = Plan.read(home)
