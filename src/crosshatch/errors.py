@@ -6,6 +6,7 @@ with 1 where a run diverged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -82,6 +83,28 @@ def meant(given: object, known: Iterable[str]) -> str:
     lower = {name.lower(): name for name in known}
     close = get_close_matches(str(given).lower(), lower, n=1)
     return f"did you mean '{lower[close[0]]}'? " if close else ""
+
+
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+
+
+@contextmanager
+def in_python_words() -> Iterator[None]:
+    """Errors name arguments as Python has them: `seeds`, where the command line has `--seeds`.
+
+    >>> with in_python_words():
+    ...     raise ConfigError("--seeds 0: at least 1")
+    Traceback (most recent call last):
+    crosshatch.errors.ConfigError: seeds 0: at least 1
+    """
+    others = {"set": "changes", "random": "ranges", "pair": "pairs"}
+    try:
+        yield
+    except CrosshatchError as error:
+        text = _OPTION.sub(lambda found: others.get(found[1], found[1].replace("-", "_")), str(error))
+        if text == str(error):
+            raise
+        raise type(error)(text) from error.__cause__
 
 
 def one_line(error: BaseException) -> str:

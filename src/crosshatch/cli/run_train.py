@@ -45,8 +45,9 @@ def run_train(
     out = Path("runs") / config.name if out is None else out
     page = out / "report.html"
     with one_writer(out, "training"):  # until its page is written too
-        if resume and not quiet and not (out / "config.toml").is_file():
-            say(f"no earlier run in {out}: this one starts at round 0")
+        if resume and not (out / "config.toml").is_file():
+            words = f"no earlier run in {out}: this one starts at round 0"
+            say(f"warning: {words}", sys.stderr) if quiet else say(words)
         try:
             with choose_watcher(quiet=quiet) as watcher:
                 outcome = train(config, out=out, folder=data, resume=resume, watcher=watcher)

@@ -69,7 +69,7 @@ def _file_line(file: FileSeen) -> str:
     whose = f"{file.silo}: " if file.silo else ""
     kind = "Parquet"
     if file.encoding:
-        decimal = {",": "decimal commas", ".": "decimal points", "": "no numbers"}.get(
+        decimal = {",": "decimal commas", ".": "decimal points", "whole": "whole numbers", "": "no numbers"}.get(
             file.decimal, "both decimal marks"
         )
         separator = SEPARATORS.get(file.separator, f"separator '{file.separator}'")

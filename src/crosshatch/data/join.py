@@ -27,6 +27,7 @@ from crosshatch.data.reading.one_file import (
 )
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import ConfigError, DataError, PartitionError
+from crosshatch.partition.features import unknown
 
 
 def read_file_per_silo(
@@ -173,6 +174,8 @@ def _join(
                 None if known is None else known.get(silo, {}),
             ),
         )  # fmt: skip
+        for name in set(source.csv.numbers) - set(settings.csv.numbers) - set(table.frame.columns):
+            raise unknown("column", name, table.frame.columns, f"csv.numbers of silo '{silo}'")
         frame, readings[silo], notes = table.frame, table.readings, notes + table.notes
         seen[silo], left_out[silo] = table.seen, table.left_out
         if column is None:

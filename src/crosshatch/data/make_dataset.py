@@ -84,6 +84,10 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
         train = train.take(limit_rows(len(train), settings.limit, seed=settings.split_seed))
     if labels.target in ("binary", "multiclass"):
         require_two_classes(train.y, place)
+    seen = [column.name for file in raw.files for column in file.columns]
+    for name in settings.csv.numbers if raw.files else ():
+        if name not in seen:
+            raise unknown("column", name, seen, "data.csv.numbers")
     weights = settings.sample_weights
     if weights is not None:
         column_values(train, weights, "data.sample_weights")

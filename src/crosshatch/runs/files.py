@@ -62,16 +62,16 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Turn the disk's refusals into one line."""
+def writing(folder: Path, other: str = "another --out") -> Iterator[None]:
+    """Turn the disk's refusals into one line; `other` is what may be chosen instead."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise RunError(
                 f"no space left to write {error.filename or folder} ({error.strerror}): free some space or choose "
-                "another --out"
+                f"{other}"
             ) from error
         raise RunError(
-            f"cannot write {error.filename or folder} ({error.strerror}): choose another --out or change permissions"
+            f"cannot write {error.filename or folder} ({error.strerror}): choose {other} or change permissions"
         ) from error

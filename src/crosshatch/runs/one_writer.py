@@ -101,6 +101,9 @@ def _take(folder: Path, doing: str, made: list[Path]) -> int:
                 os.pwrite(handle, text, 0) if hasattr(os, "pwrite") else os.write(handle, text)
                 return handle
             os.close(handle)
+    if not folder.is_dir():
+        there = next(one for one in folder.parents if one.is_dir())
+        raise RunError(f"cannot make the folder {folder}: nothing can be made in {there}, choose another --out")
     raise RunError(f"cannot write {path}: others keep removing it, choose another --out")
 
 

@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from crosshatch.data.reading.sources import require_sources
-from crosshatch.errors import ConfigError, TrainingError
+from crosshatch.errors import ConfigError, TrainingError, in_python_words
 from crosshatch.runs.config import Config, config_text, read_config
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import one_writer
@@ -94,6 +94,7 @@ class Studied:
         return pl.read_csv(self.path / "scores.csv")
 
 
+@in_python_words()
 def study(
     config: Path | str,
     *,

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from crosshatch.errors import ConfigError, DivergenceError, RunError, TrainingError
+from crosshatch.errors import ConfigError, DivergenceError, RunError, TrainingError, in_python_words
 from crosshatch.report import pool_seeds, write_report
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import one_writer
@@ -27,7 +27,7 @@ from crosshatch.sweeps.ray_cluster import RayCluster
 from crosshatch.sweeps.sweep import LACKING, Sweep, keep_sweep, read_sweep
 from crosshatch.sweeps.sweep_story import sweep_story
 from crosshatch.sweeps.table import table_csv
-from crosshatch.sweeps.widen import widened
+from crosshatch.sweeps.widen import require_edges, widened
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,6 +59,7 @@ class Swept:
         return pl.read_csv(self.path / "table.csv")
 
 
+@in_python_words()
 def sweep(
     config: Path | str,
     grid: Mapping[str, Iterable[object]],
@@ -100,6 +101,7 @@ def sweep(
     asked = read_sweep(
         path, changes, texts, seeds=numbers, choose=choose, halving=halving, folder=folder, bundles=bundles
     )
+    require_edges(asked, widen)
     with choose_executor(asked.threads, jobs, ray) as executor, stop_on_signals() as stop:
         asked, outcome = run_whole(
             asked, out, folder, executor=executor, listener=Silent(), stop=stop, widen=check_widen(widen, halving)
@@ -110,7 +112,7 @@ def sweep(
     assert outcome.best is not None
     values = [pair for pair in zip(asked.axes, outcome.best.point.values, strict=True) if pair[1] != LACKING]
     if outcome.failed:
-        warnings.warn(failures(outcome, out), stacklevel=2)
+        warnings.warn(failures(outcome, out), stacklevel=3)  # behind what rewords errors
     return Swept(
         out, out / "chosen.toml", {axis.key: parse_value(value) for axis, value in values},
         {result.point.name: result.why for result in outcome.failed},

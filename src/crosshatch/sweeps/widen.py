@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crosshatch.errors import CrosshatchError
+from crosshatch.errors import ConfigError, CrosshatchError
 from crosshatch.sweeps.course import Outcome
 from crosshatch.sweeps.grid import Axis, point_names
 from crosshatch.sweeps.sweep import LACKING, Point, Sweep
@@ -31,6 +31,16 @@ def beyond(values: Sequence[str], chosen: str) -> str | None:
     if all(value.strip().isdecimal() for value in values):
         return None if round(further) in (0, *numbers) else str(round(further))
     return f"{further:.2g}"
+
+
+def require_edges(sweep: Sweep, times: int) -> None:
+    """Refuse to widen what has no edge: names, or a single number."""
+    own = sweep.axes[: sweep.single]
+    if times and not any(beyond(axis.values, value) for axis in own for value in axis.values):
+        raise ConfigError(
+            f"--widen {times} goes on beyond the least or the largest of the numbers of a --grid, and no setting of "
+            "this one has two positive numbers: give some, or leave --widen out"
+        )
 
 
 def widened(sweep: Sweep, outcome: Outcome) -> Sweep | None:

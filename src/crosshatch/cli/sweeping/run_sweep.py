@@ -30,6 +30,7 @@ from crosshatch.sweeps.whole_sweep import (
     require_choice,
     run_whole,
 )
+from crosshatch.sweeps.widen import require_edges
 
 FAILED = 1
 
@@ -119,6 +120,7 @@ def run_sweep(asked: Asked) -> int:
         folder=asked.data,
         bundles=Bundles(further.pairs, further.ranges, further.draws),
     )
+    require_edges(sweep, widen)
     with in_hand(), choose_executor(sweep.threads, asked.jobs, asked.ray) as executor:
         for point in sweep.points:
             if point.refused:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from crosshatch.data.text.layout_notes import (
     said_of_totals,
 )
 from crosshatch.data.text.said_of_nulls import null_counts
-from crosshatch.data.text.text_format import TextFormat, find_format
+from crosshatch.data.text.text_format import SEPARATORS, TextFormat, find_format
 from crosshatch.data.text.text_records import Counted, read_header, text_pieces
 from crosshatch.data.text.understand import Columns, require_csv, understand
 from crosshatch.errors import DataError, one_line
@@ -63,11 +63,16 @@ class Table:
 
     @property
     def decimal(self) -> str:
-        """The decimal marks of its numbers; empty for Parquet."""
+        """The decimal marks of its numbers, `whole` where these have none; empty for Parquet and without numbers."""
         if self.layout is None:
             return ""
-        numbers = [reading.numbers for reading in self.readings.values() if reading.kind == "number"]
-        return " and ".join(sorted({"." if one is None else one.decimal for one in numbers}))
+        numbers = {name: one.numbers for name, one in self.readings.items() if one.kind == "number"}
+        marks = {
+            "." if form is None else form.decimal
+            for name, form in numbers.items()
+            if name in self.frame.columns and not self.frame[name].dtype.is_integer()
+        }
+        return " and ".join(sorted(marks)) or ("whole" if numbers else "")
 
 
 def read_table(path: Path, asked: Asked) -> Table:
@@ -133,6 +138,7 @@ def _read_text(path: Path, asked: Asked) -> Table:
         if name:
             cells[name], spaces[name] = _clean(frame[:, i], name)
     del frame, pieces
+    _require_separator(path, header, layout, asked.csv)
     notes += said_of_layout(path, layout, asked.csv)
     rows = len(next(iter(cells.values()))) if cells else 0
     notes += [
@@ -153,6 +159,16 @@ def _read_text(path: Path, asked: Asked) -> Table:
     read = pl.DataFrame([readings[name].apply(cells.pop(name), str(path)) for name in list(cells)])
     whole = frozenset(name for name in asked.ids & set(read.columns) if _is_whole(read[name], asked))
     return Table(path, _with_whole(read, whole), readings, (*notes, *more), layout, tuple(sorted(nulls)), examples)
+
+
+def _require_separator(path: Path, header: Sequence[str], layout: TextFormat, csv: CsvSettings) -> None:
+    """Refuse a separator that was set and is not the file's."""
+    others = [word for sign, word in SEPARATORS.items() if sign != layout.separator and sign in header[0]]
+    if csv.separator is not None and len(header) == 1 and others:
+        raise DataError(
+            f"{path}: data.csv.separator = '{csv.separator}' makes a single column of the first line, "
+            f"'{header[0][:40]}', which has {others[0]}: correct the setting, or leave it out"
+        )
 
 
 def _reading(name: str, asked: Asked) -> ColumnReading | None:

@@ -8,7 +8,7 @@ import polars as pl
 
 from crosshatch.data.notes import CHOSEN, PLAIN, Note, listed, times
 from crosshatch.data.text.column_reading import ColumnReading
-from crosshatch.data.text.null_words import PERHAPS
+from crosshatch.data.text.null_words import AMONG_NUMBERS, PERHAPS
 
 
 def said_of_nulls(
@@ -30,7 +30,9 @@ def said_of_nulls(
                     "if it is a value",
                 )  # fmt: skip
         if reading.kind == "text":
-            words = tuple(word for word in PERHAPS if word not in reading.null_words)
+            # who names other words may not know that the usual ones then are none; who names no words does
+            usual = AMONG_NUMBERS if reading.nulls else PERHAPS
+            words = tuple(word for word in usual if word not in reading.null_words)
             for word, count in null_counts(cells, words):
                 yield Note(
                     "perhaps null", PLAIN, place,

@@ -57,7 +57,7 @@ def write_figures(runs: Sequence[Run], folder: Path | str, formats: Sequence[str
     folder, written = Path(folder), []
     if folder.is_file():
         raise RunError(f"{folder} is a file, and figures are several: name a folder")
-    with writing(folder):
+    with writing(folder, "another folder for figures"):
         folder.mkdir(parents=True, exist_ok=True)
         for metric in shared_metrics(runs):
             for axis in axes_of(runs):

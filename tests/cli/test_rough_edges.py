@@ -1,0 +1,84 @@
+"""What is said where a command, or the same in Python, is asked for something that makes no sense."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import crosshatch
+from crosshatch.cli import main
+from crosshatch.errors import ConfigError, RunError
+from crosshatch.report import read_runs, write_figures
+from crosshatch.runs.files import writing
+from crosshatch.runs.one_writer import one_writer
+
+SMALL = """
+data = {name = "wine", validation = 0.2}
+algorithm = {name = "fedbcd"}
+evaluate = {every = 1}
+run = {rounds = 1}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def test_resume_says_that_there_was_nothing(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", config.name, "--resume", "--quiet", "--out", "absent"])
+    assert capsys.readouterr().err == "warning: no earlier run in absent: this one starts at round 0\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder of the system's in which nothing can be made")
+def test_a_folder_that_cannot_be_made() -> None:
+    with (
+        pytest.raises(RunError, match="cannot make the folder /proc/absent/run: nothing can be made in /proc, choose"),
+        one_writer(Path("/proc/absent/run"), "training"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("grid", [["algorithm.name=fedbcd,tdcd"], ["algorithm.step_size=0.1"]])
+def test_widen_needs_numbers(config: Path, grid: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    options = [word for one in grid for word in ("--grid", one)]
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", config.name, *options, "--seeds", "2", "--widen", "2"])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert "--widen 2 goes on beyond the least or the largest of the numbers of a --grid" in error
+    assert not (config.parent / "sweeps").exists()
+
+
+def test_python_is_told_of_its_own_arguments(config: Path) -> None:
+    names = {"algorithm.name": ["fedbcd", "tdcd"]}
+    with pytest.raises(ConfigError, match=r"^widen 2 goes on beyond .* of a grid, .* leave widen out$"):
+        crosshatch.sweep(config, names, out="out", widen=2)
+    with pytest.raises(ConfigError, match=r"^seeds 0: at least 1"):
+        crosshatch.sweep(config, names, out="out", seeds=0)
+    with pytest.raises(ConfigError, match=r"^jobs 0: at least 1"):
+        crosshatch.study(config, out="out", jobs=0)
+    with pytest.raises(ConfigError, match=r"^changes rounds: write section\.key=value"):
+        crosshatch.study(config, out="out", changes=["rounds"])
+
+
+def test_figures_that_cannot_be_written_name_their_folder(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", config.name, "--quiet", "--out", "run"])
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "figures")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)  # whoever is root may write anywhere
+    with pytest.raises(RunError) as error:
+        write_figures(read_runs([Path("run")]), "figures", ["csv"])
+    assert str(error.value) == (
+        "cannot write figures (Permission denied): choose another folder for figures or change permissions"
+    )
+    with pytest.raises(RunError, match="choose another --out or change"), writing(Path("run")):
+        refuse()
