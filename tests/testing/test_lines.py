@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from crosshatch.parties.line import Name
+from crosshatch.errors import CrosshatchError
+from crosshatch.parties.line import Key, Line, Name
 from crosshatch.parties.recovery.mail import Mail
-from crosshatch.testing.check_line import LINE_CHECKS, Lines, Program
+from crosshatch.testing.check_line import LINE_CHECKS, Lines, Program, check_reconnection, check_slow_receiver
 from crosshatch.testing.faults import Counted, Faults
 from crosshatch.testing.parties.turns import TurnLine, Turns
 from crosshatch.testing.world import World
@@ -85,3 +86,94 @@ def test_in_memory(check: Callable[[Lines], None]) -> None:
 def test_in_virtual_time(check: Callable[[Lines], None], faults: str) -> None:
     for seed in range(5):
         check(VirtualLines(seed, FAULTS[faults]))
+
+
+class WrongLine:
+    """A line in memory with a fault."""
+
+    def __init__(self, line: TurnLine, fault: str) -> None:
+        self.line, self.fault = line, fault
+        self.sent: dict[tuple[Name, Key], bytes] = {}
+
+    def send(self, to: Name, key: Key, message: bytes) -> None:
+        if self.fault == "uses are one":
+            key = (*key[:2], 0)
+        if self.fault == "rounds are one":
+            key = (0, *key[1:])
+        if self.fault == "large messages are cut":
+            message = message[:1_000_000]
+        if self.fault == "empty messages are lost" and not message:
+            return
+        if self.fault == "other bytes are taken":
+            self.line.turns.under_way.pop((self.line.me, to, key), None)
+        if self.fault == "the first bytes stay":
+            message = self.sent.setdefault((to, key), message)
+        if self.fault == "repeats arrive again" and (to, key) in self.sent:
+            key = (key[0], key[1], key[2] + 1)
+        self.sent.setdefault((to, key), message)
+        self.line.send(to, key, message)
+
+    def recv(self, sender: Name, key: Key) -> bytes:
+        if self.fault == "uses are one":
+            key = (*key[:2], 0)
+        if self.fault == "rounds are one":
+            key = (0, *key[1:])
+        found = self.line.recv(sender, key)
+        return memoryview(found) if self.fault == "views for bytes" else found  # type: ignore[return-value]
+
+
+class WrongLines(MemoryLines):
+    """All with the same fault."""
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+
+    def run(self, programs: Mapping[Name, Program]) -> dict[Name, Any]:
+        def wrong(program: Program) -> Program:
+            def run(line: Line) -> Any:
+                assert isinstance(line, TurnLine)
+                return program(WrongLine(line, self.fault))
+
+            return run
+
+        return super().run({name: wrong(program) for name, program in programs.items()})
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "uses are one", "rounds are one", "large messages are cut", "empty messages are lost", "other bytes are taken",
+        "the first bytes stay", "repeats arrive again", "views for bytes",
+    ],
+)  # fmt: skip
+def test_a_wrong_line_is_found(fault: str) -> None:
+    found = [check.__name__ for check in LINE_CHECKS if not passes(check, WrongLines(fault))]
+    assert found
+
+
+def passes(check: Callable[[Lines], None], lines: Lines) -> bool:
+    """Whether nothing is found wrong."""
+    try:
+        check(lines)
+    except (AssertionError, RuntimeError, CrosshatchError):
+        return False
+    return True
+
+
+class Forgetful(VirtualLines):
+    """Where a connection breaks, what was sent before is forgotten."""
+
+    def cut(self, one: Name, other: Name) -> None:
+        super().cut(one, other)
+        for me, peer in ((one, other), (other, one)):
+            self.world.stations[me].mail._out[peer].clear()
+
+
+def test_what_is_lost_with_a_connection_is_found() -> None:
+    lost = [seed for seed in range(5) if not passes(check_reconnection, Forgetful(seed, Faults(slow=10.0)))]
+    assert lost
+
+
+def test_mail_that_is_kept_without_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Mail, "has_room", lambda *_: True)
+    assert not all(passes(check_slow_receiver, VirtualLines(seed, Faults(slow=30.0))) for seed in range(5))
