@@ -47,11 +47,11 @@ class Links:
         default_factory=dict, repr=False
     )
     # By kind of message its bytes and seconds for so many rows; between hubs seconds by bytes.
-    _prices: dict[tuple[object, ...], tuple[Ids, Seconds]] = field(default_factory=dict, repr=False)
+    _prices: dict[tuple[object, ...], Seconds] = field(default_factory=dict, repr=False)
     _usual: dict[tuple[object, ...], Seconds] = field(default_factory=dict, repr=False)
     _counted: list[tuple[str, str, int, int]] = field(default_factory=list, repr=False)
 
-    @property
+    @cached_property
     def every(self) -> tuple[Links, ...]:
         """These, and those under further networks."""
         return (self, *self.others)
@@ -67,7 +67,6 @@ class Links:
         _, clocks, known = self.of_round[id(every)]
         if silos not in known:
             clients = [every[j] for j in silos]
-            rows = [sum((part.counts for part in batch.held[j][1:]), start=batch.held[j][0].counts) for j in silos]
             lengths = [len(mine) for mine in clients]
             ends = np.cumsum([0, *lengths]).tolist()
             hubs: slice | list[int] = slice(None)
@@ -77,7 +76,7 @@ class Links:
                 silo = np.repeat(np.arange(len(every)), [len(mine) for mine in every])
                 where = np.flatnonzero(np.isin(silo, silos))
             places = [slice(*ends) for ends in pairwise(ends)]
-            known[silos] = AtWork(silos, clients, np.concatenate(rows), lengths, places, hubs, where, clocks)
+            known[silos] = AtWork(silos, clients, batch.counts(silos), lengths, places, hubs, where, clocks)
         return known[silos]
 
     def send(self, batch: Batch | None, *legs: ClientLeg | HubLeg) -> Seconds:
@@ -117,38 +116,35 @@ class Links:
         about = at_work.rows if leg.rows is None else leg.rows
         alike = contents.count(contents[0]) == len(contents)
         of_call = (leg.link, leg.direction, call.exchange, wire.as_long(call.round), wire.as_long(call.use))
-        sizes, seconds = [], []
-        for where, one in zip([slice(None)] if alike else at_work.places, contents, strict=False):
-            rows, key = about[where], (one, *of_call)
-            table = self._prices.get(key)
-            if table is None or len(table[0]) <= rows.max(initial=0) or table[0][rows].min(initial=0) < 0:
-                table = self._prices[key] = self._price(table, one, rows, leg)
-            sizes.append(table[0][rows])
-            seconds.append(table[1][rows])
-        each = sizes[0] if alike else np.concatenate(sizes)
+        prices = [
+            self._price(one, about[where], leg, (one, *of_call))
+            for where, one in zip([slice(None)] if alike else at_work.places, contents, strict=False)
+        ]
+        each: Seconds
+        taken: Seconds
+        each, taken = prices[0] if alike else np.concatenate(prices, axis=1)
         sent = len(about) if leg.rows is None else int(np.count_nonzero(leg.rows))
         if sent:
             self._counted.append((f"{leg.link} {leg.direction}", call.exchange, sent, int(each.sum())))
         if self.log:
             between_clients_and(self.log, self.silos, at_work, leg, about)
-        taken = seconds[0] if alike else np.concatenate(seconds)
         for name, clients, where in self._with_settings(at_work) if self._special else ():
-            taken[where] = self.network.transfer(leg.link, leg.direction, each[where], name, clients)
+            taken[where] = self.network.transfer(leg.link, leg.direction, each[where].astype(np.int64), name, clients)
         return taken
 
-    def _price(
-        self, known: tuple[Ids, Seconds] | None, contents: Contents, rows: Ids, leg: ClientLeg
-    ) -> tuple[Ids, Seconds]:
-        """Bytes and seconds of messages about 0, 1, 2, ... rows; of those not asked for yet, -1 bytes."""
-        length = max(int(rows.max(initial=0)) + 1, 0 if known is None else len(known[0]))
-        sizes, seconds = np.full(length, -1, dtype=np.int64), np.zeros(length)
-        if known is not None:
-            sizes[: len(known[0])], seconds[: len(known[0])] = known
-        sizes[0] = 0
-        for n in np.unique(rows[sizes[rows] < 0]):
-            sizes[n] = _size(contents(int(n)), leg.call)
-            seconds[n] = self.network.transfer(leg.link, leg.direction, sizes[n : n + 1], _ANYBODY, None)[0]
-        return sizes, seconds
+    def _price(self, contents: Contents, rows: Ids, leg: ClientLeg, key: tuple[object, ...]) -> Seconds:
+        """Bytes and seconds (2, messages) of messages about so many rows each."""
+        table = self._prices.setdefault(key, np.zeros((2, 1)))  # about 0, 1, 2, ... rows; not asked for yet: -1
+        missing = max(0, int(rows.max(initial=0)) + 1 - table.shape[1])
+        if missing:
+            table = self._prices[key] = np.pad(table, ((0, 0), (0, missing)), constant_values=-1)
+        found = table.take(rows, axis=1)
+        if found.min(initial=0) < 0:
+            for n in np.unique(rows[found[0] < 0]):
+                size = np.array([_size(contents(int(n)), leg.call)])
+                table[:, n] = size[0], self.network.transfer(leg.link, leg.direction, size, _ANYBODY, None)[0]
+            found = table.take(rows, axis=1)
+        return found
 
     def _between_hubs(self, leg: HubLeg) -> None:
         senders, receivers, down = list(leg.senders), list(leg.receivers), leg.direction == "down"

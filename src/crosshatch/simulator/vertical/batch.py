@@ -109,9 +109,10 @@ class Draws:
             own = np.ascontiguousarray(self._numbers.take(part, axis=0).T)  # (silos, n)
             counts[s] = np.bincount((own + self._first[:-1, np.newaxis]).reshape(-1), minlength=int(self._first[-1]))
             order = np.argsort(own, axis=1, kind="stable")
-            still = np.all(own[:, 1:] >= own[:, :-1], axis=1).tolist()
-            tensors = torch.as_tensor(order, device=self.device).unbind(0)
-            orders[s] = [None if as_it_is else one for one, as_it_is in zip(tensors, still, strict=True)]
+            orders[s] = list(torch.as_tensor(order, device=self.device).unbind(0))
+            if whole:  # samples that lie in order are not even copied
+                still = np.all(own[:, 1:] >= own[:, :-1], axis=1)
+                orders[s] = [None if as_it_is else one for one, as_it_is in zip(orders[s], still, strict=True)]
         for j in range(len(clients)):
             if j not in self._several:
                 held[j] = [Holdings(None, np.array([len(part)])) for part in parts]
