@@ -87,7 +87,10 @@ def is_caught(fault: Fault, root: Path) -> bool:
 
 
 def _pass(tests: tuple[str, ...], root: Path, seconds: int) -> bool:
-    """Whether these tests pass in the tree; that they cannot be run at all is a mistake in the list."""
+    """Whether these tests pass in the tree; that they cannot be run at all is a mistake in the list.
+
+    Those that take too long have noticed nothing.
+    """
     environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     options = ("-q", "-x", "-n", "2", "-p", "no:cacheprovider", "--hypothesis-profile=faults")
     command = [sys.executable, "-m", "pytest", *options, *tests]
@@ -96,7 +99,8 @@ def _pass(tests: tuple[str, ...], root: Path, seconds: int) -> bool:
             command, cwd=root, env=environment, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        raise SystemExit(f"the tests {' '.join(tests)} take more than {seconds} s: name fewer") from None
+        print(f"the tests {' '.join(tests)} take more than {seconds} s: name fewer", flush=True)
+        return True
     if done.returncode and " failed" not in done.stdout[-200:]:
         raise SystemExit(f"the tests {' '.join(tests)} did not run:\n{done.stdout[-2000:]}{done.stderr[-1000:]}")
     return done.returncode == 0

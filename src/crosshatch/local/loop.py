@@ -137,19 +137,8 @@ class _Worker:
         if self.problem.task.transfer is not None:
             loss = self.problem.transfer_loss(self.module, part)
             return torch.autograd.grad(loss, self.trained, allow_unused=True)
-        embedding = self.module(part.x)
-        if self.head is None or part.loss_inputs.derivative is not None:
-            gradient = self.problem.derivative(embedding.detach(), part.loss_inputs).div_(len(part.x))
-            return torch.autograd.grad(embedding, self.trained, gradient, allow_unused=True)
-        inputs = part.loss_inputs
-        if self.problem.local.anticipation == 1:
-            loss = self.problem.loss(embedding, inputs, self.head)
-            return torch.autograd.grad(loss, self.trained, allow_unused=True)
-        assert inputs.y is not None
-        scores = self.problem.scores(embedding, inputs, self.head)
-        ahead = self.problem.ahead(scores.detach(), inputs.start)
-        gradient = self.problem.task.loss.derivative(ahead, inputs.y).div_(len(part.x))
-        return torch.autograd.grad(scores, self.trained, gradient, allow_unused=True)
+        outputs, gradient = self.problem.slope(self.module(part.x), part.loss_inputs, self.head)
+        return torch.autograd.grad(outputs, self.trained, gradient.div_(len(part.x)), allow_unused=True)
 
     def _step(self, gradients: Sequence[Tensor | None], start: Tensor) -> None:
         """One gradient step on the buffer the parameters are views of."""

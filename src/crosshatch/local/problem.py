@@ -169,23 +169,15 @@ class Problem:
         assert inputs.rest is not None
         return self.task.fusion.scores(self.join(embedding, inputs.rest), head)
 
-    def loss(self, embedding: Tensor, inputs: LossInputs, head: Callable[[Tensor], Tensor] | None) -> Tensor:
-        """Mean loss over the rows, differentiable in the embedding and the head."""
-        if inputs.derivative is not None:
-            return (embedding * inputs.derivative).sum(-1).mean()
-        assert inputs.y is not None
-        return self.task.loss.value(self.scores(embedding, inputs, head), inputs.y).mean()
-
-    def descent(
-        self, embedding: Tensor, inputs: LossInputs, head: Callable[[Tensor], Tensor] | None, weights: Tensor
-    ) -> Tensor:
-        """What has the gradient of a step in the embedding and the head, added up over the rows under weights (n,)."""
+    def slope(
+        self, embedding: Tensor, inputs: LossInputs, head: Callable[[Tensor], Tensor] | None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs (n, ...), and each row's derivative at them: the embedding's, or the scores' where a head follows."""
         if self.task.head is None or inputs.derivative is not None:
-            return (embedding * self.derivative(embedding.detach(), inputs)).sum(-1) @ weights
+            return embedding, self.derivative(embedding.detach(), inputs)
         assert inputs.y is not None
         scores = self.scores(embedding, inputs, head)
-        ahead = self.ahead(scores.detach(), inputs.start)
-        return (scores * self.task.loss.derivative(ahead, inputs.y)).sum(-1) @ weights
+        return scores, self.task.loss.derivative(self.ahead(scores.detach(), inputs.start), inputs.y)
 
     def transfer_loss(self, embed: Callable[[Tensor], Tensor], part: Part) -> Tensor:
         """Mean objective of a transfer task over the rows of a part, differentiable in the block behind `embed`."""

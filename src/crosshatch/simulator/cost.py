@@ -114,7 +114,7 @@ def step_cost(
     saved: list[Tensor] = []
     with _plain_products(), _Operations() as operations, saved_tensors_hooks(note, lambda t: t):
         if task.transfer is None:
-            loss = problem.loss(task.embed(silo, weights, x), problem.parts[0].loss_inputs, apply)
+            loss = task.loss.value(problem.scores(task.embed(silo, weights, x), part.loss_inputs, apply), y).mean()
         else:
             loss = problem.transfer_loss(lambda rows: task.embed(silo, weights, rows), part)
         torch.autograd.grad(loss, weights)

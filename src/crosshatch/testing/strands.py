@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Semaphore, Thread
+from threading import Lock, Thread
 
 
 class Ended(BaseException):
@@ -22,7 +22,7 @@ class Strand:
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
-        self._work, self._go, self._back = work, Semaphore(0), Semaphore(0)
+        self._work, self._go, self._back = work, _shut(), _shut()
         self._ending, self.over = False, False
         self.error: BaseException | None = None
         self._thread: Thread | None = None
@@ -63,3 +63,10 @@ class Strand:
                 raise
         self.over = True
         self._back.release()
+
+
+def _shut() -> Lock:
+    """To be opened by whoever hands the turn over."""
+    lock = Lock()
+    lock.acquire()
+    return lock

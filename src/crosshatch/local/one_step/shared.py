@@ -124,6 +124,7 @@ def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tenso
     own = own.detach().requires_grad_()
     with torch.enable_grad():
         held = None if held is None else held.requires_grad_()
-        loss = problem.descent(own, inputs, head_of(problem, held), per_row)
-    gradients = torch.autograd.grad(loss, [own] if held is None else [own, held])
+        scores, gradient = problem.slope(own, inputs, head_of(problem, held))
+    wanted = [own] if held is None else [own, held]
+    gradients = torch.autograd.grad(scores, wanted, gradient.mul_(per_row.unsqueeze(-1)))
     return gradients[0], gradients[1] if held is not None else None

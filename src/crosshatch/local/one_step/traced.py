@@ -63,9 +63,10 @@ def _gradients(
     with torch.enable_grad():
         if embedding is None:
             embedding = call_with(block, kept.leaves, part.x[rows])
-        loss = problem.descent(embedding, part.loss_inputs.rows(rows), head_of(problem, held), per_row[rows])
+        outputs, gradient = problem.slope(embedding, part.loss_inputs.rows(rows), head_of(problem, held))
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
-    found = iter(torch.autograd.grad(loss, wanted, allow_unused=True))
+    gradient.mul_(per_row[rows].unsqueeze(-1))
+    found = iter(torch.autograd.grad(outputs, wanted, gradient, allow_unused=True))
     return [next(found) if leaf.requires_grad else None for leaf in leaves]
 
 

@@ -67,6 +67,7 @@ class Links:
         _, clocks, known = self.of_round[id(every)]
         if silos not in known:
             clients = [every[j] for j in silos]
+            rows = np.concatenate([sum(part.counts for part in batch.held[j]) for j in silos])
             lengths = [len(mine) for mine in clients]
             ends = np.cumsum([0, *lengths]).tolist()
             hubs: slice | list[int] = slice(None)
@@ -76,7 +77,7 @@ class Links:
                 silo = np.repeat(np.arange(len(every)), [len(mine) for mine in every])
                 where = np.flatnonzero(np.isin(silo, silos))
             places = [slice(*ends) for ends in pairwise(ends)]
-            known[silos] = AtWork(silos, clients, batch.counts(silos), lengths, places, hubs, where, clocks)
+            known[silos] = AtWork(silos, clients, rows, lengths, places, hubs, where, clocks)
         return known[silos]
 
     def send(self, batch: Batch | None, *legs: ClientLeg | HubLeg) -> Seconds:

@@ -31,7 +31,6 @@ class _Views:
     def __init__(self, models: Tensor, scores: Tensor) -> None:
         self._models, self._blocks = list(models), dict[tuple[int, int], Tensor]()
         self.scores = list(scores)  # (n, e) of each token
-        self.flat = [rows.view(-1) for rows in self.scores]
         self.first = scores[:, 0, 0]  # (tokens,) each token's score of the first sample
 
     def block(self, token: int, agent: int, span: slice) -> Tensor:
@@ -83,7 +82,6 @@ class SimulatedTokens:
         ends = np.cumsum([len(weights) for weights in self.start]).tolist()
         self._spans = [slice(high - len(weights), high) for high, weights in zip(ends, self.start, strict=True)]
         self.linear = all(agent.is_linear for agent in self.agents)
-        self._quick = [agent.quick for agent in self.agents]
         self._step_seconds = self.links.step_seconds.tolist()
         self.chosen = {name: agent.way for name, agent in zip(self.links.agents, self.agents, strict=True)}
 
@@ -109,12 +107,9 @@ class SimulatedTokens:
         views = tokens.views
         at = tokens.at.tolist()
         for g, k in enumerate(at):
-            agent, quick, theta = self.agents[k], self._quick[k], views.block(g, k, self._spans[k])
+            agent, theta = self.agents[k], views.block(g, k, self._spans[k])
             step = agent.largest_step if step_size is None else step_size
-            if quick is not None:
-                quick(theta, views.flat[g], steps, step)
-            else:
-                agent.visit(theta, views.scores[g], steps=steps, step_size=step)
+            agent.visit(theta, views.scores[g], steps=steps, step_size=step)
         self._time_visits(tokens, at, steps)
         return tokens
 

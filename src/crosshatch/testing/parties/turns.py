@@ -1,95 +1,59 @@
-"""Parties in turn: exactly one computes, and the next goes on where it waits for a message. The same order every time.
-
-A thread each, of the standard library, and no lock in what they compute: a turn is handed over inside `recv` alone.
-"""
+"""Parties in turn: exactly one computes, and the next goes on where it waits for a message; always in one order."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from crosshatch.errors import RunError
 from crosshatch.parties.line import Key, Name
+from crosshatch.testing.strands import Strand
 
 Where = tuple[Name, Name, Key]
 """Sender, receiver, key."""
 
 
-class StoppedError(Exception):
-    """Somebody else has failed."""
-
-
 @dataclass
 class Turns:
-    """What is under way, who waits for what, and whose turn it is."""
+    """What is under way, and who waits for what."""
 
     under_way: dict[Where, bytes] = field(default_factory=dict)
     _waits: dict[Name, Where] = field(default_factory=dict)
-    _order: list[Name] = field(default_factory=list)
-    _turn: dict[Name, threading.Lock] = field(default_factory=dict)  # open to whose turn it is
-    _failed: BaseException | None = None
+    _strands: dict[Name, Strand] = field(default_factory=dict)
 
     def run(self, work: Mapping[Name, Callable[[], object]]) -> None:
         """Everybody's work to its end; the first failure ends all of it, and is raised here."""
-        self._order, self._failed, self._waits = list(work), None, {}
-        self._turn = {name: _shut() for name in work}
-        self._over = _shut()
-        threads = [threading.Thread(target=self._one, args=one, daemon=True) for one in work.items()]
-        for thread in threads:
-            thread.start()
-        self._turn[self._order[0]].release()
-        self._over.acquire()
-        for thread in threads:
-            thread.join()
-        if self._failed is not None:
+        self._strands, self._waits = {name: Strand(one) for name, one in work.items()}, {}
+        try:
+            while any(not strand.over for strand in self._strands.values()):
+                if not sum(self._go_on(name) for name in work):
+                    waiting = [f"{name} waits for {where[2]} of {where[0]}" for name, where in self._waits.items()]
+                    raise RuntimeError("nobody can go on: " + "; ".join(waiting))
+        except BaseException:
             self.under_way.clear()
-            raise self._failed
+            raise
+        finally:
+            for strand in self._strands.values():
+                strand.end()
         assert not self.under_way, f"nobody asked for {list(self.under_way)[:3]}"
 
-    def _one(self, name: Name, work: Callable[[], object]) -> None:
-        self._turn[name].acquire()
-        try:
-            if self._failed is None:
-                work()
-        except BaseException as error:  # it is raised again where the round was asked for
-            self._failed = self._failed or error
-            if isinstance(error, KeyboardInterrupt):
-                raise
-        place = self._order.index(name)
-        self._order.remove(name)
-        self._hand_over(place)
-
-    def _hand_over(self, place: int) -> None:
-        """The turn goes to the next, from that place of the order on, who can go on."""
-        for name in (*self._order[place:], *self._order[:place]):
-            if self._failed is not None or self._waits.get(name) is None or self._waits[name] in self.under_way:
-                self._turn[name].release()
-                return
-        if not self._order:
-            self._over.release()
-            return
-        waiting = [f"{name} waits for {self._waits[name][2]} of {self._waits[name][0]}" for name in self._order]
-        self._failed = RuntimeError("nobody can go on: " + "; ".join(waiting))
-        self._hand_over(place)
+    def _go_on(self, name: Name) -> bool:
+        """Whether it was somebody's turn, who had come to no end and waited for nothing that is not there."""
+        strand = self._strands[name]
+        if strand.over or (name in self._waits and self._waits[name] not in self.under_way):
+            return False
+        self._waits.pop(name, None)
+        strand.resume()
+        if strand.error is not None:
+            raise strand.error
+        return True
 
     def take(self, where: Where) -> bytes:
         """A message for the one whose turn it is; while it is not there the others go on."""
-        name = where[1]
-        while where not in self.under_way:
-            self._waits[name] = where
-            self._hand_over(self._order.index(name) + 1)
-            self._turn[name].acquire()
-            if self._failed is not None:
-                raise StoppedError
-            del self._waits[name]
+        if where not in self.under_way:
+            self._waits[where[1]] = where
+            self._strands[where[1]].pause()
         return self.under_way.pop(where)
-
-
-def _shut() -> threading.Lock:
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
 
 
 @dataclass(frozen=True)
