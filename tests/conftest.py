@@ -13,6 +13,9 @@ from hypothesis import Phase, settings
 from crosshatch.data.reading.archive import locate
 from crosshatch.data.reading.catalogue import check
 from crosshatch.errors import DataError
+from crosshatch.runtime.needed import NEW_TLS_ONLY
+
+os.environ.update(NEW_TLS_ONLY)  # before the tests of some tracker import grpc
 
 # For `make faults`, where it matters that a test fails, and not with which smallest example.
 settings.register_profile("faults", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))

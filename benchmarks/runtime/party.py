@@ -69,7 +69,7 @@ async def _run_party(plan: Plan, home: Path) -> None:
     party.run_round = gated  # type: ignore[method-assign]
     peers = {name: one.encode() for name, one in plan.peers.items()}
     seat = Seat(party, Identity.read(home), home, peers, (), plan.dials, plan.port)
-    course = Course("0badcafe", b"all agree", setting.rounds * plan.turns, lambda _: setting.longest)
+    course = Course("0badcafe", {}, setting.rounds * plan.turns, lambda _: setting.longest)
     await Process([seat], course, sys.stderr.write).run()
     _gate()
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 
-import grpc
 import msgspec
 import pytest
 from cryptography import x509
@@ -21,6 +23,7 @@ from crosshatch.parties.line import Line
 from crosshatch.parties.recovery.mail import Frame, Kind
 from crosshatch.runtime.envelope import FRAME, Opener, pack
 from crosshatch.runtime.identity import Identity
+from crosshatch.runtime.secure import grpc
 from tests.runtime.grpc_lines import GrpcLines
 
 ROUNDS = 20
@@ -113,26 +116,54 @@ def test_an_expired_certificate_is_refused_though_it_is_known() -> None:
     lines.run({"a-hub": hub, "client": client, "old": lambda _: None})
 
 
-def test_old_tls_is_refused() -> None:
-    def dial(lines: GrpcLines, version: ssl.TLSVersion) -> str | None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(cadata=lines.identities["a-hub"].certificate.decode())
-        context.minimum_version = context.maximum_version = version
-        context.set_alpn_protocols(["h2"])
-        with (
-            socket.create_connection(("127.0.0.1", lines.ports["a-hub"]), 10) as plain,
-            context.wrap_socket(plain, server_hostname="a-hub") as safe,
-        ):
-            return safe.version()
+def dial(lines: GrpcLines, version: ssl.TLSVersion, folder: Path) -> str | None:
+    """A handshake with the hub, as a client that it knows; the version that was agreed on."""
+    me, pair = lines.identities["client"], folder / "pair.pem"
+    pair.write_bytes(me.key + me.certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=lines.identities["a-hub"].certificate.decode())
+    context.load_cert_chain(pair)
+    context.minimum_version = context.maximum_version = version
+    context.set_alpn_protocols(["h2"])
+    with (
+        socket.create_connection(("127.0.0.1", lines.ports["a-hub"]), 10) as plain,
+        context.wrap_socket(plain, server_hostname="a-hub") as safe,
+    ):
+        return safe.version()
 
-    _, found = run_with(lambda lines: dial(lines, ssl.TLSVersion.TLSv1_3))
+
+def test_old_tls_is_refused_with_a_good_certificate_too(tmp_path: Path) -> None:
+    _, found = run_with(lambda lines: dial(lines, ssl.TLSVersion.TLSv1_3, tmp_path))
     assert found == "TLSv1.3"
 
     def refused(lines: GrpcLines) -> None:
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            dial(lines, ssl.TLSVersion.TLSv1_2)
+            dial(lines, ssl.TLSVersion.TLSv1_2, tmp_path)
 
     run_with(refused)
+
+
+TOO_LATE = """
+import grpc, asyncio
+from crosshatch.runtime.identity import Identity, Peers
+from crosshatch.runtime.streams import Streams
+from crosshatch.runtime.complaints import Complaints
+async def serve():
+    hub, client = Identity.make("hub"), Identity.make("client")
+    peers, nothing = Peers({"client": client.certificate}), lambda *_: None
+    streams = Streams(hub, peers, nothing, nothing, nothing, nothing, Complaints(print))
+    await streams.serve("127.0.0.1", 0)
+try:
+    asyncio.run(serve())
+except Exception as error:
+    print(error)
+"""
+
+
+def test_where_grpc_was_imported_before_a_server_notices_that_old_tls_gets_in() -> None:
+    env = {name: value for name, value in os.environ.items() if name != "GRPC_SSL_CIPHER_SUITES"}
+    ended = subprocess.run([sys.executable, "-c", TOO_LATE], env=env, capture_output=True, text=True, check=False)
+    assert "hub: its server lets TLS 1.2 in: start it in a process that has not used grpc before" in ended.stdout
 
 
 def test_plain_http_and_idle_connections() -> None:

@@ -52,7 +52,7 @@ async def run(name: str, folder: Path) -> dict[Name, Party]:
             )
         )
     said: list[str] = []
-    course = Course(RUN, b"all agree", rounds, lambda _: 1_000_000, wait=60.0)
+    course = Course(RUN, {"text": "1f"}, rounds, lambda _: 1_000_000, wait=60.0)
     await asyncio.gather(*(Process(seats, course, said.append).run() for seats in houses.values()))
     assert said == []
     return parties

@@ -13,7 +13,7 @@ from threading import Event
 import pytest
 
 from crosshatch.errors import RunError
-from crosshatch.runtime.store import Store, write_whole
+from crosshatch.runtime.store import Pace, Store, write_whole
 
 
 def test_the_owner_alone_can_read_it(tmp_path: Path) -> None:
@@ -56,21 +56,46 @@ def test_a_full_disk_is_named_and_keeps_what_was_there(
 
 def test_no_more_often_than_allowed(tmp_path: Path) -> None:
     now = [0.0]
-    store, may, told = Store(tmp_path, seconds=1.0, clock=lambda: now[0]), Event(), list[int]()
-    assert store.due()
+    store, may, told = Store(tmp_path, Pace(seconds=1.0), clock=lambda: now[0]), Event(), list[int]()
+    assert store.due(1)
     store.begin(b"1", lambda round: may.wait(10) and told.append(round), 1)  # type: ignore[func-returns-value]
     now[0] = 5.0
-    assert not store.due()  # the one before is not done
+    assert not store.due(2)  # the one before is not done
+    assert store.due(201)  # but nobody gets further ahead of its disk than this
     may.set()
     store.finish()
     assert told == [1]
-    assert store.due()
+    assert store.due(2)
     store.begin(b"2", told.append, 2)
     store.finish()
     now[0] = 5.9
-    assert not store.due()
+    assert not store.due(3)
     now[0] = 6.0
-    assert store.due()
+    assert store.due(3)
+    store.close()
+
+
+def test_every_so_many_rounds(tmp_path: Path) -> None:
+    store, found = Store(tmp_path, Pace(rounds=10)), list[int]()
+    for round in range(1, 35):
+        if store.due(round):
+            store.begin(b"", found.append, round)
+    store.close()
+    assert found == [10, 20, 30]
+    assert store.pace.most == 10
+
+
+def test_copies_of_rounds_and_whether_it_has_begun(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert (store.begun, store.copies()) == (False, [])
+    for round in (5, 10, 15):
+        store.begin(str(round).encode(), lambda _: None, round, keep=round != 15)
+    store.finish()
+    assert (store.begun, store.copies(), store.read(), store.read(10)) == (True, [5, 10], b"15", b"10")
+    store.forget_after(5)
+    assert (store.copies(), store.read(10), store.read()) == ([5], None, b"15")
+    (tmp_path / "state").unlink()
+    assert Store(tmp_path).begun
     store.close()
 
 

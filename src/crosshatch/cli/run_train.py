@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,18 +30,17 @@ FAR = 2  # times the first loss: beyond, a run ended far worse than it began
 
 def run_train(
     config_path: Path, changes: Sequence[str], *, out: Path | None, data: Path | None, resume: bool, quiet: bool,
-    launched: bool = False,
+    launched: Mapping[str, Any] | None = None,
 ) -> int:  # fmt: skip
-    """Train and say how it ended; the exit code. `launched`: with processes."""
+    """Train and say how it ended; the exit code. `launched`: with processes, and what these are told."""
     # A run is known by its folder, unless its config names it.
     config = read_config(config_path, changes, name=None if out is None else out.resolve().name)
     require_sources(config.data, config.federation, data)
     require_trackers(config.run.track)
-    if launched:
+    processes = launched is not None
+    if processes:
         require_runtime("crosshatch launch")
-        from crosshatch.runs.launching.launch import launch as train
-    else:
-        from crosshatch.runs.train import train  # late: torch takes seconds, the config was checked without it
+    train = _trainer(launched)
 
     out = Path("runs") / config.name if out is None else out
     page = out / "report.html"
@@ -56,18 +56,32 @@ def run_train(
             raise
         except KeyboardInterrupt:  # once more, or before the first round
             if (out / "config.toml").is_file():
-                again = _again(out, data, launched=launched)
+                again = _again(out, data, launched=processes)
                 raise KeyboardInterrupt(f"interrupted; go on from the last checkpoint with: {again}") from None
             raise
         if outcome.finished and not (outcome.was_finished and page.exists()):
             write_report(read_runs([out]), page)
     if not outcome.finished:
-        say(f"stopped after round {outcome.round}; go on with: {_again(out, data, launched=launched)}", sys.stderr)
+        say(
+            f"stopped after round {outcome.round}; go on with: {_again(out, data, launched=processes)}",
+            sys.stderr,
+        )
         return INTERRUPTED
     if not quiet:
         say(_ending(outcome))
         _warn_if_worse(outcome)
     return 0
+
+
+def _trainer(launched: Mapping[str, Any] | None) -> Callable[..., Outcome]:
+    """What trains; imported late: torch takes seconds, and the config was checked without it."""
+    if launched is not None:
+        from crosshatch.runs.launching.launch import launch
+
+        return partial(launch, **launched)
+    from crosshatch.runs.train import train
+
+    return train
 
 
 def _again(out: Path, data: Path | None, *, launched: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -80,7 +81,8 @@ class RunSettings:
     `on_divergence`: end at the first evaluation at which the training loss is more than ten times the larger of that
     before the first round and that of scores of zero, or go on with a warning. `track`: other tools that are told of
     the run, which the extra `tracking` installs. `record_messages`: keep what silos send each other, for audits.
-    `processes`: of `crosshatch launch`, one per party, or one for all clients of a silo.
+    `processes`: of `crosshatch launch`, one per party, or one for all clients of a silo; each party stores its state
+    every so many rounds, or "1s", of `store_every`, and waits for another no longer than `wait`.
     """
 
     rounds: int
@@ -97,6 +99,8 @@ class RunSettings:
     track: tuple[str, ...] = ()
     record_messages: bool = False
     processes: Literal["party", "silo"] = "party"
+    store_every: int | str = "1s"
+    wait: str = "10m"
 
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""
@@ -124,6 +128,20 @@ class RunSettings:
                 )
         if len(set(self.track)) < len(self.track):
             raise ConfigError(f"run.track = {list(self.track)}: a tracker stands there twice: name it once")
+        _ = self.store_pace, self.wait_seconds
+
+    @property
+    def store_pace(self) -> tuple[float, int | None]:
+        """How often a party stores its state: seconds, and rounds where these were asked for."""
+        if isinstance(self.store_every, int):
+            _at_least_one("run.store_every", self.store_every, 'or seconds, for example "1s"')
+            return 0.0, self.store_every
+        return parse_seconds("run.store_every =", self.store_every, "1s"), None
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long a party waits for another."""
+        return parse_seconds("run.wait =", self.wait, "10m")
 
 
 def require_evaluations(evaluate: EvaluateSettings, run: RunSettings) -> None:
@@ -134,6 +152,18 @@ def require_evaluations(evaluate: EvaluateSettings, run: RunSettings) -> None:
             f"evaluate.smooth = {evaluate.smooth} is more than the {count} evaluations of run.rounds = {run.rounds} at "
             f"evaluate.every = {evaluate.every}, so no target could be reached: at most {count}, or evaluate more often"
         )
+
+
+def parse_seconds(place: str, text: str, example: str) -> float:
+    """Seconds from a number with s, m or h; `place` is where it was written.
+
+    >>> parse_seconds("--time-limit", "90s", "30m"), parse_seconds("--time-limit", "1.5h", "30m")
+    (90.0, 5400.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise ConfigError(f"{place} {text}: write a number with s, m or h, for example {example}")
+    return float(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
 
 
 def is_name(text: str) -> bool:

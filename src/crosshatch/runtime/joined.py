@@ -73,11 +73,22 @@ class JoinedLine:
                 self.mail.stop(str(error))
             self._news.notify_all()
 
-    def finish(self, round: int) -> bool:
-        """The last state is stored: wait until everybody's is, so that nobody misses a message. False: some are not."""
+    def finish(self, round: int) -> None:
+        """The last state is stored: wait until everybody's is, so that nobody misses a message, but not for ever.
+
+        Who hears meanwhile that the others cannot come to their end says so.
+        """
         with self._news:
             self.mail.say_stored()
-            return self._news.wait_for(lambda: self.mail.everybody_has(round) or self._error is not None, self._wait)
+            self._news.wait_for(lambda: self.mail.everybody_has(round) or self._error is not None, self._wait)
+            if self._error is not None and not self.mail.everybody_has(round):
+                raise self._error
+
+    @property
+    def owes_a_word(self) -> bool:
+        """Whether the run cannot go on, and some peers have not been told."""
+        with self._news:
+            return self._error is not None and not self.mail.has_greeted_all
 
     def _until(self, ready: Callable[[], _Found | None], peer: Name, key: Key) -> _Found:
         with self._news:
@@ -106,7 +117,7 @@ class JoinedLine:
             waited = monotonic() - began
             if waited >= self._wait:
                 raise RunError(f"{self.mail.me} waited {waited:.0f} s for '{exchange}' of round {round} from {peer}")
-            if waited >= _SAY_AFTER and self.mail.heard[peer] > round:
+            if waited >= _SAY_AFTER and self.mail.is_past(peer, round):
                 what = f"is past round {round} and has not sent '{exchange}' (use {use})"
                 self._complaints.add(peer, f"{what}: has it the same text and settings?")
             self._news.wait(_SAY_AFTER)

@@ -6,6 +6,9 @@ from importlib.util import find_spec
 
 from crosshatch.errors import ConfigError
 
+NEW_TLS_ONLY = {"GRPC_SSL_CIPHER_SUITES": "ECDHE-PSK-CHACHA20-POLY1305:ECDHE-PSK-AES128-CBC-SHA"}
+"""What has to be in the environment before anybody imports grpc, so that TLS 1.2 does not get in; see `secure`."""
+
 
 def require_runtime(what: str) -> None:
     """Refuse where the extra is missing: `what` (a command) is what needs it."""

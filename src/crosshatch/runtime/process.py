@@ -1,7 +1,7 @@
 """One party in a process of its own, or several (a hub and its client that are one party, the clients of one machine).
 
 Every party's text runs in a thread, one computing at a time; streams and mail live in one event loop. A state is
-written beside the work, at most once per second; after a crash a party goes on from the newest one.
+written beside the work, by default once per second; after a crash a party goes on from the newest one.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from crosshatch.errors import CrosshatchError, RunError, one_line
 from crosshatch.parties.due import longest_of
 from crosshatch.parties.line import Key, Name
 from crosshatch.parties.party import Party
+from crosshatch.parties.recovery.greeting import Greeting
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.mail import Frame, Mail
-from crosshatch.parties.recovery.packed_state import StoredState, pack, unpack
-from crosshatch.private_randomness import PrivateSeed
+from crosshatch.parties.recovery.packed_state import StoredState, pack
+from crosshatch.runtime.beginning import Beginning
 from crosshatch.runtime.complaints import Complaints
 from crosshatch.runtime.identity import Identity, Peers
 from crosshatch.runtime.joined import JoinedLine
-from crosshatch.runtime.store import Store
+from crosshatch.runtime.kernels import fingerprint
+from crosshatch.runtime.limit import Limit
+from crosshatch.runtime.store import Pace, Store
 from crosshatch.runtime.streams import Streams
 
-_MOST = 200  # rounds between two states of a party at most, however fast they are
 _HOST = "127.0.0.1"
+_LAST_WORDS = 15.0  # seconds in which a party that cannot go on tells those who connect
 _TURN = Lock()  # modules and torch's generator are shared by all texts of an interpreter: one computes at a time
 
 
@@ -50,23 +53,30 @@ class Seat:
 
 @dataclass(frozen=True)
 class Course:
-    """What all parties of a run have in common. `agreed` is a digest of all that must be the same everywhere."""
+    """What all parties of a run have in common. `agreed` is all that must be the same everywhere, by its name.
+
+    `again` has the rounds at which all have begun again, by decision; `anywhere` allows a party to run a round again
+    under another processor, torch or number of threads than before its crash.
+    """
 
     run: str
-    agreed: bytes
+    agreed: Mapping[str, str]
     rounds: int
     longest: Callable[[Key], int]  # bytes of a message, of exchanges of which parties do not know it better
     keep: frozenset[int] = frozenset()  # rounds whose states stay when newer ones take their place
     wait: float = 600.0  # seconds that a party waits for another
-    store_seconds: float = 1.0
+    pace: Pace = field(default_factory=Pace)
+    again: tuple[int, ...] = ()
+    anywhere: bool = False
 
 
 class Process:
-    """Runs the parties of some seats to the end of the last round."""
+    """Runs the parties of some seats to the end of the last round, or to that of `limit`."""
 
     def __init__(self, seats: Sequence[Seat], course: Course, say: Callable[[str], object]) -> None:
         self.course, self.say = course, say
-        self.turn = _TURN
+        self.turn, self.limit = _TURN, Limit(course.rounds)
+        self.fingerprint = fingerprint()
         self.complaints = Complaints(say)
         self._loop = asyncio.get_running_loop()
         self.lives = {seat.party.name: _Life(seat, self) for seat in seats}
@@ -99,13 +109,16 @@ class _Life:
     def __init__(self, seat: Seat, process: Process) -> None:
         self.seat, self.process, self.course = seat, process, process.course
         self.party, self.name = seat.party, seat.party.name
-        self.store = Store(seat.folder, self.course.store_seconds)
-        begun = self._begun()
+        self.store = Store(seat.folder, self.course.pace)
+        about, course = process.fingerprint, self.course
+        begun = Beginning(course.run, about, course.again, course.anywhere).state_of(self.party, self.store)
         self.secret = begun.secret
         self.party.load(begun.value)
+        process.limit.start_at(begun.round)
+        agreed = {"run": course.run, "begun again": str(list(course.again)), **course.agreed}
         mail = Mail(
-            self.name, (*seat.peers, *seat.inside), self._transmit, agreed=self.course.agreed, rounds=_MOST + 1,
-            stored=begun.round, sent=begun.sent, heard=dict(begun.heard),
+            self.name, (*seat.peers, *seat.inside), self._transmit, greeting=Greeting(agreed, about),
+            rounds=course.pace.most + 1, stored=begun.round, sent=begun.sent, heard=dict(begun.heard),
         )  # fmt: skip
         self.line = JoinedLine(mail, process.complaints, wait=self.course.wait, turn=process.turn)
         self.party.join(self.line)
@@ -114,16 +127,6 @@ class _Life:
             longest_of(self.party, self.course.longest), process.complaints,
         )  # fmt: skip
 
-    def _begun(self) -> StoredState:
-        written = self.store.read()
-        if written is not None:
-            return unpack(written, KINDS, run=self.course.run, party=self.name)
-        # The secret is stored before anything that depends on it is sent.
-        first = StoredState(self.course.run, self.name, 0, self.party.state(), secret=PrivateSeed.fresh("").secret)
-        self.store.begin(pack(first, KINDS), lambda _: None, 0)
-        self.store.finish()
-        return first
-
     async def join(self) -> None:
         if self.seat.port is not None:
             await self.streams.serve(_HOST, self.seat.port)
@@ -131,6 +134,9 @@ class _Life:
             self.streams.dial(peer, address)
 
     async def close(self) -> None:
+        until = asyncio.get_running_loop().time() + _LAST_WORDS
+        while self.line.owes_a_word and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(0.05)  # a peer that has not connected yet would wait for a message in vain
         await self.streams.close()
         self.store.close()
 
@@ -149,12 +155,12 @@ class _Life:
     def live(self) -> None:
         """The text's rounds, in a thread; whatever ends them is told to the peers."""
         try:
-            with self.process.turn:
-                while self.party.round < self.course.rounds:
+            while self.process.limit.may_begin(self.party.round):
+                with self.process.turn:
                     self.party.run_round()
                     self._store()
-                self.store.finish()
-            self.line.finish(self.course.rounds)
+            self._store(last=True)
+            self.line.finish(self.party.round)
         except CrosshatchError as error:
             self.line.fail(error)
             raise
@@ -162,11 +168,16 @@ class _Life:
             self.line.fail(RunError(f"{self.name} broke: {one_line(error)}"))
             raise
 
-    def _store(self) -> None:
-        round = self.party.round
-        keep, last = round in self.course.keep, round == self.course.rounds
-        if not (keep or last or self.store.due() or round - self.line.mail.stored >= _MOST):
-            return
-        kept, heard = self.line.kept()
-        state = StoredState(self.course.run, self.name, round, self.party.state(), kept, heard, self.secret)
-        self.store.begin(pack(state, KINDS), self.line.has_stored, round, keep=keep or last)
+    def _store(self, *, last: bool = False) -> None:
+        """Beside the work, where it is due; the last one is on disk when this returns, and nothing is sent after it."""
+        round, course = self.party.round, self.course
+        keep = round in course.keep or round == course.rounds
+        if last or (round < course.rounds and (keep or self.store.due(round))):
+            kept, heard = self.line.kept()
+            state = StoredState(
+                course.run, self.name, round, self.party.state(), kept, heard, self.secret, self.process.fingerprint,
+                len(course.again), clean=last,
+            )  # fmt: skip
+            self.store.begin(pack(state, KINDS), self.line.has_stored, round, keep=keep)
+        if last:
+            self.store.finish()

@@ -2,8 +2,9 @@
 
 grpcio 1.85 has no switch for the oldest version of TLS. Its list of cipher suites is about versions up to 1.2 only:
 with suites that need a pre-shared key, which nobody has, no such handshake can end well, and 1.3 goes on as before.
-(Suites of 1.3 in that list would make every handshake fail.) The list is read when the first credentials are made, so
-this module sets it before it imports grpc; every server tries a 1.2 handshake with itself at its start all the same.
+(Suites of 1.3 in that list would make every handshake fail.) The list is read when grpc is imported, so this module
+sets it before it does; where somebody else has imported grpc before, the list is ignored without a word, and a server,
+which tries a 1.2 handshake with itself at its start, refuses to serve.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from tempfile import NamedTemporaryFile
 
-os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-PSK-CHACHA20-POLY1305:ECDHE-PSK-AES128-CBC-SHA"
+from crosshatch.runtime.needed import NEW_TLS_ONLY
+
+os.environ.update(NEW_TLS_ONLY)
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what is wrong with a peer is said in our own log
 
 import grpc
@@ -26,8 +30,11 @@ _WAIT = 5.0  # seconds, for a handshake with oneself
 
 
 def server_credentials(me: Identity, peers: Peers) -> grpc.ServerCredentials:
-    """For a server that lets its peers in; a stranger's handshake fails."""
-    trusted = b"".join(peers.certificates.values())
+    """For a server that lets its peers in; a stranger's handshake fails.
+
+    Its own certificate is trusted besides, so that it can try handshakes with itself; no stream is opened to it.
+    """
+    trusted = b"".join([*peers.certificates.values(), me.certificate])
     return grpc.ssl_server_credentials([(me.key, me.certificate)], trusted, require_client_auth=True)
 
 
@@ -50,11 +57,18 @@ def require_new_tls_only(port: int, me: Identity) -> None:
 
 
 def _shakes_hands(port: int, me: Identity, version: ssl.TLSVersion) -> bool:
-    """Whether a handshake of this version ends well, as far as the side that dials can tell."""
+    """Whether a handshake of this version ends well, as far as the side that dials can tell.
+
+    With a certificate that is let in: without one, any handshake of 1.2 would fail, whatever the version.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.minimum_version = context.maximum_version = version
     context.set_alpn_protocols(["h2"])
+    with NamedTemporaryFile() as pair:  # there is no other way to tell it, and nobody else may read such a file
+        pair.write(me.key + me.certificate)
+        pair.flush()
+        context.load_cert_chain(pair.name)
     try:
         with socket.create_connection(("127.0.0.1", port), _WAIT) as plain, context.wrap_socket(plain):
             return True

@@ -14,7 +14,21 @@ from crosshatch.errors import RunError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NAME = "state"
+_NAME, _BEGUN = "state", "begun"
+_MOST = 200  # rounds between two states at most, where seconds are asked for, however fast rounds are
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often a state is written: every so many `rounds`, or, without these, every so many `seconds` at most."""
+
+    seconds: float = 1.0
+    rounds: int | None = None
+
+    @property
+    def most(self) -> int:
+        """Rounds between two states at most: others keep messages for so many."""
+        return self.rounds or _MOST
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -47,22 +61,23 @@ def write_whole(path: Path, data: bytes) -> None:
 class Store:
     """The newest state of one party in its folder, written beside the work, one at a time.
 
-    `seconds` is the least time between the beginnings of two writes.
+    `begin` waits for the write before, so that a party never gets further ahead of its disk than its pace allows.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     store = Store(Path(folder))
     ...     store.begin(b"round 3", print, 3)
     ...     store.finish()
-    ...     store.read(), store.due()
+    ...     store.read(), store.due(4), store.copies()
     3
-    (b'round 3', False)
+    (b'round 3', False, [])
     """
 
     folder: Path
-    seconds: float = 1.0
-    clock: Callable[[], float] = monotonic
+    pace: Pace = Pace()
+    clock: Callable[[], float] = monotonic  # a clock that nobody sets
     _began: float | None = field(default=None, init=False)
+    _round: int = field(default=0, init=False)  # of the newest that was begun
     _writing: Future[None] | None = field(default=None, init=False)
     _thread: ThreadPoolExecutor = field(init=False)
 
@@ -77,11 +92,33 @@ class Store:
         except FileNotFoundError:
             return None
 
-    def due(self) -> bool:
-        """Whether a state may be written now: nothing is being written, and the last one began long enough ago."""
+    @property
+    def begun(self) -> bool:
+        """Whether a state was ever written here."""
+        return (self.folder / _BEGUN).exists()
+
+    def copies(self) -> list[int]:
+        """The rounds of which copies were kept."""
+        found = (path.name.removeprefix(f"{_NAME}-") for path in self.folder.glob(f"{_NAME}-*"))
+        return sorted(int(number) for number in found if number.isdecimal())
+
+    def forget_after(self, round: int) -> None:
+        """Remove the copies of later rounds: all have begun again at this one."""
+        for later in self.copies():
+            if later > round:
+                (self.folder / f"{_NAME}-{later}").unlink()
+
+    def due(self, round: int) -> bool:
+        """Whether a state of this round is to be written now: the last one is long enough ago.
+
+        Where seconds are asked for, none is begun beside another that is being written, until that is `Pace.most`
+        rounds ago.
+        """
+        if self.pace.rounds is not None or round - self._round >= self.pace.most:
+            return round - self._round >= self.pace.most
         if self._writing is not None and not self._writing.done():
             return False
-        return self._began is None or self.clock() - self._began >= self.seconds
+        return self._began is None or self.clock() - self._began >= self.pace.seconds
 
     def begin(self, data: bytes, then: Callable[[int], object], round: int, *, keep: bool = False) -> None:
         """Write it beside the work, and say `then(round)` when it is on disk, in another thread.
@@ -90,7 +127,7 @@ class Store:
         raised here.
         """
         self.finish()
-        self._began = self.clock()
+        self._began, self._round = self.clock(), round
         self._writing = self._thread.submit(self._write, data, then, round, keep)
 
     def finish(self) -> None:
@@ -106,4 +143,6 @@ class Store:
         if keep:
             write_whole(self.folder / f"{_NAME}-{round}", data)
         write_whole(self.folder / _NAME, data)
+        if not self.begun:
+            write_whole(self.folder / _BEGUN, b"")
         then(round)

@@ -94,14 +94,14 @@ class _Noting:
 
 
 @lru_cache(maxsize=16)
-def undisturbed(name: str) -> tuple[tuple[Tensor, ...], Meter, Mapping[Name, list[Name]]]:
-    """Model and meter of parties in turn, and who talks to whom."""
-    case, rounds = restart_cases()[name]
+def undisturbed(name: str, rounds: int | None = None) -> tuple[tuple[Tensor, ...], Meter, Mapping[Name, list[Name]]]:
+    """Model and meter of parties in turn after so many rounds, by default those of the case, and who talks to whom."""
+    case, usual = restart_cases()[name]
     engine = PartyByParty(case.data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs)
     pairs: set[tuple[Name, Name]] = set()
     for party in engine.parties.values():
         party.join(_Noting(party.name, party.role.post.line, pairs))
-    for _ in range(rounds):
+    for _ in range(usual if rounds is None else rounds):
         engine.run_round()
     peers = {name: sorted({a if b == name else b for a, b in pairs if name in (a, b)}) for name in engine.parties}
     return engine.weights, engine.meter, peers

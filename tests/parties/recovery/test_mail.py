@@ -7,6 +7,7 @@ import pytest
 
 from crosshatch.errors import MessageError, RunError
 from crosshatch.parties.line import Key, Name
+from crosshatch.parties.recovery.greeting import Greeting, read_greeting
 from crosshatch.parties.recovery.mail import Frame, Kind, Mail
 
 
@@ -162,12 +163,40 @@ def test_a_peer_whose_state_is_gone_is_named() -> None:
         Desk(heard={"a": 5}).greet(stored=4)
 
 
-def test_a_peer_of_another_run_is_named() -> None:
-    desk = Desk(agreed=b"run 1, text 7")
+def test_a_peer_of_another_run_is_named_with_all_that_differs() -> None:
+    mine = Greeting({"run": "1", "text": "7", "torch": "2.13"}, {"kernels": "avx2"})
+    desk = Desk(greeting=mine)
     desk.mail.connected("a")
-    assert desk.frames[0][1].message == b"run 1, text 7"
-    with pytest.raises(MessageError, match="a is in another run, or has another federation file or text than hub"):
-        desk.mail.arrived("a", Frame(Kind.GREETING, 0, message=b"run 2, text 7"))
+    assert read_greeting(desk.frames[0][1].message, "a") == mine
+    desk.mail.arrived("a", Frame(Kind.GREETING, 0, message=Greeting(mine.agreed, {"kernels": "avx512"}).encode()))
+    theirs = Greeting({"run": "2", "text": "7"}, {})
+    desk.mail.connected("a")
+    with pytest.raises(MessageError) as raised:
+        desk.mail.arrived("a", Frame(Kind.GREETING, 0, message=theirs.encode()))
+    assert str(raised.value).startswith(
+        "a and hub do not fit: run is 2 at a, 1 at hub; torch is not told at a, 2.13 at hub: give both the same"
+    )
+
+
+@pytest.mark.parametrize("message", [b"rubbish", b"\x92\x80", b"\x91" * 3000, b"\x92\x81\xa1a\x01\x80"])
+def test_what_is_no_greeting_is_refused(message: bytes) -> None:
+    desk = Desk()
+    desk.mail.connected("a")
+    with pytest.raises(MessageError, match="a greets with what is no greeting"):
+        desk.mail.arrived("a", Frame(Kind.GREETING, 0, message=message))
+
+
+def test_who_is_past_a_round_is_known_by_messages_and_by_what_is_stored() -> None:
+    desk = Desk()
+    desk.greet()
+    assert not desk.mail.is_past("a", 3)
+    desk.mail.arrived("a", message(3))
+    assert not desk.mail.is_past("a", 3)
+    desk.mail.arrived("a", message(4))
+    assert desk.mail.is_past("a", 3)
+    assert not desk.mail.is_past("a", 4)
+    desk.mail.arrived("a", Frame(Kind.STORED, 5))
+    assert desk.mail.is_past("a", 4)
 
 
 def test_room_is_given_by_what_a_peer_has_stored() -> None:

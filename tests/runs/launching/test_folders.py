@@ -20,7 +20,7 @@ from crosshatch.runs.launching.child import parties_in
 from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.seating import houses_of, seat
 from crosshatch.runs.launching.share import read_share
-from crosshatch.runs.launching.text_files import digest_of
+from crosshatch.runs.launching.text_files import what_is_agreed
 from crosshatch.runs.prepare import prepare
 from tests.runs.launching.kinds import config_of
 
@@ -101,17 +101,23 @@ def test_hubs_have_numbers_and_no_block(tmp_path: Path) -> None:
         assert kept == ({1 - role.silo: 0} if computes else {role.silo: size, 1 - role.silo: 0})
 
 
-def test_a_changed_text_is_another_digest(tmp_path: Path) -> None:
+def test_a_changed_text_is_noticed_and_named(tmp_path: Path) -> None:
     parties = seated(tmp_path, "own parts")
-    homes = [tmp_path / "parties" / house for house in houses_of(parties)]
-    assert len({digest_of(home, 3) for home in homes}) == 1
-    assert digest_of(homes[0], 4) != digest_of(homes[0], 3)
-    for name in ("parts/mine.py", "config.toml", "share.json"):
-        before = (homes[0] / name).read_bytes()
-        (homes[0] / name).write_bytes(before + b"\n")
-        assert digest_of(homes[0], 3) != digest_of(homes[1], 3), name
-        (homes[0] / name).write_bytes(before)
-    assert digest_of(homes[0], 3) == digest_of(homes[1], 3)
+    first, *others = (tmp_path / "parties" / house for house in houses_of(parties))
+    mine = what_is_agreed(first, 3)
+    assert all(what_is_agreed(home, 3) == mine for home in others)
+
+    def changed(rounds: int = 3) -> set[str]:
+        now = what_is_agreed(first, rounds)
+        return {name for name in now if now[name] != mine[name]}
+
+    assert changed(4) == {"federation"}
+    for name, what in (("parts/mine.py", "text"), ("config.toml", "federation"), ("share.json", "federation")):
+        before = (first / name).read_bytes()
+        (first / name).write_bytes(before + b"\n")
+        assert changed() == {what}, name
+        (first / name).write_bytes(before)
+    assert changed() == set()
 
 
 def wait_for_the_end(children: Children) -> None:
@@ -130,7 +136,7 @@ def test_a_party_with_another_text_is_not_listened_to(tmp_path: Path) -> None:
     children = Children(tmp_path / "parties", houses, said.append)
     children.start()
     try:
-        with pytest.raises(RunError, match="another federation file or text"):
+        with pytest.raises(RunError, match=r"do not fit: text is \w+ at \S+, \w+ at "):
             wait_for_the_end(children)
     finally:
         children.stop()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -69,11 +69,13 @@ def is_alive(pid: int) -> bool:
 
 
 @contextmanager
-def running(folder: Path, out: Path, *changes: str, resume: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    folder: Path, out: Path, *changes: str, resume: bool = False, further: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
     """`crosshatch launch` in a process of its own."""
     config = folder / "launched.toml"
     command = [sys.executable, "-m", "crosshatch", "launch", str(config), "--out", str(out), "--quiet"]
-    command += [*(["--resume"] if resume else []), *(part for one in changes for part in ("--set", one))]
+    command += [*(["--resume"] if resume else []), *further, *(part for one in changes for part in ("--set", one))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             yield process

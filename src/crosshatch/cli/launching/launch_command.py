@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Quiet, Resume, RunFolder
+
+FromRound = Annotated[
+    int | None,
+    typer.Option("--from", metavar="ROUND", help="With --resume: all begin again at a round that everybody kept."),
+]
+Anywhere = Annotated[
+    bool,
+    typer.Option("--anywhere", help="With --resume: after a crash go on with any processor, torch and threads."),
+]
 
 
 def launch(
@@ -13,6 +24,8 @@ def launch(
     out: RunFolder = None,
     data: DataFolder = None,
     resume: Resume = False,
+    from_round: FromRound = None,
+    anywhere: Anywhere = False,
     quiet: Quiet = False,
 ) -> None:
     """Train once with every party in a process of its own, on this machine.
@@ -23,8 +36,10 @@ def launch(
     \b
     Example:
       crosshatch launch examples/quick.toml --out runs/launched
+      crosshatch launch examples/quick.toml --out runs/launched --resume --from 20
     """
     from crosshatch.cli.run_train import run_train
 
-    done = run_train(config, changes or [], out=out, data=data, resume=resume, quiet=quiet, launched=True)
+    told = {"from_round": from_round, "anywhere": anywhere}
+    done = run_train(config, changes or [], out=out, data=data, resume=resume, quiet=quiet, launched=told)
     raise typer.Exit(done)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -14,9 +13,10 @@ from rich.console import Console
 
 from crosshatch.cli.pipes import say
 from crosshatch.cli.sweeping.sweep_progress import choose_listener
-from crosshatch.errors import ConfigError, TrainingError, one_line
+from crosshatch.errors import TrainingError, one_line
 from crosshatch.report.pooled import deviation
 from crosshatch.report.units import with_deviation
+from crosshatch.runs.run_settings import parse_seconds
 from crosshatch.runs.stopping import INTERRUPTED, TimedStop, in_hand, stop_on_signals
 from crosshatch.sweeps.bundles import Bundles
 from crosshatch.sweeps.course import Outcome
@@ -58,18 +58,6 @@ class Further:
         return words + [word for option, value in given.items() if value is not None for word in (option, str(value))]
 
 
-def parse_seconds(text: str) -> float:
-    """Seconds from a number with s, m or h.
-
-    >>> parse_seconds("90s"), parse_seconds("1.5h")
-    (90.0, 5400.0)
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", text.strip())
-    if found is None or float(found[1]) <= 0:
-        raise ConfigError(f"--time-limit {text}: write a number with s, m or h, for example 30m")
-    return float(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
-
-
 @dataclass(frozen=True)
 class Asked:
     """The options of the command."""
@@ -109,7 +97,7 @@ def run_sweep(asked: Asked) -> int:
     """Run all that has not finished, print the table, write what is chosen; the exit code."""
     further = asked.further
     widen = check_widen(further.widen, asked.halving)
-    limit = None if further.time_limit is None else parse_seconds(further.time_limit)
+    limit = None if further.time_limit is None else parse_seconds("--time-limit", further.time_limit, "30m")
     sweep = read_sweep(
         asked.config,
         asked.changes,

@@ -16,6 +16,10 @@ import msgspec
 
 from crosshatch.errors import MessageError, RunError
 from crosshatch.parties.line import Key, Name
+from crosshatch.parties.recovery.greeting import Greeting, read_greeting, require_agreed
+
+BEGIN_AGAIN = "have all parties begin again at a round whose state every one has kept: --resume --from ROUND"
+"""What can be done about a state that is lost."""
 
 
 class Kind(IntEnum):
@@ -41,14 +45,14 @@ class Mail:
     """What one party sent, what arrived for it, and what its peers have stored.
 
     `transmit(peer, frame)` hands a frame to the connection and may lose it, so long as the next connection is told of
-    by `connected`. Parties that are peers have `agreed` (run, federation, text) in common. `rounds` is how many rounds
-    of messages are kept for a peer at most, one more than the longest interval between anybody's states.
+    by `connected`. Parties that are peers have what is `agreed` of their greetings in common. `rounds` is how many
+    rounds of messages are kept for a peer at most, one more than the longest interval between anybody's states.
     """
 
     me: Name
     peers: tuple[Name, ...]
     transmit: Callable[[Name, Frame], None]
-    agreed: bytes = b""
+    greeting: Greeting = field(default_factory=lambda: Greeting({}, {}))
     rounds: int = 11
     stored: int = 0
     sent: Mapping[Name, Mapping[Key, bytes]] = field(default_factory=dict)  # as the state has it
@@ -94,7 +98,7 @@ class Mail:
     def connected(self, peer: Name) -> None:
         """A new connection: greet, and wait for the peer's greeting before anything else."""
         self._greeted.discard(peer)
-        self._hand_over(peer, Frame(Kind.GREETING, self.stored, message=self.agreed))
+        self._hand_over(peer, Frame(Kind.GREETING, self.stored, message=self.greeting.encode()))
 
     def arrived(self, peer: Name, frame: Frame) -> None:
         """A frame came in. What must end the run is an error that names the peer."""
@@ -127,6 +131,10 @@ class Mail:
             if self._said[peer] < round - 1:  # no message tells it, and it would keep too much
                 self._hand_over(peer, Frame(Kind.STORED, round))
 
+    def is_past(self, peer: Name, round: int) -> bool:
+        """Whether a peer is known to be in a later round: it has stored one, or sent a message of one."""
+        return self.heard[peer] > round or any(key[0] > round for key in self._known[peer])
+
     def kept(self) -> dict[Name, dict[Key, bytes]]:
         """What is to be stored with the party's state: all that may have to be sent again."""
         return {peer: dict(mine) for peer, mine in self._out.items()}
@@ -142,6 +150,11 @@ class Mail:
         for peer in self.peers:
             self._hand_over(peer, Frame(Kind.STOP, self.stored, message=self._why))
 
+    @property
+    def has_greeted_all(self) -> bool:
+        """Whether there is a connection to every peer, on which it was told all that there is to tell."""
+        return self._greeted.issuperset(self.peers)
+
     def everybody_has(self, round: int) -> bool:
         """Whether all peers said that they have stored this round."""
         return all(theirs >= round for theirs in self.heard.values())
@@ -152,12 +165,12 @@ class Mail:
             self.transmit(peer, frame)
 
     def _check_greeting(self, peer: Name, frame: Frame) -> None:
-        if frame.message != self.agreed:
-            raise MessageError(f"{peer} is in another run, or has another federation file or text than {self.me}")
+        theirs = read_greeting(frame.message, peer)
+        require_agreed(self.greeting.agreed, theirs.agreed, self.me, peer)
         if frame.stored < self.heard[peer]:
             raise MessageError(
-                f"{peer} begins at round {frame.stored}, but had stored round {self.heard[peer]}: its state is gone, "
-                "restore it or begin anew"
+                f"{peer} begins at round {frame.stored}, but had stored round {self.heard[peer]}: its state is gone: "
+                f"restore it, or {BEGIN_AGAIN}"
             )
 
     def _put(self, peer: Name, frame: Frame) -> None:

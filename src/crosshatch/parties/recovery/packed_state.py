@@ -20,9 +20,10 @@ from torch import Tensor
 
 from crosshatch.errors import RunError
 from crosshatch.parties.line import Key, Name
+from crosshatch.parties.recovery.mail import BEGIN_AGAIN
 from crosshatch.plain_data import Kinds, put_together, take_apart
 
-FORMAT = 1
+FORMAT = 2
 _START = struct.Struct("<8sHQ")  # mark, format, length of the header
 _MARK = b"xhatchst"
 _DIGEST = 32
@@ -34,7 +35,9 @@ class StoredState:
     """What a party goes on from after a crash: `value` is its own state at the start of the round.
 
     `sent` are its messages of earlier rounds, by receiver, that the receiver has not said to be behind it; `heard` is
-    the round that each peer said it has stored. `secret` is what its private randomness comes from.
+    the round that each peer said it has stored. `secret` is what its private randomness comes from. `fingerprint` is
+    what decides the last digits of its numbers, `again` how many times all had begun again at an earlier round before
+    it was written, and a `clean` one was the last thing its party did: nothing of its round was sent.
     """
 
     run: str
@@ -44,6 +47,9 @@ class StoredState:
     sent: Mapping[Name, Mapping[Key, bytes]] = field(default_factory=dict)
     heard: Mapping[Name, int] = field(default_factory=dict)
     secret: bytes = field(default=b"", repr=False)
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+    again: int = 0
+    clean: bool = False
 
 
 class _Header(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -56,6 +62,9 @@ class _Header(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     messages: tuple[int, ...]  # bytes of each, behind the tensors
     sent: tuple[tuple[str, Key, int], ...]  # receiver, key, which message
     heard: dict[str, int]
+    fingerprint: dict[str, str]
+    again: int
+    clean: bool
 
 
 def pack(state: StoredState, kinds: Kinds = ()) -> bytes:
@@ -75,8 +84,10 @@ def pack(state: StoredState, kinds: Kinds = ()) -> bytes:
         for to, mine in state.sent.items()
         for key, message in mine.items()
     )
-    sizes, heard = tuple(map(len, places)), dict(state.heard)
-    about = _Header(state.run, state.party, state.round, state.secret, value, tensors, sizes, sent, heard)
+    about = _Header(
+        state.run, state.party, state.round, state.secret, value, tensors, tuple(map(len, places)), sent,
+        dict(state.heard), dict(state.fingerprint), state.again, state.clean,
+    )  # fmt: skip
     header = msgspec.msgpack.encode(about)
     content = b"".join([_START.pack(_MARK, FORMAT, len(header)), header, *numbers, *places])
     return content + sha256(content).digest()
@@ -90,10 +101,12 @@ def unpack(data: bytes, kinds: Kinds = (), *, run: str, party: Name) -> StoredSt
     if written != FORMAT:
         raise RunError(
             f"{party}: its state has format {written}, this version reads {FORMAT}: go on with the version that wrote "
-            "it, or begin a new run"
+            "it, or launch a new run"
         )
     if sha256(data[:-_DIGEST]).digest() != data[-_DIGEST:]:
-        raise RunError(f"{party}: its state is damaged or cut off, its digest does not fit: restore the file")
+        raise RunError(
+            f"{party}: its state is damaged or cut off, its digest does not fit: restore it, or {BEGIN_AGAIN}"
+        )
     try:
         header = msgspec.msgpack.decode(data[_START.size : _START.size + length], type=_Header)
         _require_own(header, run, party)
@@ -104,9 +117,12 @@ def unpack(data: bytes, kinds: Kinds = (), *, run: str, party: Name) -> StoredSt
         for to, key, place in header.sent:
             sent.setdefault(to, {})[key] = pieces[len(sizes) :][place]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, ValueError) as error:
-        raise RunError(f"{party}: its state does not decode ({error!r:.80}): it is damaged") from None
+        raise RunError(f"{party}: its state does not decode ({error!r:.80}): restore it, or {BEGIN_AGAIN}") from None
     value = put_together(header.value, kinds, tensors)
-    return StoredState(header.run, header.party, header.round, value, sent, header.heard, header.secret)
+    return StoredState(
+        header.run, header.party, header.round, value, sent, header.heard, header.secret, header.fingerprint,
+        header.again, header.clean,
+    )  # fmt: skip
 
 
 def _require_own(header: _Header, run: str, party: Name) -> None:

@@ -1,6 +1,8 @@
 """A process of a launched run: `python -m crosshatch.runs.launching.child FOLDER`.
 
 It ends with code 0 after the last round, with 2 and a line where it cannot go on, and when whoever started it is gone.
+Who started it writes to its standard input: `hold` has it end no further round than those begun and write their number
+into the file `held`, `until 57` has it end after 57 rounds.
 """
 
 from __future__ import annotations
@@ -12,6 +14,12 @@ import threading
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from queue import Queue
+
+from crosshatch.runtime.kernels import keep_kernels, pin_kernels
+
+if __name__ == "__main__":
+    pin_kernels(Path(sys.argv[1]))  # before torch chooses
 
 import torch
 
@@ -20,11 +28,13 @@ from crosshatch.parties.line import Name
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
 from crosshatch.runs.config import read_config
-from crosshatch.runs.launching.process_plan import CONFIG, REFUSED, Plan, SeatPlan
+from crosshatch.runs.launching.process_plan import CONFIG, HELD, REFUSED, Plan, SeatPlan
 from crosshatch.runs.launching.share import read_share
-from crosshatch.runs.launching.text_files import digest_of
+from crosshatch.runs.launching.text_files import what_is_agreed
 from crosshatch.runtime.identity import Identity
+from crosshatch.runtime.limit import Limit
 from crosshatch.runtime.process import Course, Process, Seat
+from crosshatch.runtime.store import Pace, write_whole
 from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.task.build_task import build_task
 
@@ -33,22 +43,28 @@ def main(home: Path) -> int:
     """Run the parties of a folder; the exit code."""
     torch.set_num_threads(1)
     keep_freed_memory()  # blocks come and go with every message
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    limits: Queue[Limit] = Queue()
+    threading.Thread(target=_follow_parent, args=(home, limits), daemon=True).start()
     try:
         plan = Plan.read(home)
-        asyncio.run(_run(plan, home))
+        asyncio.run(_run(plan, home, limits))
     except CrosshatchError as error:
         _say(one_line(error))
         return REFUSED
     return 0
 
 
-async def _run(plan: Plan, home: Path) -> None:
+async def _run(plan: Plan, home: Path, limits: Queue[Limit]) -> None:
+    settings = read_config(home / CONFIG).run
     course = Course(
-        plan.run, digest_of(home, plan.rounds), plan.rounds, lambda _: plan.longest, frozenset(plan.keep)
+        plan.run, what_is_agreed(home, plan.rounds), plan.rounds, lambda _: plan.longest, frozenset(plan.keep),
+        settings.wait_seconds, Pace(*settings.store_pace), tuple(plan.again), plan.anywhere,
     )  # fmt: skip
     parties = parties_in(home, [one.name for one in plan.seats])
-    await Process([_seat(one, parties, home) for one in plan.seats], course, _say).run()
+    process = Process([_seat(one, parties, home) for one in plan.seats], course, _say)
+    keep_kernels(home, process.fingerprint["kernels"])
+    limits.put(process.limit)
+    await process.run()
 
 
 def parties_in(home: Path, names: Collection[Name]) -> dict[Name, Party]:
@@ -73,10 +89,18 @@ def _say(line: str) -> None:
     sys.stderr.flush()
 
 
-def _end_with_parent() -> None:
+def _follow_parent(home: Path, limits: Queue[Limit]) -> None:
     """Standard input is a pipe from whoever started this: it ends when that process does, however it ends."""
-    while os.read(0, 1):  # a reader of Python's own would hold a lock when this process ends
-        pass
+    said = b""
+    while some := os.read(0, 100):  # a reader of Python's own would hold a lock when this process ends
+        *lines, said = (said + some).split(b"\n")
+        for line in lines:
+            limit = limits.get()
+            limits.put(limit)
+            if line == b"hold":
+                write_whole(home / HELD, str(limit.hold()).encode())
+            elif line.startswith(b"until "):
+                limit.until(int(line.split()[1]))
     os._exit(3)
 
 

@@ -7,16 +7,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosshatch.errors import RunError
-from crosshatch.runs.launching.process_plan import REFUSED
+from crosshatch.runs.launching.process_plan import HELD, REFUSED
 from crosshatch.runtime.store import write_whole
 
 _LOG, _PID = "log.txt", "pid"
 _PAUSES = (0.0, 0.5, 2.0, 10.0)  # seconds before a process that died is started again, the first time and so on
 _MOST = 10  # times
+_LOOK = 0.02  # seconds between two looks
 
 
 @dataclass
@@ -63,6 +65,25 @@ class Children:
             process.wait()
             _close(process)
 
+    def end_together(self, seconds: float) -> None:
+        """Have all stop after the same round, so that none of them has anything to run again; or give it up."""
+        until = time.monotonic() + seconds
+        for house, process in self._running.items():
+            (self.folder / house / HELD).unlink(missing_ok=True)
+            _order(process, "hold")
+        held: dict[str, int] = {}
+        while held.keys() != self._running.keys():
+            if time.monotonic() > until or any(process.poll() for process in self._running.values()):
+                return
+            for house, process in self._running.items():
+                path = self.folder / house / HELD
+                if path.exists() or process.poll() == 0:
+                    held[house] = int(path.read_bytes()) if path.exists() else 0
+            time.sleep(_LOOK)
+        for process in self._running.values():
+            _order(process, f"until {max(held.values())}")
+        self.wait(until - time.monotonic())
+
     def wait(self, seconds: float) -> None:
         """Let those end that have come to their end."""
         until = time.monotonic() + seconds
@@ -84,6 +105,13 @@ class Children:
     def _last_words(self, house: str) -> str:
         lines = (self.folder / house / _LOG).read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"{house} ended without a word"
+
+
+def _order(process: subprocess.Popen[bytes], what: str) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # it has ended
+        process.stdin.write(f"{what}\n".encode())
+        process.stdin.flush()
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:

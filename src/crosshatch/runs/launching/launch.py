@@ -13,11 +13,13 @@ from crosshatch.parties.parties_of import parties_of
 from crosshatch.runs.choosing.auto import PRECISIONS
 from crosshatch.runs.config import Config
 from crosshatch.runs.directory import PARTIES
+from crosshatch.runs.launching.begin_again import begin_again, tell_decisions
 from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.followed import Followed
 from crosshatch.runs.launching.process_plan import Plan
 from crosshatch.runs.launching.seating import houses_of, seat
 from crosshatch.runs.launching.shared_processes import share_processes
+from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Outcome, Watcher
@@ -25,22 +27,37 @@ from crosshatch.runtime.needed import require_runtime
 from crosshatch.schedules import Adaptive
 
 _GOODBYE = 60.0  # seconds for processes to end after the last round
+_STOPPING = 10.0  # seconds for them to stop after the same round, before they are killed
 
 
 def launch(
-    config: Config, *, out: Path | str, folder: Path | None = None, resume: bool = False, watcher: Watcher | None = None
-) -> Outcome:
-    """Run a config with every party in a process of its own; arguments as of `train`."""
+    config: Config, *, out: Path | str, folder: Path | None = None, resume: bool = False,
+    watcher: Watcher | None = None, from_round: int | None = None, anywhere: bool = False,
+) -> Outcome:  # fmt: skip
+    """Run a config with every party in a process of its own; arguments as of `train`.
+
+    `from_round`: all parties begin again at a round whose state every one has kept. `anywhere`: a party that crashed
+    may run a round again under another processor, torch or number of threads.
+    """
     require_runtime("crosshatch launch")
     watcher = watcher or Watcher()
-    return train(
-        config, out=out, folder=folder, resume=resume, watcher=watcher,
-        follow=lambda prepared, path: _follow(_require_parties(prepared), path, watcher),
-    )  # fmt: skip
+    with one_writer(Path(out), "training"):
+        if from_round is not None:
+            if not resume:
+                raise ConfigError(f"--from {from_round} goes with --resume: it is about a run that there is")
+            begin_again(Path(out), from_round)
+        return train(
+            config, out=out, folder=folder, resume=resume, watcher=watcher,
+            follow=lambda prepared, path: _follow(
+                _require_parties(prepared), path, watcher, begin=from_round is None, anywhere=anywhere
+            ),
+        )  # fmt: skip
 
 
 @contextmanager
-def _follow(prepared: Prepared, out: Path, watcher: Watcher) -> Iterator[None]:
+def _follow(
+    prepared: Prepared, out: Path, watcher: Watcher, *, begin: bool = True, anywhere: bool = False
+) -> Iterator[None]:
     """Have the processes run, and the simulator follow them."""
     config, simulator = prepared.config, prepared.simulator
     parties = parties_of(
@@ -51,12 +68,13 @@ def _follow(prepared: Prepared, out: Path, watcher: Watcher) -> Iterator[None]:
     folder, rounds = out / PARTIES, config.run.rounds
     every = {config.evaluate.every, config.run.checkpoint_every or config.evaluate.every}
     keep = frozenset({rounds, *(r for step in every for r in range(step, rounds + 1, step))})
-    if simulator.round == 0:
+    if simulator.round == 0 and begin:
         shutil.rmtree(folder, ignore_errors=True)
         seat(folder, parties, simulator.data, simulator.task, config, rounds=rounds, keep=keep)
     houses = houses_of(parties)
     plan = _plan_of(folder / next(iter(houses)), rounds)
     homes = {party.name: folder / house / party.name for house, members in houses.items() for party in members}
+    tell_decisions(folder, anywhere=anywhere)
     children = Children(folder, houses, watcher.warned)
     children.start()
     state = simulator.state
@@ -64,6 +82,8 @@ def _follow(prepared: Prepared, out: Path, watcher: Watcher) -> Iterator[None]:
     state.elsewhere = followed
     try:
         yield
+        if simulator.round < rounds:
+            children.end_together(_STOPPING)
         children.wait(_GOODBYE if simulator.round == rounds else 0.0)
         (watcher.warned if followed.is_far else watcher.tell)(ending(len(houses), followed))
     finally:

@@ -8,7 +8,7 @@ import msgspec
 
 from crosshatch.runtime.store import write_whole
 
-CONFIG, _PLAN = "config.toml", "plan.json"
+CONFIG, HELD, _PLAN = "config.toml", "held", "plan.json"
 REFUSED = 2
 """The exit code of a process that cannot go on, and must not be started again."""
 
@@ -24,13 +24,15 @@ class SeatPlan(msgspec.Struct):
 
 
 class Plan(msgspec.Struct):
-    """Of one process: what all have in common, and its own parties."""
+    """Of one process: what all have in common, and its own parties. `again`, `anywhere`: see `Course`."""
 
     run: str
     rounds: int
     keep: list[int]
     longest: int
     seats: list[SeatPlan]
+    again: list[int] = []
+    anywhere: bool = False
 
     def write(self, home: Path) -> None:
         """Into the folder of its process."""

@@ -1,19 +1,23 @@
-"""The files of own parts in a party's folder, and the digest of all that parties must have in common."""
+"""The files of own parts in a party's folder, and what all parties must have in common."""
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from crosshatch.runs.config import read_config
 from crosshatch.runs.launching.process_plan import CONFIG
 from crosshatch.runs.launching.share import ABOUT
 from crosshatch.runs.parts.part_files import PARTS, PartFiles
 from crosshatch.runs.parts.part_names import files_named
 from crosshatch.runs.trained.used_versions import versions
 from crosshatch.runtime.store import write_whole
+
+_SHOWN = 16  # characters of a digest
 
 
 def write_parts(home: Path, files: PartFiles, config: str, *, blocks: bool) -> None:
@@ -25,13 +29,24 @@ def write_parts(home: Path, files: PartFiles, config: str, *, blocks: bool) -> N
             write_whole(home / PARTS / name, content)
 
 
-def digest_of(home: Path, rounds: int) -> bytes:
-    """Of what a folder has that every party of the run must have: config, what is known to all, the text, versions."""
+def what_is_agreed(home: Path, rounds: int) -> dict[str, str]:
+    """What a folder and this process have that must be the same at every party, by its name: digests and versions.
+
+    `federation` is the config and what is known to all, `text` the file of the algorithm and those of own parts.
+    """
     config = (home / CONFIG).read_bytes()
-    named = sorted(_common(tomllib.loads(config.decode()), home))
+    algorithm = inspect.getsourcefile(type(read_config(home / CONFIG).algorithm))
+    named = [*([] if algorithm is None else [Path(algorithm)]), *sorted(_common(tomllib.loads(config.decode()), home))]
     files = [(path.name, sha256(path.read_bytes()).hexdigest()) for path in named]
-    common = (config, (home / ABOUT).read_bytes(), files, rounds, sorted(versions().items()))
-    return sha256(repr(common).encode()).digest()
+    return {
+        "federation": _digest((config, (home / ABOUT).read_bytes(), rounds)),
+        "text": _digest(files),
+        **versions(),
+    }
+
+
+def _digest(what: object) -> str:
+    return sha256(repr(what).encode()).hexdigest()[:_SHOWN]
 
 
 def _common(tables: Mapping[str, Any], home: Path) -> set[Path]:

@@ -1,0 +1,75 @@
+"""All parties of a run begin again at a round whose state every one has kept: decided once, and on record.
+
+The record is a file of lines beside the parties' folders. What it says goes into every process's plan at each launch,
+so that a launch that was killed meanwhile leaves nobody with another decision.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from crosshatch.errors import RunError
+from crosshatch.parties.recovery.kinds import KINDS
+from crosshatch.parties.recovery.packed_state import unpack
+from crosshatch.runs.directory import PARTIES, RunDirectory
+from crosshatch.runs.launching.process_plan import Plan
+from crosshatch.runtime.store import Store, write_whole
+
+_RECORD = "begun_again.jsonl"
+
+
+class _Decision(msgspec.Struct):
+    round: int
+    kept: list[int]  # what there was to choose from
+    decided: str  # when
+
+
+def begin_again(out: Path, round: int) -> None:
+    """Have the run in a folder go on from a round that all have kept; nothing changes where one has not."""
+    plans = plans_of(out / PARTIES)
+    if not plans:
+        raise RunError(f"--from {round}: there are no processes' states in {out}: launch a run first")
+    kept = _kept_by_all(plans)
+    if round not in kept:
+        choice = (
+            f"all have kept those of {', '.join(map(str, kept))}" if kept else "there is no round that all have kept"
+        )
+        raise RunError(f"--from {round}: not every party has kept a state of that round: {choice}")
+    for home, plan in plans.items():
+        for seat in plan.seats:
+            written = Store(home / seat.name).read(round)
+            assert written is not None
+            unpack(written, KINDS, run=plan.run, party=seat.name)  # whole, and its own
+    path = out / PARTIES / _RECORD
+    line = msgspec.json.encode(_Decision(round, kept, decided=datetime.now(UTC).isoformat(timespec="seconds")))
+    write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")
+    directory = RunDirectory(out)
+    shutil.rmtree(directory.checkpoint.parent, ignore_errors=True)  # the simulator counts along from the beginning
+    directory.summary.unlink(missing_ok=True)
+
+
+def tell_decisions(folder: Path, *, anywhere: bool) -> None:
+    """Write into the plans what was decided, and whether rounds may be run again under other processors."""
+    path = folder / _RECORD
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    again = [msgspec.json.decode(line, type=_Decision).round for line in lines]
+    for home, plan in plans_of(folder).items():
+        if (plan.again, plan.anywhere) != (again, anywhere):
+            plan.again, plan.anywhere = again, anywhere
+            plan.write(home)
+
+
+def plans_of(folder: Path) -> dict[Path, Plan]:
+    """The plans of the processes, by their folders."""
+    homes = sorted(path for path in folder.glob("*") if path.is_dir()) if folder.is_dir() else []
+    return {home: Plan.read(home) for home in homes}
+
+
+def _kept_by_all(plans: Mapping[Path, Plan]) -> list[int]:
+    kept = [set(Store(home / seat.name).copies()) for home, plan in plans.items() for seat in plan.seats]
+    return sorted(set.intersection(*kept))
