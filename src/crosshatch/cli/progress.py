@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crosshatch.runs.prepare import Prepared
 
 WIDE = 110  # columns of a terminal that take a bar with all figures
+LONG = 5.0  # seconds of waiting for a party before anybody is told
 
 
 class Lines(Watcher):
@@ -32,6 +33,7 @@ class Lines(Watcher):
         self._stream = stream
         self._rounds = 0
         self._pace = (0, 0.0)  # the round and the time at which this process began
+        self._waited_for: str | None = None  # who was named last
 
     def __enter__(self) -> Self:
         return self
@@ -60,6 +62,13 @@ class Lines(Watcher):
         width = len(str(self._rounds))
         self._print(f"round {row['round']:>{width}}/{self._rounds}  {figures(row)}{left}")
 
+    def under_way(self, sent: int, waited_for: tuple[str, float] | None) -> None:  # noqa: ARG002
+        """A line when a process is waited for, once for each in turn."""
+        name = None if waited_for is None or waited_for[1] < LONG else waited_for[0]
+        if name is not None and name != self._waited_for:
+            self._print(waiting(waited_for))
+        self._waited_for = name
+
     def warned(self, text: str) -> None:
         """A line of its own."""
         _warn(text)
@@ -79,10 +88,12 @@ class Bar(Watcher):
             BarColumn(bar_width=12 if self._narrow else 24),
             TextColumn("round {task.completed}/{task.total}"),
             TextColumn("{task.fields[figures]}", markup=False),
+            TextColumn("{task.fields[live]}", markup=False),
             TimeRemainingColumn(compact=True),
             console=console,
         )
         self._task: TaskID | None = None
+        self._pace, self._done = (0, 0.0), 0
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -103,12 +114,26 @@ class Bar(Watcher):
         for line in [] if self._brief else opening(prepared, path):
             self._progress.console.print(line, markup=False, highlight=False)
         run, done = prepared.config.run, prepared.simulator.round
-        self._task = self._progress.add_task(prepared.config.name, total=run.rounds, completed=done, figures="")
+        self._task = self._progress.add_task(
+            prepared.config.name, total=run.rounds, completed=done, figures="", live=""
+        )
+        self._pace = (done, time.monotonic())
 
     def advance(self, round: int) -> None:
         """Move on."""
         assert self._task is not None
+        self._done = round
         self._progress.update(self._task, completed=round)
+
+    def under_way(self, sent: int, waited_for: tuple[str, float] | None) -> None:
+        """Rounds per second, bytes, and who is waited for."""
+        assert self._task is not None
+        done, began = self._pace
+        speed = (self._done - done) / max(1e-9, time.monotonic() - began)
+        live = f"{speed:.1f} rounds/s  {human_bytes(sent)}"
+        if waited_for is not None and waited_for[1] >= LONG:
+            live = f"{live}  {waiting(waited_for)}"
+        self._progress.update(self._task, live=live)
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
         """Show the newest figures."""
@@ -141,6 +166,15 @@ class Silence(Watcher):
 
 def _warn(text: str) -> None:
     say(f"warning: {text}", sys.stderr)
+
+
+def waiting(waited_for: tuple[str, float] | None) -> str:
+    """Who is waited for and since when.
+
+    >>> waiting(("hub-0-1", 12.4))
+    'waiting for hub-0-1 for 12 s'
+    """
+    return "" if waited_for is None else f"waiting for {waited_for[0]} for {waited_for[1]:.0f} s"
 
 
 def choose_watcher(*, quiet: bool) -> Lines | Bar | Silence:

@@ -96,6 +96,8 @@ def _ending(outcome: Outcome) -> str:
     summary = outcome.summary
     final = ", ".join(f"{name} {human_number(value)}" for name, value in summary["final"].items())
     cost = f"{human_bytes(summary['bytes'])} sent, {human_seconds(summary['sim_seconds'])} simulated"
+    if "processes" in summary:
+        cost += f", {human_seconds(summary['real_seconds'])} with {summary['processes']} processes over mutual TLS 1.3"
     best = summary.get("best_round")
     if best is not None:
         value = f"{metric_title(best['by'])} {human_number(best[best['by']])}"

@@ -42,3 +42,15 @@ def model_of(parties: Mapping[Name, Party]) -> tuple[Tensor, ...]:
     if all(torch.equal(mine, one[0][0]) for one in every for mine, _ in one):
         return tuple(one[0][0] for one in every)
     return tuple(mean_of([mine for mine, _ in one], [samples for _, samples in one]) for one in every)
+
+
+def best_of_parties(parties: Mapping[Name, Party]) -> tuple[Tensor, ...]:
+    """The best model so far by the parties' evaluations, from what hubs of the first group or agents have kept."""
+    found: dict[int, Tensor] = {}
+    for name, party in parties.items():
+        kept = None if party.evaluation is None else party.evaluation.kept
+        if isinstance(kept, Tensor):
+            found[int(name.split("-")[1])] = kept
+        elif isinstance(party.role, HubRole) and party.role.group == 0 and kept is not None:
+            found[party.role.silo] = kept.mine
+    return tuple(found[j] for j in sorted(found))

@@ -61,6 +61,7 @@ class Outcome:
     arrivals: dict[str, Arrival | None]
     diverged: int | None = None  # the round at which it was noticed
     computing_seconds: float = math.nan  # where the run tells them from those of messages
+    real_seconds: float = math.nan  # of parties that were processes
     deviation: dict[str, float] = field(default_factory=dict)
     best_deviation: dict[str, float] = field(default_factory=dict)
     seeds: tuple[Outcome, ...] = ()
@@ -203,6 +204,7 @@ def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
         arrivals={target.label: find_arrival(run, target) for target in targets},
         diverged=None if facts.diverged is None else facts.diverged.round,
         computing_seconds=total(facts.computing_seconds, "computing_seconds"),
+        real_seconds=total(facts.real_seconds, "real_seconds"),
         chosen={name: facts.best_round[name] for name in ("round", *run.metric_names) if name in facts.best_round},
     )
 
@@ -228,6 +230,7 @@ def _mean_outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
         arrivals={target.label: find_arrival(run, target) for target in targets},
         diverged=None if run.facts.diverged is None else run.facts.diverged.round,
         computing_seconds=fmean(one.computing_seconds for one in counting),
+        real_seconds=fmean(one.real_seconds for one in counting),
         deviation={metric: deviation(values) for metric, values in finals.items()},
         best_deviation={metric: deviation(values) for metric, values in bests.items() if values},
         seeds=seeds,

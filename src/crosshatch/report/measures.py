@@ -18,7 +18,7 @@ OTHER_SECONDS = tuple(f"sim_seconds_{number}" for number in range(2, 10))
 #: Keys of a metrics line that say when and at what cost, not how good.
 COST_KEYS = (
     "iteration", "round", "bytes", "messages", "communications", "computing_seconds", "sim_seconds", "wall_seconds",
-    "test_samples", *OTHER_SECONDS,
+    "real_seconds", "test_samples", *OTHER_SECONDS,
 )  # fmt: skip
 
 # The order in which a metric is chosen to speak for a run.

@@ -32,16 +32,24 @@ _MOST_NAMES = 4  # of runs in one cell
 def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence[str], unit: str = "run") -> str:
     """One row per run: final value of each metric, that of the round validation rows chose under it, and the totals."""
     headings = [unit.capitalize(), *(metric_title(metric) for metric in metrics)]
+    launched = any(not math.isnan(outcome.real_seconds) for outcome in result.outcomes)
     headings += ["Rounds", "Bytes sent", "Messages", "Simulated time", "Wall time"]
+    headings += ["Real time of the processes"] if launched else []
     rows = [
         [_run_name(outcome, swatch), *(_metric_cell(outcome, metric) for metric in metrics),
          _rounds_cell(outcome), human_bytes(outcome.bytes), human_count(outcome.messages),
-         _apart(outcome, human_seconds(outcome.sim_seconds)), human_seconds(outcome.wall_seconds)]
+         _apart(outcome, human_seconds(outcome.sim_seconds)), human_seconds(outcome.wall_seconds),
+         *([_real_cell(outcome)] if launched else [])]
         for outcome, swatch in zip(result.outcomes, swatches, strict=True)
     ]  # fmt: skip
     note = '<p class="note">Chosen: at the round that was best on the validation rows; its model is in best_model.</p>'
     table = html_table([escape(heading) for heading in headings], rows)
     return table + (note if any(outcome.chosen for outcome in result.outcomes) else "")
+
+
+def _real_cell(outcome: Outcome) -> str:
+    """Where its parties were processes."""
+    return "simulated" if math.isnan(outcome.real_seconds) else human_seconds(outcome.real_seconds)
 
 
 def seed_details(result: Comparison, metrics: Sequence[str]) -> str:

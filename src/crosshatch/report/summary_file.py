@@ -153,6 +153,7 @@ class Summary(msgspec.Struct, frozen=True):
     sim_seconds: float | None = None
     computing_seconds: float | None = None
     wall_seconds: float | None = None
+    real_seconds: float | None = None
     bytes_by_link: dict[str, Traffic] = {}
     bytes_by_exchange: dict[str, Traffic | float] = {}
     targets: dict[str, Any] = {}

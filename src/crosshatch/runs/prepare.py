@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -68,10 +66,6 @@ class Prepared:
         drawn = Drawn(algorithm.batch_size, parts, algorithm.fraction)
         note = idle_note(self.simulator.data, drawn, algorithm.weights)
         return () if note is None else (note,)
-
-
-Follow = Callable[[Prepared, Path], AbstractContextManager[None]]
-"""Have processes train the model of what was prepared, in a run's folder, for as long as the context lasts."""
 
 
 def prepare(

@@ -30,8 +30,13 @@ def summarise(
     strategy: Mapping[str, str],
     diverged: Divergence | None = None,
     best_round: Mapping[str, Any] | None = None,
+    counted: Simulator | None = None,
 ) -> dict[str, Any]:
-    """The content of summary.json, from the evaluations and the simulator after the last round."""
+    """The content of summary.json, from the evaluations and the simulator after the last round.
+
+    Where others have trained the model, `counted` has rounds, bytes and seconds.
+    """
+    whole, simulator = simulator, simulator if counted is None else counted
     last, known = rows[-1], directions(config.evaluate.higher_is_better)
     names = [name for name in last if name not in COST_KEYS]
     return {
@@ -56,8 +61,8 @@ def summarise(
             target.label: _arrival(rows, target, config.evaluate.smooth) for target in config.evaluate.parsed_targets
         },
         "strategy": dict(strategy),
-        "federation": _federation(simulator),
-        "cost": _cost(simulator),
+        "federation": _federation(whole, simulator),
+        "cost": _cost(whole, simulator.iteration),
         "seed": config.run.seed,
         "threads": config.run.threads,
         "precision": config.run.precision,
@@ -132,7 +137,7 @@ def _bests(
     }
 
 
-def _federation(simulator: Simulator) -> dict[str, Any]:
+def _federation(simulator: Simulator, counted: Simulator) -> dict[str, Any]:
     data = simulator.data
     silos = [
         {
@@ -148,14 +153,14 @@ def _federation(simulator: Simulator) -> dict[str, Any]:
     groups = 1 if data.groups is None else len(np.unique(data.groups))
     tiers = "" if declared(simulator.algorithm).central else str(simulator.algorithm.topology)
     shape = {"silos": silos, "tiers": tiers, "groups": groups}
-    graph = simulator.state.describe()
+    graph = counted.state.describe()
     return shape if graph is None else shape | {"graph": graph}
 
 
-def _cost(simulator: Simulator) -> dict[str, dict[str, int]]:
+def _cost(simulator: Simulator, iterations: int) -> dict[str, dict[str, int]]:
     """Operations and memory of local steps by silo; on a graph nobody has asked for them yet."""
     if not isinstance(simulator.state, VerticalState):
         return {}
     course = simulator.state
-    costs = silo_costs(course.groups, course.algorithm, iterations=simulator.iteration)
+    costs = silo_costs(course.groups, course.algorithm, iterations=iterations)
     return {name: asdict(cost) for name, cost in costs.items()}

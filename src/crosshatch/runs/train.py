@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +20,7 @@ from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.choosing.auto import adopt
 from crosshatch.runs.config import Config, config_text, part_files
-from crosshatch.runs.directory import RunDirectory, open_existing, open_new, require_same, stored_config
+from crosshatch.runs.directory import PARTIES, RunDirectory, open_existing, open_new, require_same, stored_config
 from crosshatch.runs.evaluating.metrics_row import metrics_row
 from crosshatch.runs.evaluating.some_rows import SomeRows
 from crosshatch.runs.files import write_whole, writing
@@ -29,7 +28,7 @@ from crosshatch.runs.identity.run_data import Load, load
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.parts.part_files import PartFiles
-from crosshatch.runs.prepare import Follow, Prepared, prepare
+from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.recorded.message_files import recorder_of
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.runs.summary import summarise
@@ -44,13 +43,12 @@ from crosshatch.task.own_metric import find_metrics
 
 def train(
     config: Config, *, out: Path | str, folder: Path | None = None, resume: bool = False,
-    watcher: Watcher | None = None, follow: Follow = lambda *_: nullcontext(), load: Load = load,
+    watcher: Watcher | None = None, load: Load = load,
 ) -> Outcome:  # fmt: skip
     """Run a config into the directory `out`, reading named data sets from the data `folder`.
 
     Nothing is written before everything was checked. With `resume` a run that was stopped goes on from its checkpoint.
-    A `watcher` is told how it goes, and so are the trackers that `run.track` names. `follow`: others train the model.
-    `load` reads the data.
+    A `watcher` is told how it goes, and so are the trackers that `run.track` names. `load` reads the data.
     A run that diverges (by the rule of `simulator/divergence.py`, or because its numbers are no longer finite) is a
     DivergenceError in the end: its directory is complete, and `diverged` in its summary says where and why. Any other
     error before the second evaluation leaves nothing behind; a later one leaves the evaluations and the checkpoint.
@@ -69,13 +67,14 @@ def train(
     path = Path(out)
     with blaming(part_files(config).names), one_writer(path, "training"):
         directory = open_existing(path) if resume else open_new(path)
-        return _train(directory, config, folder=folder, resume=resume, watcher=watcher, follow=follow, load=load)
+        if (path / PARTIES).is_dir():
+            raise RunError(f"the parties of {path} are processes: go on with crosshatch launch --resume")
+        return _train(directory, config, folder=folder, resume=resume, watcher=watcher, load=load)
 
 
 def _train(
-    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, follow: Follow,
-    load: Load,
-) -> Outcome:  # fmt: skip
+    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, load: Load
+) -> Outcome:
     out = directory.path
     stored = stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
@@ -95,11 +94,9 @@ def _train(
             return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
     if prepared.leakage is not None:
         prepared.leakage.record()
-    following = follow(prepared, out)
     watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked for
     try:
-        with following:
-            outcome = _run(loop, watcher)
+        outcome = _run(loop, watcher)
     except BaseException as error:
         why = one_line(error) or type(error).__name__
         watcher.ended(Outcome(out, finished=False, round=loop.simulator.round, summary=loop.summary, why=why))
@@ -138,7 +135,7 @@ class _Loop:
         self.restored = False
         self.diverged: Divergence | None = None
         self.best = BestRound.of(self.config)
-        self.some = SomeRows.of(self.config, self.simulator)
+        self.some = SomeRows.of(self.config, self.simulator.data.y_test)
         self.summary: dict[str, Any] = {}
         self.recorder = recorder_of(self.config, self.simulator, directory.messages)
         self._under_way = 0  # the round, while it may break
@@ -220,7 +217,10 @@ class _Loop:
             self._run_round(watcher)
         if self.rows[-1]["round"] < self.simulator.round:  # it ends before the round it was to end with
             self._note(self._measure(), watcher)
-        self.some.complete(self.metrics, self.rows, self.directory)
+        whole = self.some.complete(self.rows[-1], lambda drawn: self.simulator.evaluate(self.metrics, rows=drawn))
+        if whole is not self.rows[-1]:
+            self.rows[-1] = whole
+            self.directory.replace_last(whole)
         return self._finish()
 
     def _run_round(self, watcher: Watcher) -> None:

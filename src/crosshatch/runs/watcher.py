@@ -68,6 +68,9 @@ class Watcher:
     def advance(self, round: int) -> None:
         """So many rounds are done."""
 
+    def under_way(self, sent: int, waited_for: tuple[str, float] | None) -> None:
+        """Where parties are processes, now and then: bytes sent so far, who is waited for and how many seconds."""
+
     def evaluated(self, row: Mapping[str, Any]) -> None:
         """A line of metrics.jsonl, which is in the file already."""
 
@@ -99,6 +102,11 @@ class Watchers(Watcher):
         """To all."""
         for one in self._watchers:
             one.advance(round)
+
+    def under_way(self, sent: int, waited_for: tuple[str, float] | None) -> None:
+        """To all."""
+        for one in self._watchers:
+            one.under_way(sent, waited_for)
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
         """To all."""

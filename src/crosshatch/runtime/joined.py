@@ -32,6 +32,7 @@ class JoinedLine:
         self._news = Condition()
         self._error: CrosshatchError | None = None
         self.waits_for: tuple[Name, Key] | None = None
+        self.waits_since = 0.0  # monotonic seconds
 
     def send(self, to: Name, key: Key, message: bytes) -> None:
         """Keep it and hand it over; waits while the receiver has not stored for so long that no more is kept for it."""
@@ -107,7 +108,7 @@ class JoinedLine:
 
     def _wait_until(self, ready: Callable[[], _Found | None], peer: Name, key: Key) -> _Found:
         began, (round, exchange, use) = monotonic(), key
-        self.waits_for = (peer, key)
+        self.waits_for, self.waits_since = (peer, key), began
         while True:
             if self._error is not None:
                 raise self._error

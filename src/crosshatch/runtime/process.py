@@ -155,7 +155,7 @@ class _Life:
     def live(self) -> None:
         """The text's rounds, in a thread; whatever ends them is told to the peers."""
         try:
-            while self.process.limit.may_begin(self.party.round):
+            while not self.party.ended and self.process.limit.may_begin(self.party.round):
                 with self.process.turn:
                     self.party.run_round()
                     self._store()

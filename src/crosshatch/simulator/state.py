@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isfinite
 from operator import is_
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,24 +22,10 @@ from crosshatch.simulator.vertical.memory import pack, unpack
 from crosshatch.task.task import Task
 
 
-class Elsewhere(Protocol):
-    """Parties in processes of their own, which train the model while the simulator counts along."""
-
-    @property
-    def weights(self) -> tuple[Tensor, ...] | None:
-        """Their model after the round in hand; None: it was not looked at."""
-        ...
-
-    def after_round(self, r: int) -> None:
-        """The simulator has done this round."""
-        ...
-
-
 class VerticalState:
-    """Hubs' blocks, of one vertical federation or of each group; where others train the model, theirs is the model."""
+    """Hubs' blocks, of one vertical federation or of each group."""
 
     summed = False
-    elsewhere: Elsewhere | None = None
 
     def __init__(self, federation: SimulatedFederation | SimulatedServer, algorithm: Algorithm, task: Task) -> None:
         self.federation, self.algorithm, self.task = federation, algorithm, task
@@ -74,12 +60,6 @@ class VerticalState:
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """The hubs' blocks, averaged over groups where there are any."""
-        theirs = None if self.elsewhere is None else self.elsewhere.weights
-        return self.own_weights if theirs is None else theirs
-
-    @property
-    def own_weights(self) -> tuple[Tensor, ...]:
-        """What is computed here."""
         if isinstance(self.federation, SimulatedServer):
             return self.federation.model(self.blocks)
         return self.blocks[0].base
@@ -107,8 +87,6 @@ class VerticalState:
         self.blocks = tuple(self._at_hubs(group, blocks) for group, blocks in pairs)
         if any(trained is not None for trained in self.task.trained):
             self.blocks = tuple(self._with_untrained(blocks) for blocks in self.blocks)
-        if self.elsewhere is not None:
-            self.elsewhere.after_round(r)
 
     def _at_hubs(self, group: SimulatedFederation, blocks: Blocks) -> Blocks:
         held = group.at_clients.at_hubs(blocks) if blocks.moved else blocks

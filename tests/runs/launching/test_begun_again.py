@@ -13,13 +13,13 @@ from crosshatch.parties.recovery.packed_state import StoredState, unpack
 from crosshatch.runs.launching.process_plan import Plan
 from crosshatch.runtime.store import Store
 from tests.runs.launching.kinds import config_of
-from tests.runs.launching.test_launch import check_as_in_memory, running, wait_for
+from tests.runs.launching.test_launch import check_as_in_memory, check_as_trained, running, wait_for
 
 
 @pytest.mark.slow
 def test_stopped_after_the_same_round_and_resumed_and_begun_again(tmp_path: Path) -> None:
-    config, out = config_of(tmp_path, "TDCD", "run.rounds=60"), tmp_path / "out"
-    with running(tmp_path, out, "run.rounds=60") as process:
+    config, out = config_of(tmp_path, "TDCD", "run.rounds=400"), tmp_path / "out"
+    with running(tmp_path, out, "run.rounds=400") as process:
         wait_for(out / "parties" / "hub-0-0" / "hub-0-0" / "state-10", process)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=200)
@@ -32,14 +32,15 @@ def test_stopped_after_the_same_round_and_resumed_and_begun_again(tmp_path: Path
         ((), b"hub-0-1: its state is gone from"),
         (("--from", "7"), b"--from 7: not every party has kept a state of that round: all have kept those of 5, 10"),
     ):
-        with running(tmp_path, out, "run.rounds=60", resume=True, further=further) as process:
+        with running(tmp_path, out, "run.rounds=400", resume=True, further=further) as process:
             said, _ = process.communicate(timeout=200)
         assert process.returncode == 2
         assert told in said
-    with running(tmp_path, out, "run.rounds=60", resume=True, further=("--from", "10")) as process:
+    with running(tmp_path, out, "run.rounds=400", resume=True, further=("--from", "10")) as process:
         said, _ = process.communicate(timeout=200)
     assert process.returncode == 0, said
     check_as_in_memory(config, out)
+    check_as_trained(config, out, tmp_path / "trained")
     (decided,) = (out / "parties" / "begun_again.jsonl").read_text().splitlines()
     assert json.loads(decided)["round"] == 10
     assert newest(out, "client-0-1-1").again == 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
 from crosshatch.errors import RunError
+from crosshatch.parties.evaluation.agent_evaluation import HeldRows
+from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, judging_party
 from crosshatch.parties.line import Name
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
@@ -16,6 +19,8 @@ from crosshatch.parties.recovery.packed_state import StoredState, pack
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.runs.config import read_config
+from crosshatch.runs.evaluating.briefing import Briefing
+from crosshatch.runs.evaluating.held_share import hold_out
 from crosshatch.runs.launching.child import parties_in
 from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.seating import houses_of, seat
@@ -39,16 +44,31 @@ def seated(folder: Path, name: str, *changes: str, rounds: int = 3) -> dict[Name
     """The folders of a kind of federation, and the parties that they are of."""
     prepared = prepare(config_of(folder, name, *changes), folder=None)
     config, simulator = prepared.config, prepared.simulator
+    data, plan = simulator.data, EvaluationPlan.of(simulator.data, 5, rounds)
     parties = parties_of(
-        simulator.data, simulator.task, simulator.algorithm, seed=config.run.seed, codecs=config.codecs
-    )  # fmt: skip
-    seat(folder / "parties", parties, simulator.data, simulator.task, config, rounds=rounds, keep=(rounds,))
+        data, simulator.task, simulator.algorithm, seed=config.run.seed, codecs=config.codecs, evaluation=plan
+    )
+    seat(folder / "parties", parties, data, simulator.task, config, rounds=rounds, keep=(rounds,))
+    houses, judge = houses_of(parties), parties[judging_party(parties, data)]
+    hold_out(folder / "parties", houses, plan, folder / "parties" / judge.house / judge.name, Briefing())
     return parties
 
 
 def packed(party: Party) -> bytes:
-    """Its state before the first round."""
-    return pack(StoredState("0badcafe", party.name, 0, party.state()), KINDS)
+    """Its state before the first round, but for what the judge among them has."""
+    state = {name: one for name, one in party.state().items() if name != "evaluation"}
+    return pack(StoredState("0badcafe", party.name, 0, state), KINDS)
+
+
+def held_rows(party: Party) -> list[torch.Tensor | None]:
+    """What it has of the rows held out: their numbers or owners, features and labels."""
+    assert party.evaluation is not None
+    held = getattr(party.evaluation.fed, "held", None)
+    if isinstance(held, HeldRows):
+        return [held.x, held.y, torch.tensor(held.validation)]
+    if isinstance(held, ClientRole):
+        return [torch.as_tensor(held.client.ids), held.client.x, held.client.y]
+    return [torch.as_tensor(held.keeper.roster.owners)] if isinstance(held, HubRole) else []
 
 
 @pytest.mark.parametrize(
@@ -72,6 +92,9 @@ def test_parties_from_their_folders_hold_what_they_held(name: str, tmp_path: Pat
             assert other.role.beforehand == party.role.beforehand
             assert other.house == house
             assert packed(other) == packed(party)
+            for one, two in zip(held_rows(other), held_rows(party), strict=True):
+                assert (one is None) == (two is None)
+                assert one is None or two is None or torch.equal(one.double(), two.double())
             if isinstance(party.role, ClientRole):
                 assert isinstance(other.role, ClientRole)
                 ours, theirs = party.role.client, other.role.client
@@ -122,9 +145,10 @@ def test_a_changed_text_is_noticed_and_named(tmp_path: Path) -> None:
 
 def wait_for_the_end(children: Children) -> None:
     """What one of them ends with is raised."""
+    pause = threading.Event()
     for _ in range(6000):
         children.check()
-        children.wait(0.01)
+        pause.wait(0.01)
 
 
 def test_a_party_with_another_text_is_not_listened_to(tmp_path: Path) -> None:

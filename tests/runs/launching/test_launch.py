@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, DivergenceError
 from crosshatch.runs.config import Config, read_config
-from crosshatch.runs.launching.followed import Followed, distance
-from crosshatch.runs.launching.launch import ending, launch
+from crosshatch.runs.launching.launch import launch
 from crosshatch.runs.train import train
-from tests.runs.launching.kinds import KINDS, config_of
+from tests.runs.launching.kinds import BASE, KINDS, config_of
 from tests.runs.launching.test_kinds import engine_of, stored
 
 
@@ -34,20 +34,45 @@ def check_as_in_memory(config: Config, out: Path) -> None:
     assert sent == meter
 
 
+SAME = (
+    "rounds", "iterations", "final", "best", "best_round", "bytes", "messages", "bytes_by_link", "bytes_by_exchange",
+    "sim_seconds", "targets", "federation", "cost", "test_rows", "noise", "decisions", "per_client", "diverged",
+)  # fmt: skip
+
+
+def near(one: object, two: object, where: str) -> None:
+    """Equal, numbers to rounding; times of this machine aside."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        assert one.keys() - {"real_seconds"} == two.keys() - {"real_seconds"}, where
+        for key in one.keys() - {"real_seconds", "wall_seconds"}:
+            near(one[key], two[key], f"{where}.{key}")
+    elif isinstance(one, list) and isinstance(two, list):
+        assert len(one) == len(two), where
+        for n, pair in enumerate(zip(one, two, strict=True)):
+            near(*pair, f"{where}.{n}")
+    elif isinstance(one, float):
+        assert one == pytest.approx(two, rel=1e-9, abs=1e-11), where
+    else:
+        assert one == two, where
+
+
 def check_as_trained(config: Config, out: Path, other: Path) -> None:
-    """Metrics, bytes and simulated seconds as those of the simulator."""
+    """Metrics, best and stopping round, bytes and simulated seconds as those of the simulator."""
     train(config, out=other)
     ours, theirs = (
         [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()] for path in (out, other)
     )
-    assert len(ours) == len(theirs) == 1 + config.run.rounds // 5
-    for one, two in zip(ours, theirs, strict=True):
-        assert one.keys() == two.keys()
-        for name in one.keys() - {"wall_seconds"}:
-            assert one[name] == pytest.approx(two[name], abs=1e-12), name
-    summaries = [json.loads((path / "summary.json").read_text()) for path in (out, other)]
-    for name in ("bytes", "messages", "bytes_by_link", "bytes_by_exchange", "federation", "cost"):
-        assert summaries[0].get(name) == summaries[1].get(name), name
+    near(ours, theirs, "metrics.jsonl")
+    assert all(row["real_seconds"] > 0 for row in ours)
+    one, two = (json.loads((path / "summary.json").read_text()) for path in (out, other))
+    near({key: one.get(key) for key in SAME}, {key: two.get(key) for key in SAME}, "summary.json")
+    for folder in ("model", "best_model"):
+        files = sorted(path.name for path in (other / folder).glob("*.safetensors"))
+        assert files == sorted(path.name for path in (out / folder).glob("*.safetensors"))
+        for file in files:
+            found, expected = (load_file(path / folder / file) for path in (out, other))
+            for name, tensor in expected.items():
+                torch.testing.assert_close(found[name], tensor, rtol=1e-10, atol=1e-12)
 
 
 def test_launched_as_trained_and_as_in_memory(tmp_path: Path) -> None:
@@ -58,6 +83,50 @@ def test_launched_as_trained_and_as_in_memory(tmp_path: Path) -> None:
     for home in (tmp_path / "launched" / "parties").iterdir():
         assert home.stat().st_mode & 0o077 == 0
         assert not is_alive(int((home / "pid").read_text()))
+
+
+EVALUATED = {
+    "validation rows, patience": ("data.validation=0.2", "run.patience=1", "evaluate.every=1", "run.rounds=40"),
+    "labels held, clients by themselves": (
+        "federation.labels=silo2", "evaluate.per_client=true", "evaluate.metrics=['auc','accuracy','loss']",
+    ),
+    "some test rows, stopped at a target": (
+        "evaluate.test_samples=50", "evaluate.targets=['auc=0.97']", "run.stop_at_targets=true", "evaluate.every=1",
+    ),
+    "head, validation, training samples": ("model.fusion=head", "model.block=mlp", "data.validation=0.2",
+                                           "evaluate.train_samples=100"),
+    "groups": (*KINDS["HSGD, a fraction of 0.5"], "data.validation=0.2"),
+    "suboptimality": ("evaluate.metrics=['suboptimality','auc']", "model.l2=0.1"),
+    "several classes": ("data.name=wine", "algorithm.step_size=0.05"),
+    "diverges": ("algorithm.step_size=1e3",),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["MTCD", "MTCD, small networks", "DCPA", "transfer", "own parts", "sample weights"])
+def test_other_kinds_as_trained(name: str, tmp_path: Path) -> None:
+    config = config_of(tmp_path, name)
+    assert launch(config, out=tmp_path / "launched").finished
+    check_as_trained(config, tmp_path / "launched", tmp_path / "trained")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVALUATED)
+def test_evaluations_as_trained(name: str, tmp_path: Path) -> None:
+    """Every figure of the run directory, its best and its last round."""
+    path = tmp_path / "launched.toml"
+    path.write_text(BASE.replace("batch_size = 32, ", "") if name == "groups" else BASE)
+    config = read_config(path, [one for one in EVALUATED[name] if not one.endswith("=")])
+    out, other = tmp_path / "launched", tmp_path / "trained"
+    if name == "diverges":
+        for run, where in ((launch, out), (train, other)):
+            with pytest.raises(DivergenceError, match="training diverged, the training loss is"):
+                run(config, out=where)
+        one, two = (json.loads((path / "summary.json").read_text())["diverged"]["round"] for path in (out, other))
+        assert one == two
+        return
+    assert launch(config, out=out).finished
+    check_as_trained(config, out, other)
 
 
 def is_alive(pid: int) -> bool:
@@ -165,33 +234,3 @@ def test_what_is_not_launched_is_refused(tmp_path: Path, changes: tuple[str, ...
     with pytest.raises(ConfigError, match=f"crosshatch launch: .*{why}.*: use crosshatch train"):
         launch(read_config(path, changes), out=tmp_path / "out")
     assert not (tmp_path / "out" / "parties").exists()
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "apart"),
-    [
-        ([[1e14, 2e14], [3.0]], [[1e14, 2.5e14], [3.0]], 0.2),
-        ([[0.0, 0.0], []], [[0.0, 0.0], []], 0.0),
-        ([[1e308, -1e308]], [[-1e308, -1e308]], 2.0),
-        ([[1.0, float("nan")]], [[1.0, 2.0]], float("inf")),
-        ([[1.0, 2.0]], [[1.0, float("inf")]], float("inf")),
-        ([[4.0, float("nan")]], [[3.0, float("inf")]], 0.25),
-    ],
-)
-def test_models_are_compared_relative_to_their_size(
-    ours: list[list[float]], theirs: list[list[float]], apart: float
-) -> None:
-    one, two = ([torch.tensor(block, dtype=torch.float64) for block in model] for model in (ours, theirs))
-    assert distance(one, two) == distance(two, one) == pytest.approx(apart)
-
-
-def test_what_a_run_ends_with() -> None:
-    followed = Followed.__new__(Followed)
-    followed.furthest, followed.is_far = None, False
-    assert "no round was compared" in ending(2, followed)
-    followed.furthest = 2e-15
-    assert "within 2.0e-15 of the simulator's, relative to its largest weight, in all rounds compared" in ending(
-        2, followed
-    )
-    followed.furthest, followed.is_far = 0.5, True
-    assert "more than by rounding" in ending(2, followed)

@@ -29,8 +29,8 @@ def held_out(data: FederatedData) -> FederatedData:
             "evaluate.per_client with groups: the parties keep test rows in the first group alone: leave it out, or "
             "use crosshatch train"
         )
-    first = np.arange(len(data.y_train)) if data.groups is None else np.flatnonzero(data.groups == data.groups.min())
-    silos = tuple(_silo(silo, first, grouped=data.groups is not None) for silo in data.silos)
+    first = _first(data)
+    silos = tuple(_silo(silo, first, clients_of_first(data, j)) for j, silo in enumerate(data.silos))
     y = data.y_test if data.y_validation is None else torch.cat([data.y_validation, data.y_test])
     return replace(
         data, silos=silos, y_train=y, y_validation=None, groups=None, group_shape=(), weighted=False, alone=None
@@ -42,10 +42,21 @@ def validation_rows(data: FederatedData) -> int:
     return 0 if data.y_validation is None else len(data.y_validation)
 
 
-def _silo(silo: SiloData, first: Ids, *, grouped: bool) -> SiloData:
+def clients_of_first(data: FederatedData, silo: int) -> int:
+    """How many clients of a silo there are in the first group, or in all."""
+    owners = data.silos[silo].owners
+    return data.silos[silo].clients if data.groups is None else len(np.unique(owners[_first(data)]))
+
+
+def _first(data: FederatedData) -> Ids:
+    """The samples of the first group."""
+    return np.arange(len(data.y_train)) if data.groups is None else np.flatnonzero(data.groups == data.groups.min())
+
+
+def _silo(silo: SiloData, first: Ids, clients: int) -> SiloData:
     """Its rows held out, and the clients of the first group numbered as that numbers them."""
     present = np.unique(silo.owners[first])
-    clients, holders = (len(present), np.arange(len(present))) if grouped else (silo.clients, present)
+    holders = present if clients == silo.clients else np.arange(clients)
     test = np.resize(holders, len(silo.test))
     if silo.test_owners is not None:
         test = np.where(np.isin(silo.test_owners, present), silo.test_owners, test)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -72,6 +72,7 @@ class Evaluation:
     rounds: int
     kept: Any = None
     ended: bool = False
+    noted: Callable[[int], object] = lambda _: None  # told of every evaluation when it is over
 
     def join(self, line: Line) -> None:
         """Put it on a line to the others."""
@@ -91,6 +92,7 @@ class Evaluation:
         if Verdict.END in verdict or done == self.rounds:
             fed.close(fed.look_again(fed.tell(model if self.kept is None else self.kept)), done)
             self.ended = True
+        self.noted(done)
 
     def state(self) -> dict[str, Any]:
         """What later evaluations depend on."""

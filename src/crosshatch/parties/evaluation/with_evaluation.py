@@ -59,6 +59,11 @@ def holder_of(data: FederatedData) -> int:
     return 0 if data.label_silo is None else data.label_holder
 
 
+def judging_party(parties: Mapping[Name, Party], data: FederatedData) -> Name:
+    """Where all figures are found."""
+    return next((name for name in parties if name.startswith("agent")), hub_name(0, holder_of(data)))
+
+
 def with_evaluation(
     parties: Mapping[Name, Party], data: FederatedData, task: Task, algorithm: Any, plan: EvaluationPlan, *, seed: int
 ) -> None:

@@ -29,6 +29,6 @@ def metrics_row(
         "sim_seconds": simulator.seconds,
         "wall_seconds": round(wall_seconds, 3),
         "train_loss": simulator.objective(config.evaluate.train_samples),
-        **some.measure(metrics, rows),
+        **some.measure(lambda drawn: simulator.evaluate(metrics, rows=drawn), simulator.round, rows),
         **{f"{VALIDATION}{name}": value for name, value in on_validation.items()},
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,53 +11,50 @@ from torch import Tensor
 
 from crosshatch.report.measures import Rows, Target, first_reaching
 from crosshatch.runs.config import Config
-from crosshatch.runs.directory import RunDirectory
 from crosshatch.seeds import generator
-from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.own_metric import OwnMetric
 
 COUNT = "test_samples"
 """In an evaluation of a run that does so: how many test samples it is of."""
+Measure = Callable[[Tensor | None], Mapping[str, float]]
+"""The metrics on some of the test samples, or (None) on all."""
 
 
 @dataclass(frozen=True)
 class SomeRows:
     """Which test samples are looked at: `drawn` ones while training, or all where it is None."""
 
-    simulator: Simulator
     rounds: int
+    samples: int
     targets: tuple[Target, ...] = ()
     smooth: int = 1
     drawn: Tensor | None = None
 
     @classmethod
-    def of(cls, config: Config, simulator: Simulator) -> SomeRows:
+    def of(cls, config: Config, y_test: Tensor) -> SomeRows:
         """As the config says; a draw of at least as many as there are is all of them."""
-        wanted, y = config.evaluate.test_samples, simulator.data.y_test
-        if wanted is None or wanted >= len(y):
-            return cls(simulator, config.run.rounds)
-        chosen = generator(config.data.split_seed, "evaluate/test samples").permutation(len(y))[:wanted]
-        drawn = torch.as_tensor(chosen).sort().values.to(y.device)
-        return cls(simulator, config.run.rounds, config.evaluate.parsed_targets, config.evaluate.smooth, drawn)
+        wanted, samples = config.evaluate.test_samples, len(y_test)
+        if wanted is None or wanted >= samples:
+            return cls(config.run.rounds, samples)
+        chosen = generator(config.data.split_seed, "evaluate/test samples").permutation(samples)[:wanted]
+        drawn = torch.as_tensor(chosen).sort().values.to(y_test.device)
+        return cls(config.run.rounds, samples, config.evaluate.parsed_targets, config.evaluate.smooth, drawn)
 
-    def measure(self, metrics: Sequence[str | OwnMetric], before: Rows) -> dict[str, Any]:
-        """The metrics after this round; of all samples after the last one, and where the drawn are at a target."""
+    def measure(self, measure: Measure, done: int, before: Rows) -> dict[str, Any]:
+        """The metrics after a round; of all samples after the last one, and where the drawn are at a target."""
         if self.drawn is None:
-            return {**self.simulator.evaluate(metrics)}
-        if self.simulator.round < self.rounds:
-            found = self.simulator.evaluate(metrics, rows=self.drawn)
+            return {**measure(None)}
+        if done < self.rounds:
+            found = measure(self.drawn)
             still = [target for target in self.targets if first_reaching(before, target, self.smooth) is None]
             if not any(target.metric in found and target.is_reached_by(found[target.metric]) for target in still):
                 return {**found, COUNT: len(self.drawn)}
-        return self._on_all(metrics)
+        return self._on_all(measure)
 
-    def complete(
-        self, metrics: Sequence[str | OwnMetric], rows: list[Mapping[str, Any]], directory: RunDirectory
-    ) -> None:
-        """Have the last evaluation of a run be of all samples, here and in its directory."""
-        if self.drawn is not None and rows[-1].get(COUNT) == len(self.drawn):
-            rows[-1] = {**rows[-1], **self._on_all(metrics)}
-            directory.replace_last(rows[-1])
+    def complete(self, row: Mapping[str, Any], measure: Measure) -> Mapping[str, Any]:
+        """An evaluation that turns out to be the last of a run: it is of all samples."""
+        if self.drawn is None or row.get(COUNT) != len(self.drawn):
+            return row
+        return {**row, **self._on_all(measure)}
 
-    def _on_all(self, metrics: Sequence[str | OwnMetric]) -> dict[str, Any]:
-        return {**self.simulator.evaluate(metrics), COUNT: len(self.simulator.data.y_test)}
+    def _on_all(self, measure: Measure) -> dict[str, Any]:
+        return {**measure(None), COUNT: self.samples}

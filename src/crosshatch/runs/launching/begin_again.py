@@ -6,7 +6,6 @@ so that a launch that was killed meanwhile leaves nobody with another decision.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from crosshatch.errors import RunError
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.directory import PARTIES, RunDirectory
+from crosshatch.runs.evaluating.lines import cut_lines
 from crosshatch.runs.launching.process_plan import Plan
 from crosshatch.runtime.store import Store, write_whole
 
@@ -49,8 +49,9 @@ def begin_again(out: Path, round: int) -> None:
     line = msgspec.json.encode(_Decision(round, kept, decided=datetime.now(UTC).isoformat(timespec="seconds")))
     write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")
     directory = RunDirectory(out)
-    shutil.rmtree(directory.checkpoint.parent, ignore_errors=True)  # the simulator counts along from the beginning
     directory.summary.unlink(missing_ok=True)
+    for file in (directory.metrics, *(out / PARTIES).glob("*/*/*.jsonl")):  # later evaluations are made again
+        cut_lines(file, round)
 
 
 def tell_decisions(folder: Path, *, anywhere: bool) -> None:

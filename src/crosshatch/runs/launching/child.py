@@ -23,13 +23,18 @@ if __name__ == "__main__":
 
 import torch
 
+from crosshatch.data.federated import FederatedData
 from crosshatch.errors import CrosshatchError, one_line
+from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.line import Name
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
-from crosshatch.runs.config import read_config
+from crosshatch.runs.config import Config, read_config
+from crosshatch.runs.evaluating.held_share import read_briefing, read_held
+from crosshatch.runs.evaluating.sent import note_what_is_sent
 from crosshatch.runs.launching.process_plan import CONFIG, HELD, REFUSED, Plan, SeatPlan
 from crosshatch.runs.launching.share import read_share
+from crosshatch.runs.launching.telling import keep_telling
 from crosshatch.runs.launching.text_files import what_is_agreed
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.limit import Limit
@@ -37,6 +42,7 @@ from crosshatch.runtime.process import Course, Process, Seat
 from crosshatch.runtime.store import Pace, write_whole
 from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.task.build_task import build_task
+from crosshatch.task.losses import Loss
 
 
 def main(home: Path) -> int:
@@ -64,6 +70,7 @@ async def _run(plan: Plan, home: Path, limits: Queue[Limit]) -> None:
     process = Process([_seat(one, parties, home) for one in plan.seats], course, _say)
     keep_kernels(home, process.fingerprint["kernels"])
     limits.put(process.limit)
+    keep_telling(process)
     await process.run()
 
 
@@ -73,10 +80,29 @@ def parties_in(home: Path, names: Collection[Name]) -> dict[Name, Party]:
     precision: torch.dtype = getattr(torch, config.run.precision)
     share, seed = read_share(home, precision), config.run.seed
     task = build_task(share.data, config.model, seed=seed, elsewhere=share.elsewhere)
-    return parties_of(
+    evaluation = _evaluation(home, config, share.data, task.loss)
+    parties = parties_of(
         share.data, replace(task, optimiser=config.optimiser), config.algorithm, seed=seed, codecs=config.codecs,
-        precision=precision, steps="solved", only=names, beforehand=share.beforehand,
+        precision=precision, steps="solved", only=names, beforehand=share.beforehand, evaluation=evaluation,
     )  # fmt: skip
+    for name, party in parties.items():
+        note_what_is_sent(party, home / name)
+    return parties
+
+
+def _evaluation(home: Path, config: Config, data: FederatedData, loss: Loss) -> EvaluationPlan:
+    """When and on what these parties evaluate, with the judge where one of them is that."""
+    held, validation = read_held(home, data, data.silos[0].train.dtype)
+    judge = None
+    for folder in home.iterdir():
+        briefing = read_briefing(folder)
+        if briefing is not None:
+            from crosshatch.runs.evaluating.judge import RunJudge  # which others need not load
+
+            judge = RunJudge(config, loss, folder, briefing)
+    return EvaluationPlan(
+        held, validation, config.evaluate.every, config.run.rounds, config.evaluate.train_samples, judge
+    )
 
 
 def _seat(plan: SeatPlan, parties: dict[Name, Party], home: Path) -> Seat:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+from dataclasses import replace
 from pathlib import Path
 
-from crosshatch.errors import ConfigError, RunError
-from crosshatch.exchanges import declared
+from crosshatch.errors import ConfigError, DivergenceError, RunError, one_line
+from crosshatch.network import BandwidthNetwork
+from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, judging_party
 from crosshatch.parties.parties_of import parties_of
-from crosshatch.runs.choosing.auto import PRECISIONS
-from crosshatch.runs.config import Config
-from crosshatch.runs.directory import PARTIES
+from crosshatch.runs.choosing.auto import PRECISIONS, adopt
+from crosshatch.runs.config import Config, config_text, part_files
+from crosshatch.runs.directory import PARTIES, RunDirectory, open_existing, open_new, require_same, stored_config
+from crosshatch.runs.evaluating.briefing import Briefing
+from crosshatch.runs.evaluating.held_share import hold_out
 from crosshatch.runs.launching.begin_again import begin_again, tell_decisions
 from crosshatch.runs.launching.children import Children
-from crosshatch.runs.launching.followed import Followed
+from crosshatch.runs.launching.launchable import require_launchable
+from crosshatch.runs.launching.launched_run import LaunchedRun
 from crosshatch.runs.launching.process_plan import Plan
 from crosshatch.runs.launching.seating import houses_of, seat
 from crosshatch.runs.launching.shared_processes import share_processes
 from crosshatch.runs.one_writer import one_writer
-from crosshatch.runs.prepare import Prepared
-from crosshatch.runs.train import train
+from crosshatch.runs.parts.blaming import blaming
+from crosshatch.runs.prepare import Prepared, prepare
+from crosshatch.runs.stopping import stop_on_signals
+from crosshatch.runs.tracking.trackers import with_trackers
 from crosshatch.runs.watcher import Outcome, Watcher
 from crosshatch.runtime.needed import require_runtime
-from crosshatch.schedules import Adaptive
-
-_GOODBYE = 60.0  # seconds for processes to end after the last round
-_STOPPING = 10.0  # seconds for them to stop after the same round, before they are killed
 
 
 def launch(
@@ -40,77 +41,99 @@ def launch(
     may run a round again under another processor, torch or number of threads.
     """
     require_runtime("crosshatch launch")
-    watcher = watcher or Watcher()
-    with one_writer(Path(out), "training"):
+    if from_round is not None and not resume:
+        raise ConfigError(f"--from {from_round} goes with --resume: it is about a run that there is")
+    watcher = with_trackers(config.run.track, watcher)
+    path = Path(out)
+    with blaming(part_files(config).names), one_writer(path, "training"):
+        directory = open_existing(path) if resume else open_new(path)
+        begun = _begun(directory)
+        prepared = _prepare(config, directory, folder, watcher)
         if from_round is not None:
-            if not resume:
-                raise ConfigError(f"--from {from_round} goes with --resume: it is about a run that there is")
-            begin_again(Path(out), from_round)
-        return train(
-            config, out=out, folder=folder, resume=resume, watcher=watcher,
-            follow=lambda prepared, path: _follow(
-                _require_parties(prepared), path, watcher, begin=from_round is None, anywhere=anywhere
-            ),
-        )  # fmt: skip
+            begin_again(path, from_round)
+        if begun and directory.summary.is_file():
+            done = json.loads(directory.summary.read_bytes())["rounds"]
+            return Outcome(path, finished=True, round=done, was_finished=True)
+        run = _seated(prepared, directory, watcher, begun=begun)
+        tell_decisions(path / PARTIES, anywhere=anywhere)
+        watcher.begin(replace(prepared, config=run.config), path)
+        try:
+            outcome = _go(run, begun=begun)
+        except BaseException as error:
+            why = one_line(error) or type(error).__name__
+            watcher.ended(Outcome(path, finished=False, round=len(run.rows), why=why))
+            raise
+        watcher.ended(outcome)
+        return outcome
 
 
-@contextmanager
-def _follow(
-    prepared: Prepared, out: Path, watcher: Watcher, *, begin: bool = True, anywhere: bool = False
-) -> Iterator[None]:
-    """Have the processes run, and the simulator follow them."""
-    config, simulator = prepared.config, prepared.simulator
+def _begun(directory: RunDirectory) -> bool:
+    """Whether there is a run of processes to go on with."""
+    if directory.config.is_file() and not (directory.path / PARTIES).is_dir():
+        raise RunError(f"{directory.path} was trained without processes: go on with crosshatch train --resume")
+    return (directory.path / PARTIES).is_dir() and directory.config.is_file()
+
+
+def _prepare(config: Config, directory: RunDirectory, folder: Path | None, watcher: Watcher) -> Prepared:
+    """What `train` would begin with; numbers that are to be measured or estimated are so in the simulator, and said."""
+    stored = stored_config(directory)
+    known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
+    config = config if stored is None else adopt(config, stored)
+    prepared = prepare(
+        config, folder=folder, step_seconds=known, tell=watcher.tell, of=None if stored is None else directory.path,
+        warn=watcher.warned, keep=True,
+    )  # fmt: skip
+    require_launchable(prepared)
+    if stored is not None:
+        require_same(stored, prepared.config, directory)
+    return prepared
+
+
+def _go(run: LaunchedRun, *, begun: bool) -> Outcome:
+    """The processes end with this one, however it ends."""
+    with stop_on_signals() as stop:
+        try:
+            return run.go(stop)
+        except BaseException as error:
+            run.children.stop()
+            if not begun and len(run.rows) <= 1 and not isinstance(error, DivergenceError | KeyboardInterrupt):
+                run.directory.give_up()
+            raise
+        finally:
+            run.children.stop()
+
+
+def _seated(prepared: Prepared, directory: RunDirectory, watcher: Watcher, *, begun: bool) -> LaunchedRun:
+    """The parties' folders, which are made where the run has none."""
+    config, simulator, files = prepared.config, prepared.simulator, part_files(prepared.config).read()
+    data, rounds, folder = simulator.data, config.run.rounds, directory.path / PARTIES
+    plan = replace(
+        EvaluationPlan.of(data, config.evaluate.every, rounds), train_samples=config.evaluate.train_samples
+    )  # fmt: skip
     parties = parties_of(
-        simulator.data, simulator.task, simulator.algorithm, seed=config.run.seed, codecs=config.codecs,
-        precision=PRECISIONS[config.run.precision],
+        data, simulator.task, simulator.algorithm, seed=config.run.seed, codecs=config.codecs,
+        precision=PRECISIONS[config.run.precision], evaluation=plan,
     )  # fmt: skip
     share_processes(parties, config.run.processes)
-    folder, rounds = out / PARTIES, config.run.rounds
-    every = {config.evaluate.every, config.run.checkpoint_every or config.evaluate.every}
-    keep = frozenset({rounds, *(r for step in every for r in range(step, rounds + 1, step))})
-    if simulator.round == 0 and begin:
-        shutil.rmtree(folder, ignore_errors=True)
-        seat(folder, parties, simulator.data, simulator.task, config, rounds=rounds, keep=keep)
-    houses = houses_of(parties)
-    plan = _plan_of(folder / next(iter(houses)), rounds)
+    houses, judge = houses_of(parties), judging_party(parties, data)
     homes = {party.name: folder / house / party.name for house, members in houses.items() for party in members}
-    tell_decisions(folder, anywhere=anywhere)
+    if not begun:
+        if prepared.leakage is not None:
+            prepared.leakage.record()
+        directory.begin(config_text(config), files, prepared.fingerprint)
+        every = config.run.checkpoint_every or config.evaluate.every
+        seat(folder, parties, data, simulator.task, config, rounds=rounds, keep=range(every, rounds + 1, every))
+        asked = "suboptimality" in (config.evaluate.metrics or ())
+        optimum = (simulator.best.value, simulator.best.zero) if asked else None
+        briefing = Briefing.of(data, optimum, per_client=config.evaluate.per_client)
+        hold_out(folder, houses, plan, homes[judge], briefing)
+    run = _plan_of(folder / next(iter(houses)), rounds).run
     children = Children(folder, houses, watcher.warned)
-    children.start()
-    state = simulator.state
-    followed = Followed(state, simulator.meter, parties, homes, plan.run, keep, children.check)
-    state.elsewhere = followed
-    try:
-        yield
-        if simulator.round < rounds:
-            children.end_together(_STOPPING)
-        children.wait(_GOODBYE if simulator.round == rounds else 0.0)
-        (watcher.warned if followed.is_far else watcher.tell)(ending(len(houses), followed))
-    finally:
-        children.stop()
-
-
-def ending(processes: int, followed: Followed) -> str:
-    """How the processes' model compares with the simulator's."""
-    about, furthest = f"{processes} processes over mutual TLS 1.3", followed.furthest
-    if furthest is None:
-        return f"{about}; no round was compared with the simulator's"
-    if followed.is_far:
-        return (
-            f"{about}; their model was up to {furthest:.1e} away from the simulator's, relative to its largest weight, "
-            "more than by rounding, though bytes and messages were equal: training may diverge, try a smaller "
-            "algorithm.step_size"
-        )
-    return (
-        f"{about}; their model was within {furthest:.1e} of the simulator's, relative to its largest weight, in all "
-        "rounds compared, bytes and messages were equal"
-    )
+    return LaunchedRun(prepared, directory, files, watcher, children, parties, homes, judge, run)
 
 
 def _plan_of(home: Path, rounds: int) -> Plan:
     """The plan that the processes of a run have, for as many rounds as it is to have."""
-    if not home.is_dir():
-        raise RunError(f"{home.parent.parent} was trained without processes: go on with crosshatch train --resume")
     plan = Plan.read(home)
     if plan.rounds != rounds:
         raise RunError(
@@ -118,23 +141,3 @@ def _plan_of(home: Path, rounds: int) -> Plan:
             f"{plan.rounds}, or launch a new run"
         )
     return plan
-
-
-def _require_parties(prepared: Prepared) -> Prepared:
-    """Refuse what does not run as processes here."""
-    config, algorithm, data = prepared.config, prepared.simulator.algorithm, prepared.simulator.data
-    known, step_size = declared(algorithm), algorithm.step_size
-    refused = {
-        "algorithm 'central' has no parties": known.central,
-        "JFL's pairs are processes that nobody would start": known.pairs,
-        "federation.branches are processes that nobody would start": bool(data.branches),
-        "adaptive step sizes need the gradient of all parties together": isinstance(step_size, Adaptive),
-        "privacy.encryption is not launched yet": config.privacy.encrypts,
-        "recording messages needs those of all silos in one place, which no party has": bool(
-            config.run.record_messages
-        ),
-    }
-    for why, applies in refused.items():
-        if applies:
-            raise ConfigError(f"crosshatch launch: {why}: use crosshatch train, which simulates it")
-    return prepared

@@ -18,6 +18,7 @@ from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.summary import measure_clients
 from crosshatch.seeds import generator
 from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.losses import Loss, unweighted
 from crosshatch.task.measuring.decisions import decide
 from crosshatch.task.measuring.resampled import draw_counts, resampled
 from crosshatch.task.own_metric import OwnMetric
@@ -43,22 +44,32 @@ def judged(
 
 
 def judge(simulator: Simulator, metrics: Sequence[str | OwnMetric], weights: Weights) -> dict[str, Any]:
-    """For the summary: how many test rows there are, the `noise` of each metric and, of two classes, `decisions`.
+    """For the summary: what its test rows say of a model, and its validation rows where there are any."""
+    data, validation = simulator.data, None
+    if data.y_validation is not None:
+        kept = simulator.scores([silo.rows("validation") for silo in data.silos], weights)
+        validation = (kept, data.y_validation)
+    test = simulator.scores([silo.test for silo in data.silos], weights), data.y_test
+    return judge_scores(metrics, simulator.task.loss, test, validation)
+
+
+def judge_scores(
+    metrics: Sequence[str | OwnMetric],
+    loss: Loss,
+    test: tuple[Tensor, Tensor],
+    validation: tuple[Tensor, Tensor] | None,
+) -> dict[str, Any]:
+    """How many test rows there are, the `noise` of each metric and, of two classes, `decisions`.
 
     The noise is the standard deviation of the metric over test rows drawn again, with replacement.
     """
-    data, loss = simulator.data, simulator.task.loss
-    scores, n = simulator.scores([silo.test for silo in data.silos], weights), len(data.y_test)
-    counts = draw_counts(n, max(50, min(MOST_DRAWS, MOST_NUMBERS // n)), seed=0)
-    drawn = resampled([one for one in metrics if isinstance(one, str)], scores, data.y_test, loss, counts)
+    scores, y = test
+    counts = draw_counts(len(y), max(50, min(MOST_DRAWS, MOST_NUMBERS // len(y))), seed=0)
+    drawn = resampled([one for one in metrics if isinstance(one, str)], scores, y, loss, counts)
     noise = {name: float(np.nanstd(values, ddof=1)) for name, values in drawn.items() if np.isfinite(values).any()}
-    told: dict[str, Any] = {"test_rows": n, "noise": noise}
-    if data.target == "binary":
-        validation = None
-        if data.y_validation is not None:
-            kept = simulator.scores([silo.rows("validation") for silo in data.silos], weights)
-            validation = (_probabilities(simulator, kept), data.y_validation.long().cpu().numpy())
-        found = decide(_probabilities(simulator, scores), data.y_test.long().cpu().numpy(), validation)
+    told: dict[str, Any] = {"test_rows": len(y), "noise": noise}
+    if unweighted(loss).target == "binary":
+        found = decide(*_decided(loss, test), None if validation is None else _decided(loss, validation))
         told["decisions"] = asdict(found) | {"reliability": [asdict(one) for one in found.reliability]}
     return told
 
@@ -83,5 +94,7 @@ def keep_scores(path: Path, simulator: Simulator, weights: Weights, *, seed: int
     write_whole(path / SCORES, save({name: one.detach().cpu().contiguous() for name, one in kept.items()}))
 
 
-def _probabilities(simulator: Simulator, scores: Tensor) -> Any:
-    return simulator.task.loss.predict(scores.detach().double()).cpu().numpy()
+def _decided(loss: Loss, scored: tuple[Tensor, Tensor]) -> tuple[Any, Any]:
+    """Probabilities and labels."""
+    scores, y = scored
+    return loss.predict(scores.detach().double()).cpu().numpy(), y.long().cpu().numpy()

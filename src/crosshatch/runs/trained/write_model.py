@@ -32,14 +32,18 @@ def write_model(
     files: PartFiles,
     row: Mapping[str, Any],
     best: BestRound | None = None,
+    *,
+    weights: tuple[Tensor, ...] | None = None,
+    done: int | None = None,
 ) -> None:
     """One safetensors and one JSON file per silo, head.safetensors where there is a head, and model.json.
 
     The model is that of now, of which `row` is the last evaluation, or that of the `best` round. It names the copies
-    of `files`, which lie beside the folder.
+    of `files`, which lie beside the folder. Others that have trained it give their `weights` and the rounds `done`.
     """
-    task, flat = simulator.task, simulator.weights if best is None else best.weights
-    trained = _trained(simulator, config, files, row, best)
+    now = simulator.weights if weights is None else weights
+    task, flat = simulator.task, now if best is None else best.weights
+    trained = _trained(simulator, config, files, row, best, simulator.round if done is None else done)
     at = {ROUND: str(trained.round)}
     with writing(folder):
         folder.mkdir(exist_ok=True)
@@ -54,9 +58,9 @@ def write_model(
 
 
 def _trained(
-    simulator: Simulator, config: Config, files: PartFiles, row: Mapping[str, Any], best: BestRound | None
+    simulator: Simulator, config: Config, files: PartFiles, row: Mapping[str, Any], best: BestRound | None, done: int
 ) -> Trained:
-    data, done = simulator.data, simulator.round
+    data = simulator.data
     if best is not None and best.row is not None:
         row = best.row
         done = row["round"]

@@ -13,7 +13,6 @@ from torch import Tensor
 from crosshatch.simulator.allocator import aligned
 from crosshatch.simulator.graph.simulated_duals import Duals
 from crosshatch.simulator.graph.simulated_tokens import Tokens
-from crosshatch.simulator.state import Elsewhere
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -26,7 +25,6 @@ class GraphState(ABC, Generic[Values]):
     """Agents on a graph: what all of them have is carried from round to round."""
 
     summed = True
-    elsewhere: Elsewhere | None = None
 
     def __init__(self, federation: Any, algorithm: Any, values: Values) -> None:
         self.federation, self.algorithm = federation, algorithm
@@ -45,20 +43,12 @@ class GraphState(ABC, Generic[Values]):
     @property
     def weights(self) -> tuple[Tensor, ...]:
         """The average of the tokens' models, or the agents' blocks."""
-        theirs = None if self.elsewhere is None else self.elsewhere.weights
-        return self.own_weights if theirs is None else theirs
-
-    @property
-    def own_weights(self) -> tuple[Tensor, ...]:
-        """What is computed here."""
         found: tuple[Tensor, ...] = self.federation.model(self.values)
         return found
 
     def run_round(self, r: int) -> None:
         """One visit and one hop of all tokens, or one iteration."""
         self.values = self.algorithm.run_round(self.federation, self.values, r)
-        if self.elsewhere is not None:
-            self.elsewhere.after_round(r)
 
     def align(self) -> None:
         """All tensors. Rounds write into them, so there is nothing to do after the first time."""

@@ -1,0 +1,162 @@
+"""The judge of a launched run, at the label's holder: the figures of every evaluation, and whether the run ends.
+
+What it finds out it writes into its party's folder: a line per evaluation, and at the end what is said of the test rows
+beyond single numbers. A round that is run again after a crash gives the same line again; of a round's lines the last
+one counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.parties.evaluation.found import Found, Scored, Verdict
+from crosshatch.report.measures import first_reaching
+from crosshatch.runs.best_round import BestRound, on_rows
+from crosshatch.runs.config import Config
+from crosshatch.runs.evaluating.briefing import Briefing
+from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, add_line
+from crosshatch.runs.evaluating.some_rows import SomeRows
+from crosshatch.runs.files import write_whole
+from crosshatch.runs.trained.judged import judge_scores
+from crosshatch.simulator.client_metrics import spread_over_clients
+from crosshatch.simulator.divergence import Growth
+from crosshatch.task.directions import VALIDATION, directions
+from crosshatch.task.losses import Loss
+from crosshatch.task.metrics import evaluate
+from crosshatch.task.own_metric import find_metrics
+
+
+@final
+@dataclass
+class RunJudge:
+    """`rows` are the lines so far that have figures; all that it decides follows from them."""
+
+    config: Config
+    loss: Loss
+    folder: Path
+    briefing: Briefing
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    zero: float = 0.0
+
+    def __post_init__(self) -> None:
+        """The metrics are read once: a file may change meanwhile."""
+        self.metrics = find_metrics(self.config.evaluate.metrics or ())
+
+    def see(self, found: Found, done: int) -> Verdict:
+        """A line of figures, and what follows from it."""
+        broken = _broken(found)
+        if broken is not None:
+            self._write({"round": done, BROKEN: broken})
+            return Verdict.END
+        self.zero = found.zero_objective
+        test, labels = found.held_out.part("test")
+
+        def measure(drawn: Tensor | None) -> dict[str, float]:
+            rows = slice(None) if drawn is None else drawn
+            return self._measure(test[rows], labels[rows], found.objective)
+
+        some = SomeRows.of(self.config, labels)
+        row = {"round": done, "train_loss": found.objective, **some.measure(measure, done, self.rows)}
+        if found.held_out.validation:
+            scores, y = found.held_out.part("validation")
+            kept = evaluate(on_rows(self.metrics), scores, y, self.loss)
+            row |= {f"{VALIDATION}{name}": value for name, value in kept.items()}
+        self.rows.append(row)
+        if self._is_over:
+            self.rows[-1] = row = {**some.complete(row, measure)}
+        self._write(row)
+        best = self._best
+        verdict = Verdict.BEST if best is not None and best.row is row else Verdict.GO_ON
+        return verdict | (Verdict.END if self._is_over else Verdict.GO_ON)
+
+    def close(self, scored: Scored, done: int) -> None:
+        """Noise, decisions and clients, of the model that the run ends with."""
+        if not torch.isfinite(scored.scores).all():
+            return
+        test, validation = scored.part("test"), scored.part("validation") if scored.validation else None
+        told = judge_scores(self.metrics, self.loss, test, validation)
+        best = self._best
+        if self.briefing.silos:
+            known = directions(self.config.evaluate.higher_is_better)
+            spread = spread_over_clients(_clients(self.briefing, test[1]), self.metrics, test[0], self.loss, known)
+            at = done if best is None or best.row is None else best.row["round"]
+            told["per_client"] = {"round": at, "silos": spread}
+        write_whole(self.folder / CLOSED, json.dumps(told, allow_nan=False).encode())
+
+    def state(self) -> dict[str, Any]:
+        """The lines."""
+        return {"rows": [dict(row) for row in self.rows], "zero": self.zero}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from them."""
+        self.rows, self.zero = [dict(row) for row in state["rows"]], state["zero"]
+
+    def _measure(self, scores: Tensor, y: Tensor, objective: float) -> dict[str, float]:
+        found = evaluate(on_rows(self.metrics), scores, y, self.loss) if on_rows(self.metrics) else {}
+        if self.briefing.optimum is not None:
+            best, zero = self.briefing.optimum
+            span = zero - best
+            found["suboptimality"] = (objective - best) / span if span > 0 else objective - best
+        return {name: found[name] for name in (one if isinstance(one, str) else one.name for one in self.metrics)}
+
+    @property
+    def _best(self) -> BestRound | None:
+        return best_of(self.config, self.rows)
+
+    @property
+    def _is_over(self) -> bool:
+        """All targets are reached, the training loss has grown or patience is lost, where that ends the run."""
+        run, best, last = self.config.run, self._best, self.rows[-1]
+        rule = Growth(self.rows[0]["train_loss"], self.zero)
+        if run.on_divergence == "stop" and rule.notice(last["train_loss"], last["round"], lambda _: ""):
+            return True
+        if best is not None and run.patience is not None and best.since >= run.patience:
+            return True
+        goals, smooth = self.config.evaluate.parsed_targets, self.config.evaluate.smooth
+        return run.stop_at_targets and all(first_reaching(self.rows, goal, smooth) for goal in goals)
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        add_line(self.folder / LINES, row)
+
+
+def best_of(config: Config, rows: Sequence[Mapping[str, Any]]) -> BestRound | None:
+    """The best of some evaluations; None without validation rows."""
+    best = BestRound.of(config)
+    for row in rows if best is not None else ():
+        assert best is not None
+        best.see(row)
+    return best
+
+
+def _broken(found: Found) -> str | None:
+    """What is not finite, in words."""
+    validation, _ = found.held_out.part("validation")
+    test, _ = found.held_out.part("test")
+    if not torch.isfinite(validation).all():
+        return "a validation score is"
+    if not isfinite(found.objective):
+        return "the training loss is"
+    return None if torch.isfinite(test).all() else "a test score is"
+
+
+def _clients(briefing: Briefing, y: Tensor) -> FederatedData:
+    """Who holds which test row, without any row."""
+    nothing = torch.zeros(0, 1)
+    silos = tuple(
+        SiloData(
+            name, nothing, torch.zeros(len(y), 1), (), np.empty(0, dtype=np.int64), clients,
+            test_owners=np.array(owners), client_names=names,
+        )
+        for name, clients, owners, names in briefing.silos
+    )  # fmt: skip
+    return FederatedData(silos, y[:0], y, "binary", 2)
