@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.conftest import environment
 from tests.end_to_end.test_sweep import CONFIG, wait_until
+from tests.studies.conftest import write_config, write_rows
 
 pytestmark = [
     pytest.mark.slow,
@@ -71,11 +72,27 @@ def test_same_table(cluster: str, tmp_path: Path) -> None:
     there = sweep(tmp_path, *SWEEP, "--out", "there", "--ray", cluster)
     assert (here.returncode, there.returncode) == (1, 1), here.stderr + there.stderr  # one batch is too large
     assert (tmp_path / "there" / "table.csv").read_text().count("diverged 2 of 2") == 1
-    for name in ("table.csv", "chosen.toml"):
-        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+    for name in ("table.csv", "chosen.toml"):  # whose first line names the folder
+        found = (tmp_path / "there" / name).read_text().replace("see there/", "see here/")
+        assert found == (tmp_path / "here" / name).read_text()
     # a run that finished there is not repeated, here or there
     again = sweep(tmp_path, *SWEEP, "--out", "there", "--jobs", "1")
     assert "12 runs, 6 of which have finished" in again.stdout, again.stderr  # all but those that are refused
+
+
+def test_a_study_says_the_same(cluster: str, tmp_path: Path) -> None:
+    """Its runs, step sizes that follow from them, and boosted trees beside."""
+    write_rows(tmp_path / "rows.csv", n=200, seed=1, alone=0.7, joint=0.9)
+    write_config(tmp_path, rounds=15, algorithm="fedbcd")
+    command = [sys.executable, "-m", "crosshatch", "study", "made.toml", "--seeds", "2", "--steps", "0.3,1"]
+    for more in (("--out", "here", "--jobs", "2"), ("--out", "there", "--ray", cluster)):
+        ended = subprocess.run(
+            [*command, *more], cwd=tmp_path, env=surroundings(), capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stderr == ""
+    for name in ("table.csv", "scores.csv", "result.json"):
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes(), name
 
 
 @pytest.mark.parametrize(
