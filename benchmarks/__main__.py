@@ -9,6 +9,8 @@ from pathlib import Path
 
 from benchmarks import hospitals, race, scale
 from benchmarks.cases import CASES, Case
+from benchmarks.runtime import race as runtime
+from benchmarks.runtime.settings import SETTINGS
 
 
 def main() -> None:
@@ -17,7 +19,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer turns, and none of the heavy models")
     parser.add_argument(
-        "--model", action="append", choices=[*names, hospitals.NAME, "scale"], help="only this one; may be repeated"
+        "--model",
+        action="append",
+        choices=[*names, hospitals.NAME, "scale", "runtime"],
+        help="only this one; may be repeated",
     )
     parser.add_argument("--threads", type=int, action="append", help="only so many; default: 1, and all cores")
     parser.add_argument("--steps", type=int, action="append", help="only this Q; default: 1 and 10")
@@ -42,6 +47,11 @@ def main() -> None:
     if not options.model or "scale" in options.model:
         tables.append(scale.table(*scale.run()))
         print(f"\n{tables[-1]}")
+    if not options.model or "runtime" in options.model:
+        folder = os.environ.get("CROSSHATCH_DATA")
+        print(flush=True)
+        few = ["logistic"] if options.quick else list(SETTINGS)
+        tables.append(runtime.table(few, Path(folder) if folder else None, turns=3 if options.quick else 7))
     if options.out:
         options.out.write_text("\n\n".join(tables) + "\n", encoding="utf-8")
 
