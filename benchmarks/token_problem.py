@@ -24,7 +24,6 @@ from crosshatch.theory.optimum import Optimum, find_optimum
 
 Array = npt.NDArray[np.float64]
 RANDOM = Graph("connectivity", ratio=0.4, seed=1)
-CHAIN = Graph("path")
 
 
 @dataclass(frozen=True)
@@ -101,10 +100,3 @@ def first_below(
         f"    {simulator.round} rounds, {simulator.communications} communications, suboptimality {last:.2e}", flush=True
     )
     return reached
-
-
-def show(title: str, reached: dict[float, tuple[int, int] | None]) -> None:
-    """One line a level."""
-    for level, at in reached.items():
-        text = "not reached" if at is None else f"round {at[0]}, {at[1]} communications"
-        print(f"{title:<40} {level:.0e}: {text}", flush=True)

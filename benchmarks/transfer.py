@@ -1,15 +1,12 @@
-"""Transfer between two silos: what B gains by A's labels, and how many rounds Q local steps take, with and without mu.
+"""Transfer between two silos: what B gains by A's labels.
 
-    python -m benchmarks.transfer credit --data DIR [--seeds 5] [--quick] [--out FILE]
-    python -m benchmarks.transfer figures --data DIR [--seeds 3] [--quick] [--out FILE]
+    python -m benchmarks.transfer --data DIR [--seeds 5] [--quick] [--out FILE]
 
-`credit`: credit default as the FedBCD paper divides it, A with payments, bills and labels (18 columns), B with profiles
+Credit default as the FedBCD paper divides it, A with payments, bills and labels (18 columns), B with profiles
 (15 after encoding). B's AUC by transfer, beside that of a network of B's own on the labels of the common samples, of
 A's own on A's columns, and of central training. Settings and rounds are chosen on validation rows, the same for all.
 
-`figures`: Figures 3 and 4 in shape. NUS-WIDE is not at hand; MNIST stands in, A with left halves and labels, B with
-right halves, one digit against the rest: two views of which either tells the label, as tags and images are. The step
-size is eta_0 / sqrt(t + 1), eta_0 chosen for each Q and mu on one half of the test rows; rounds are those of the other.
+The FedBCD paper's Figures 3 and 4 are recipes: `crosshatch reproduce run fedbcd`.
 """
 
 from __future__ import annotations
@@ -23,11 +20,11 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.reach import Chosen, Course, Search, choose, publish, spread, train
-from benchmarks.settings import CREDIT, Held, Setting, data_folder, hold_out, hold_out_of_test
+from benchmarks.reach import publish, spread
+from benchmarks.settings import CREDIT, Held, Setting, data_folder, hold_out
 from crosshatch.algorithms.central import Central
 from crosshatch.algorithms.fedbcd import FedBCD
-from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
+from crosshatch.data.data_settings import FederationSettings, SiloSettings
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import TrainingError
 from crosshatch.schedules import InverseSqrt
@@ -44,10 +41,6 @@ PROFILES = FederationSettings(
     ),
     labels="payments",
 )
-HALVES = FederationSettings(split="halves", labels="left", common=500)
-MNIST = DataSettings(name="mnist", positive=8, limit=2000)
-LOCAL_STEPS = (1, 5, 10, 15, 25, 50, 100)
-MU = 0.1
 
 
 @dataclass(frozen=True)
@@ -164,59 +157,9 @@ def _auc(runs: list[Best]) -> str:
     return spread([run.test for run in runs], digits=4)
 
 
-@dataclass(frozen=True)
-class Figures:
-    """Rounds to three AUC targets over Q, with and without a proximal term."""
-
-    folder: Path | None
-    seeds: int
-    quick: bool
-    batch_size: int = 64
-
-    @property
-    def search(self) -> Search:
-        """Means over three rounds, so that a lucky one does not count."""
-        return Search("auc", (0.90, 0.92, 0.93), main=1, rounds=20 if self.quick else 100, smooth=3)
-
-    def run(self, local_steps: int, mu: float, step_size: float, seed: int, limit: int) -> Course:
-        """One run until the targets are reached."""
-        held = hold_out_of_test(MNIST, HALVES, self.folder, seed=seed)
-        task = build_task(held.data, NETWORK, seed=seed)
-        algorithm = FedBCD(local_steps, InverseSqrt(step_size), self.batch_size, proximal=mu)
-        simulator = Simulator(held.data, task, algorithm, seed=seed, threads=1)
-        return train(simulator, held, self.search, limit=limit)
-
-    def table(self) -> Iterator[str]:
-        """Figure 4: rounds to each target; the best AUC is that of Figure 3's curves."""
-        targets = self.search.targets
-        head = " | ".join(f"to {target:g}" for target in targets)
-        yield f"| Q | mu | eta_0 | {head} | best AUC |"
-        yield "|---" * (4 + len(targets)) + "|"
-        for local_steps in LOCAL_STEPS[: 2 if self.quick else len(LOCAL_STEPS)]:
-            for mu in (0.0, MU):
-                chosen = choose(
-                    f"Q = {local_steps}, mu = {mu:g}",
-                    partial(self.run, local_steps, mu),
-                    (0.3,) if self.quick else (0.3, 0.1, 1.0),
-                    self.search,
-                    seeds=self.seeds,
-                )
-                rounds = " | ".join(_rounds(chosen, target) for target in targets)
-                best = spread([course.best for course in chosen.courses], digits=4)
-                yield f"| {local_steps} | {mu:g} | {chosen.step_size:g} | {rounds} | {best} |"
-
-
-def _rounds(chosen: Chosen, target: float) -> str:
-    """The mean over the seeds, or how many of them got there."""
-    mean = chosen.mean(target, lambda spent: spent.round)
-    there = sum(target in course.test for course in chosen.courses)
-    return f"{mean:.0f}" if mean is not None else f"{there} of {len(chosen.courses)}"
-
-
 def main() -> int:
     """Print a table."""
     parser = argparse.ArgumentParser(prog="benchmarks.transfer", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("part", choices=("credit", "figures"))
     parser.add_argument("--data", type=Path, help="the data folder (default: CROSSHATCH_DATA)")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="few rounds and settings, to see that it runs")
@@ -224,8 +167,7 @@ def main() -> int:
     args = parser.parse_args()
     torch.set_num_threads(1)
     folder = data_folder(args.data)
-    kind = Credit if args.part == "credit" else Figures
-    return publish(kind(folder, args.seeds, args.quick).table(), args.out)
+    return publish(Credit(folder, args.seeds, args.quick).table(), args.out)
 
 
 if __name__ == "__main__":

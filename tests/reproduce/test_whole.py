@@ -153,3 +153,12 @@ def test_the_schema_is_that_of_results(done: tuple[Path, Done]) -> None:
     assert set(told) == set(Result.__dataclass_fields__)
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(told, schema())
+
+
+def test_fresh_trains_all_of_it_again(tmp_path: Path) -> None:
+    one = replace(RECIPE, sets=(replace(RUNS, search=replace(RUNS.search, values=(0.003,), widen=0)),))  # type: ignore[type-var]
+    assert run(tmp_path, one).trained == 6
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/summary.json")}
+    assert run(tmp_path, one).trained == 0
+    assert run(tmp_path, one, fresh=True).trained == 6
+    assert all(path.stat().st_mtime_ns > written for path, written in before.items())

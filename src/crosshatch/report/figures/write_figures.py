@@ -5,36 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
 
 from crosshatch.errors import RunError
+from crosshatch.report.figures.canvas import as_file, canvas, draw_curve
 from crosshatch.report.findings import Axis, axes_of, shared_metrics
 from crosshatch.report.measures import metric_title
-from crosshatch.report.palette import Style, run_styles
+from crosshatch.report.palette import run_styles
 from crosshatch.report.pooled import extremes
 from crosshatch.report.runs import Run
 from crosshatch.runs.files import write_whole, writing
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 FORMATS = ("svg", "pdf", "png", "csv")
-_INCHES, _DOTS = (6.4, 4.0), 200
-_LOOKS: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "crosshatch",
-    "pdf.fonttype": 42,
-    "font.family": "DejaVu Sans",
-}
-# what would tell the time or the machine
-_SAY_NOTHING: dict[str, dict[str, Any]] = {
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    "png": {"Software": None},
-}
+_INCHES = (6.4, 4.0)
 
 
 def write_figures(runs: Sequence[Run], folder: Path | str, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -69,31 +53,18 @@ def write_figures(runs: Sequence[Run], folder: Path | str, formats: Sequence[str
 
 
 def _drawn(runs: Sequence[Run], metric: str, axis: Axis, kind: str) -> bytes:
-    with _matplotlib() as figure:
+    with canvas(_INCHES) as figure:
         axes = figure.add_subplot()
         for run, style in zip(runs, run_styles(runs), strict=True):
-            _draw(axes, run, style, metric, axis)
+            xs, ys = [row[axis.key] for row in run.metrics], [row.get(metric, math.nan) for row in run.metrics]
+            pairs = extremes(run, metric) if run.seeds else []
+            band = ([low for low, _ in pairs], [high for _, high in pairs]) if pairs else None
+            draw_curve(axes, xs, ys, style, run.label, band=band)
         axes.set_xlabel(axis.label)
         axes.set_ylabel(metric_title(metric))
-        axes.grid(visible=True, alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
         if len(runs) > 1:
-            axes.legend(frameon=False)
-        content = io.BytesIO()
-        figure.savefig(content, format=kind, dpi=_DOTS, metadata=_SAY_NOTHING[kind])
-        return content.getvalue()
-
-
-def _draw(axes: Any, run: Run, style: Style, metric: str, axis: Axis) -> None:
-    xs = [row[axis.key] for row in run.metrics]
-    ys = [row.get(metric, math.nan) for row in run.metrics]
-    dashes = tuple(float(part) for part in style.dash.split())
-    if run.seeds:
-        pairs = extremes(run, metric)
-        axes.fill_between(xs, [low for low, _ in pairs], [high for _, high in pairs], color=style.color, alpha=0.18,
-                          linewidth=0)  # fmt: skip
-    axes.plot(xs, ys, color=style.color, linewidth=max(1.2, style.width / 3), label=run.label,
-              linestyle=(0, dashes) if dashes else "-")  # fmt: skip
+            axes.legend()
+        return as_file(figure, kind)
 
 
 def _csv(runs: Sequence[Run], metric: str, axis: Axis) -> bytes:
@@ -106,18 +77,3 @@ def _csv(runs: Sequence[Run], metric: str, axis: Axis) -> bytes:
         for row, pair in zip(run.metrics, pairs, strict=True):
             writer.writerow([run.name, row[axis.key], row.get(metric, ""), *pair])
     return text.getvalue().encode()
-
-
-@contextmanager
-def _matplotlib() -> Iterator[Figure]:
-    """A figure to draw into, away from any window and from the settings of whoever calls."""
-    try:
-        import matplotlib as mpl  # late: few need it, and it takes a second
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise RunError(
-            "figures need matplotlib, which is not installed: pip install '.[figures]' in Crosshatch's folder"
-        ) from None
-    plain: dict[str, Any] = {key: value for key, value in mpl.rcParamsDefault.items() if not key.startswith("backend")}
-    with mpl.rc_context(cast(Any, plain | _LOOKS)):
-        yield Figure(figsize=_INCHES, layout="constrained")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,7 +92,7 @@ def _one(recipe: Recipe, desk: Desk, keys: Keys, done: Done, again: set[str]) ->
         missing = {one.key: one for state in found for one in state.missing}
         known = {one.key: one for state in found for one in state.planned if one.key in again}
         for one in known.values():
-            shutil.rmtree(desk.folder.path / "runs" / one.folder, ignore_errors=True)
+            desk.folder.remove(one)
         again -= known.keys()
         if not missing and not known:
             return ""

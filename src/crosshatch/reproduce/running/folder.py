@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import shutil
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,19 @@ class Folder:
     """`runs/` has run directories, `seconds.json` their processor seconds, `began.json` by which rules they began."""
 
     path: Path
+    _read_before: dict[str, Run] = field(default_factory=dict, repr=False)
 
     def find(self, planned: Planned) -> Run | None:
-        """The finished run of a plan: one that diverged is finished, one that broke down is not."""
+        """The finished run of a plan: one that diverged is finished, one that broke down is not. Read once."""
         place = self.path / "runs" / planned.folder
-        return read_run(place) if (place / "summary.json").is_file() else None
+        if planned.folder not in self._read_before and (place / "summary.json").is_file():
+            self._read_before[planned.folder] = read_run(place)
+        return self._read_before.get(planned.folder)
+
+    def remove(self, planned: Planned) -> None:
+        """A finished run, to be trained again."""
+        self._read_before.pop(planned.folder, None)
+        shutil.rmtree(self.path / "runs" / planned.folder, ignore_errors=True)
 
     @cached_property
     def seconds(self) -> dict[str, float]:

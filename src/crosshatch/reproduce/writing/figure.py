@@ -1,50 +1,28 @@
-"""A recipe's figure as SVG and PNG, in the layout of the paper: one panel beside the other, one legend below.
-
-Text stays text; there is no date in the files and a fixed salt, so that equal runs give equal bytes.
-"""
+"""A recipe's figure as SVG and PNG, in the layout of the paper: one panel beside the other, one legend below."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from crosshatch.report.figures.canvas import as_file, canvas, draw_curve, draw_points
 from crosshatch.report.palette import Style, series_styles
 from crosshatch.reproduce.judging.rows import Row
 from crosshatch.reproduce.measured import Measured, Series
 from crosshatch.reproduce.recipe import Beside, Curves, Dots, Panel
 
 WIDTH, HEIGHT, COLUMNS = 4.6, 3.5, 3  # inches of a panel, panels side by side
-_MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^", "saltire": "X", "cross": "P"}
-_SETTINGS: Any = {
-    "svg.hashsalt": "crosshatch",
-    "svg.fonttype": "none",
-    "font.size": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#DDDDDD",
-    "axes.axisbelow": True,
-}
-_MARKS = 8  # symbols on a curve
 _PAPER = "#333333"
 
 
-def draw(panels: Sequence[Panel], measured: Measured, rows: Sequence[Row], out: Path) -> bool:
-    """Write figure.svg and figure.png into a folder; False where matplotlib, the extra [figures], is not installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        return False
-    from matplotlib.figure import Figure
-
+def draw(panels: Sequence[Panel], measured: Measured, rows: Sequence[Row]) -> dict[str, bytes]:
+    """A figure as SVG and PNG, by the names of their files; a RunError where matplotlib is not installed."""
     styles = _styles(panels)
-    with matplotlib.rc_context(_SETTINGS):
-        wide = min(len(panels), COLUMNS)
-        tall = -(-len(panels) // wide)
-        figure = Figure(figsize=(WIDTH * max(wide, 1.3), HEIGHT * tall + 0.9), layout="constrained")
+    wide = min(len(panels), COLUMNS)
+    tall = -(-len(panels) // wide)
+    with canvas((WIDTH * max(wide, 1.3), HEIGHT * tall + 0.9)) as figure:
         axes = figure.subplots(tall, wide, squeeze=False)
         for k, panel in enumerate(panels):
             _panel(axes[k // wide][k % wide], panel, measured, rows, styles)
@@ -54,12 +32,8 @@ def draw(panels: Sequence[Panel], measured: Measured, rows: Sequence[Row], out: 
         for one in figure.axes:
             handles |= dict(zip(*one.get_legend_handles_labels()[::-1], strict=True))
         if handles:
-            figure.legend(
-                handles.values(), handles.keys(), loc="outside lower center", ncols=min(4, len(handles)), frameon=False
-            )
-        figure.savefig(out / "figure.svg", metadata={"Date": None})
-        figure.savefig(out / "figure.png", dpi=150, metadata={"Software": None})
-    return True
+            figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(4, len(handles)))
+        return {f"figure.{kind}": as_file(figure, kind) for kind in ("svg", "png")}
 
 
 def _styles(panels: Sequence[Panel]) -> Mapping[str, Style]:
@@ -97,20 +71,11 @@ def _scale(axes: Any, logarithmic: tuple[bool, bool]) -> None:
             axis.set_minor_formatter(NullFormatter())
 
 
-def _look(style: Style) -> dict[str, Any]:
-    dash = tuple(float(part) for part in style.dash.split())
-    return {"color": style.color, "linestyle": (0, dash) if dash else "-", "marker": _MARKERS[style.symbol],
-            "linewidth": 1.6, "markersize": 4.5}  # fmt: skip
-
-
 def _curves(axes: Any, panel: Curves, measured: Measured, styles: Mapping[str, Style]) -> None:
     for k, name in enumerate(panel.methods):
-        x, mean, low, high = _pooled(measured.of(name, panel.reading), panel)
-        if not x:
-            continue
-        every = max(1, len(x) // _MARKS)
-        axes.plot(x, mean, label=name, markevery=(k % every, every), **_look(styles[name]))
-        axes.fill_between(x, low, high, color=styles[name].color, alpha=0.15, linewidth=0)
+        x, mean, *band = _pooled(measured.of(name, panel.reading), panel)
+        if x:
+            draw_curve(axes, x, mean, styles[name], name, band=(band[0], band[1]), symbols=k)
     _scale(axes, panel.logarithmic)
     axes.set_xlabel(panel.labels[0])
     axes.set_ylabel(panel.labels[1])
@@ -133,7 +98,7 @@ def _dots(axes: Any, panel: Dots, rows: Sequence[Row], styles: Mapping[str, Styl
     for name, points in panel.series.items():
         found = [(x, _find(rows, setting, panel.what or name, panel.reading)) for x, setting in points]
         reached = [(x, row) for x, row in found if row is not None and isfinite(row.mean)]
-        axes.plot([x for x, _ in reached], [row.mean for _, row in reached], label=name, **_look(styles[name]))
+        draw_curve(axes, [x for x, _ in reached], [row.mean for _, row in reached], styles[name], name, symbols=0)
         for x, row in reached:
             axes.plot([x] * len(row.ours), row.ours, ".", color=styles[name].color, alpha=0.5, markersize=4)
     _scale(axes, panel.logarithmic)
@@ -150,11 +115,10 @@ def _beside(axes: Any, panel: Beside, rows: Sequence[Row], styles: Mapping[str, 
     )
     for r, reading in enumerate(panel.readings):
         style, name = styles[f"ours, {reading}"], f"ours, {reading}"
-        look: dict[str, Any] = {"linestyle": "", "marker": _MARKERS[style.symbol], "color": style.color, "alpha": 0.8}
         for k, setting in enumerate(settings):
             row = _find(rows, setting, panel.what, reading)
             reached = [one for one in (row.ours if row is not None else ()) if isfinite(one)]
-            axes.plot(reached, [k + 0.18 * (r + 1)] * len(reached), markersize=5, label="" if k else name, **look)
+            draw_points(axes, reached, [k + 0.18 * (r + 1)] * len(reached), style, "" if k else name)
     found = [_find(rows, setting, panel.what, panel.readings[0]) for setting in settings]
     papers = [(row.paper, k) for k, row in enumerate(found) if row is not None and row.paper is not None]
     if papers:

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -49,8 +50,11 @@ def _write_one(recipe: Recipe, collected: Collected, place: Path) -> None:
     result, svg = collected.result, None
     for name in ("figure.svg", "figure.png"):
         (place / name).unlink(missing_ok=True)
-    if collected.measured is not None and draw(recipe.panels, collected.measured, collected.rows, place):
-        svg = _inline((place / "figure.svg").read_text(encoding="utf-8"))
+    if collected.measured is not None and find_spec("matplotlib") is not None:  # the extra [figures]
+        figures = draw(recipe.panels, collected.measured, collected.rows)
+        for name, content in figures.items():
+            write_whole(place / name, content)
+        svg = _inline(figures["figure.svg"].decode())
     write_whole(place / "table.csv", table(result).encode())
     text = json.dumps(msgspec.to_builtins(result), indent=2, allow_nan=False)
     write_whole(place / NAME, f"{text}\n".encode())
