@@ -66,7 +66,9 @@ def _scale(axes: Any, logarithmic: tuple[bool, bool]) -> None:
     for wanted, axis, name in zip(logarithmic, (axes.xaxis, axes.yaxis), "xy", strict=True):
         if wanted:
             axes.set(**{f"{name}scale": "log"})
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+            low, high = axis.get_view_interval()
+            few = high > 300 * low  # so wide that labels between the powers of ten would touch
+            axis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=12))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_formatter(NullFormatter())
 

@@ -76,16 +76,19 @@ def _document(title: str, body: str) -> str:
 
 
 def _rows(result: Result) -> str:
+    papers = any(row.paper is not None for row in result.rows)
     lines = [
         f"<tr><td>{escape(row.setting)}</td><td>{escape(row.what)}</td><td>{row.reading}</td>"
-        f'<td class="number">{"" if row.paper is None else f"{row.paper:g}"}</td>'
-        f'<td class="number">{mean(row.ours)}</td><td class="number">{", ".join(map(number, row.ours.seeds))}</td></tr>'
+        + (f'<td class="number">{"" if row.paper is None else f"{row.paper:g}"}</td>' if papers else "")
+        + f'<td class="number">{mean(row.ours)}</td>'
+        + f'<td class="number">{", ".join(map(number, row.ours.seeds))}</td></tr>'
         for row in result.rows
     ]
     if not lines:
         return ""
+    paper = "<th class='number'>the paper</th>" if papers else ""
     head = (
-        "<tr><th>setting</th><th>what</th><th>step size</th><th class='number'>the paper</th>"
+        f"<tr><th>setting</th><th>what</th><th>step size</th>{paper}"
         "<th class='number'>ours, mean</th><th class='number'>ours, every seed</th></tr>"
     )
     return f"<h2>The numbers</h2>{_table(head, lines)}"
@@ -172,9 +175,17 @@ def number(value: float | None) -> str:
     >>> number(None), number(12.0), number(0.123456)
     ('not reached', '12', '0.12346')
     """
-    return "not reached" if value is None else f"{value:.5g}"
+    if value is None:
+        return "not reached"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.5g}"
 
 
 def mean(ours: Ours) -> str:
     """With its deviation."""
-    return number(ours.mean) + ("" if ours.deviation is None else f" ± {ours.deviation:.2g}")
+    if ours.deviation is None:
+        return number(ours.mean)
+    return (
+        f"{number(ours.mean)} ± {ours.deviation:.0f}"
+        if ours.deviation >= 10
+        else f"{number(ours.mean)} ± {ours.deviation:.2g}"
+    )

@@ -80,5 +80,5 @@ def _inline(svg: str) -> str:
     head, rest = svg[begin:].split(">", 1)
     found = re.search(r'\swidth="([0-9.]+)pt"', head)
     wide = float(found[1]) if found else 500.0
-    sizes = f' style="min-width: {0.55 * wide:.0f}px; max-width: {1.7 * wide:.0f}px"'
+    sizes = f' style="min-width: {wide:.0f}px; max-width: {1.7 * wide:.0f}px"'
     return re.sub(r'\s(width|height)="[^"]*"', "", head) + sizes + ">" + rest
