@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 
+from crosshatch.reproduce.running.whereabouts import UNKNOWN
 from crosshatch.reproduce.writing.recipe_page import mean, verdict
 from crosshatch.reproduce.writing.result import Result
 
@@ -23,6 +24,7 @@ def docs_page(results: Sequence[Result], later: Mapping[str, str]) -> str:
     made = results[0].made
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     seconds = sum(one.made.processor_seconds for one in results)
+    commit = "" if made.commit == UNKNOWN else f", commit {made.commit}"
     lines = [
         "# The papers, reproduced",
         "",
@@ -34,7 +36,7 @@ def docs_page(results: Sequence[Result], later: Mapping[str, str]) -> str:
         f"crosshatch reproduce run all --profile {results[0].profile} --data DIR",
         "```",
         "",
-        fill(f"Made on {made.date}, {made.machine}; {versions}; commit {made.commit}. Processor time of the recipes, "
+        fill(f"Made on {made.date}, {made.machine}; {versions}; rules {made.rules}{commit}. Processor time of the recipes, "
              f"runs that several share counted for each: {seconds / 60:.0f} minutes.", 100, break_on_hyphens=False),
         "",
         "| recipe | where | own | common |",
