@@ -36,8 +36,9 @@ def docs_page(results: Sequence[Result], later: Mapping[str, str]) -> str:
         f"crosshatch reproduce run all --profile {results[0].profile} --data DIR",
         "```",
         "",
-        fill(f"Made on {made.date}, {made.machine}; {versions}; rules {made.rules}{commit}. Processor time of the recipes, "
-             f"runs that several share counted for each: {seconds / 60:.0f} minutes.", 100, break_on_hyphens=False),
+        fill(f"Made on {made.date}, {made.machine}; {versions}; rules {made.rules}{commit}. Processor time of the "
+             f"recipes, runs that several share counted for each: {seconds / 60:.0f} minutes.", 100,
+             break_on_hyphens=False),
         "",
         "| recipe | where | own | common |",
         "|---|---|---|---|",
