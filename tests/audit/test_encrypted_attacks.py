@@ -108,6 +108,8 @@ def within_the_rule(folder: Path, seed: int, rounds: int) -> None:
     algorithm = {"batch_size": 512, "division_seed": seed}  # given: a test is the same every time
     found = attack(folder, made(1300, 8, seed), algorithm=algorithm, run={"rounds": rounds, "seed": seed})
     assert beyond_columns(found) <= 0.02
+    kriging = found["labels by kriging over rounds"]  # more rounds tell an attack no less
+    assert kriging.figures["AUC"] >= kriging.beside["AUC, columns alone"] - 0.02
 
 
 def test_a_partition_tells_no_more_than_the_columns(tmp_path: Path) -> None:

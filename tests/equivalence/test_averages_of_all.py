@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData, SiloData
+from crosshatch.errors import ConfigError
 from crosshatch.exchanges import ClientWeights, Declared, LocalSteps, Within
 from crosshatch.protocol.batches import GivenBatches
 from crosshatch.simulator.simulator import Simulator
@@ -19,6 +20,7 @@ from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
 from crosshatch.testing.check_federation import check_rounds
 from crosshatch.testing.federations import FederationCase
+from crosshatch.testing.parties.engine import PartyByParty
 from crosshatch.topology import Topology
 
 GROUPS = np.repeat([0, 1], [6, 12])
@@ -96,6 +98,21 @@ def test_every_client_counts_as_asked(weights: ClientWeights) -> None:
     wanted = naive(data, [weights.clone() for weights in task.initial()], weights)
     for mine, theirs in zip(simulator.weights, wanted, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
+
+
+@dataclass(frozen=True)
+class Unsaid(Together):
+    """The same, without a word of it before."""
+
+    within: ClassVar[Within] = "silo"
+
+
+@pytest.mark.parametrize("engine", [PartyByParty, Simulator])
+def test_a_text_whose_server_has_clients_says_so(engine: type[PartyByParty | Simulator]) -> None:
+    """The simulator refuses what parties refuse."""
+    made = engine(*federation(), Unsaid("equal"))
+    with pytest.raises(ConfigError, match=r"the server knows clients for texts alone that say so: declare `within"):
+        made.run_round()
 
 
 def in_double(*arguments: Any, **options: Any) -> Simulator:

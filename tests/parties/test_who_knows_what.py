@@ -30,6 +30,7 @@ from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.party import Party
 from crosshatch.parties.post import Nowhere
 from crosshatch.protocol.members import members_of, pair
+from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.task import Task
 from crosshatch.testing.federations import FederationCase, all_cases, make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
@@ -324,8 +325,9 @@ def selecting(fed: Any, blocks: Any, r: int) -> Any:
     return blocks
 
 
-def test_a_text_that_selects_says_so() -> None:
-    """Otherwise nobody was told who holds which sample."""
-    engine = PartyByParty(make_data((2, 3)), make_task(2), Text(selecting))
+@pytest.mark.parametrize("engine", [PartyByParty, Simulator])
+def test_a_text_that_selects_says_so(engine: type[PartyByParty | Simulator]) -> None:
+    """Otherwise nobody was told who holds which sample; the simulator asks no less."""
+    made = engine(make_data((2, 3)), make_task(2), Text(selecting))
     with pytest.raises(ConfigError, match=r"select: parties know .* for texts alone that say so: give .* `fraction`"):
-        engine.run_round()
+        made.run_round()

@@ -212,3 +212,21 @@ def check_clients(data: FederatedData, name: str, topology: Topology, *, pairs: 
 
 def _tiers(count: int) -> str:
     return "1 tier" if count == 1 else f"{count} tiers"
+
+
+def check_selects(fraction: float, *, says_so: bool) -> None:
+    """A text that selects clients must have said so: parties are told beforehand who holds which sample."""
+    if not says_so:
+        raise ConfigError(
+            "select: parties know who holds which sample for texts alone that say so: give the algorithm a field "
+            f"`fraction`, which is below 1 where it selects (here {fraction:g})"
+        )
+
+
+def check_server_keeps(*, says_so: bool) -> None:
+    """So must one whose server sends blocks to clients itself, and averages them."""
+    if not says_so:
+        raise ConfigError(
+            "within='federation': the server knows clients for texts alone that say so: declare "
+            "`within = 'federation'` in the algorithm's class"
+        )

@@ -24,7 +24,7 @@ from crosshatch.audit.on_labels.told_sums import Equations
 from crosshatch.audit.other_data import Matrix
 from crosshatch.protocol.batches import Ids
 
-_DENSE = 3000  # equations, up to which the solve is exact
+DENSE = 3000  # equations, up to which the solve is exact
 _NUMBERS = 2 * 10**7  # of these equations over all samples, beyond which there are too many for memory
 LABEL = 0.25  # the variance of a label that is 0 or 1
 _FITTED = 600  # equations by which the prior is chosen
@@ -136,7 +136,7 @@ def likelihood(equations: Equations, values: Matrix, prior: Prior) -> tuple[Matr
 
 def dense(equations: Equations) -> bool:
     """Whether the equations are few enough for an exact solve, which keeps some matrices of all their numbers."""
-    return equations.count <= _DENSE and equations.count * equations.samples <= _NUMBERS
+    return equations.count <= DENSE and equations.count * equations.samples <= _NUMBERS
 
 
 def krige(equations: Equations, values: Matrix, prior: Prior) -> tuple[Matrix, Matrix]:

@@ -14,7 +14,7 @@ from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_labels.as_bits import MOST, bits
 from crosshatch.audit.on_labels.integer_search import ROWS, search
 from crosshatch.audit.on_labels.joint_fit import fit_jointly
-from crosshatch.audit.on_labels.kriging import choose_prior, dense, krige, likelihood
+from crosshatch.audit.on_labels.kriging import DENSE, choose_prior, dense, krige, likelihood
 from crosshatch.audit.on_labels.label_leak import read_labels, true_labels
 from crosshatch.audit.on_labels.told_sums import Equations, Told, as_equations
 from crosshatch.audit.other_data import Matrix
@@ -76,6 +76,9 @@ def _zeros(run: AuditedRun, own: Tensor) -> Tensor:
 
 def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str, float]]:
     """What labels make of derivatives (n, c), and the figures of it; for two classes also as bits."""
+    every = equations
+    if equations.repeats:  # some rounds tell the same, and are solved for exactly
+        equations = equations.spread(DENSE)
     values = np.concatenate(equations.values)
     binary = run.data.target == "binary"
     told = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0
@@ -83,7 +86,7 @@ def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str
     prior = choose_prior(equations, values / size)
     found, common = (size * one for one in krige(equations, values / size, prior))
     figures = _figures(run, found, equations.seen)
-    for after, few in _early(equations).items():
+    for after, few in _early(every).items():
         early = _first(few) if len(few.ids) == 1 else size * krige(few, np.concatenate(few.values) / size, prior)[0]
         figures |= {f"{name}{after}": value for name, value in _figures(run, early, few.seen).items()}
     if binary and dense(equations) and equations.samples <= MOST:

@@ -76,6 +76,23 @@ class Equations:
             moved=self.moved[first], expected=self.expected[first],
         )  # fmt: skip
 
+    def spread(self, most: int) -> Equations:
+        """Those of some rounds, spread over all, so that there are at most so many."""
+        count = max(1, most * len(self.ids) // self.count)
+        if count >= len(self.ids):
+            return self
+        some = np.linspace(0, len(self.ids) - 1, count).astype(int).tolist()
+        picked = ([of[t] for t in some] for of in (self.ids, self.columns, self.values, self.expected))
+        ids, columns, values, expected = picked
+        return replace(
+            self, ids=ids, columns=columns, values=values, moved=self.moved[some], expected=expected
+        )  # fmt: skip
+
+    @property
+    def repeats(self) -> bool:
+        """Whether batches come again and again, so that later rounds are about the same sums over labels."""
+        return 2 * len({ids.tobytes() for ids in self.ids}) <= len(self.ids)
+
     def whole(self, which: Ids | None = None) -> Matrix:
         """All equations, or `which`, as columns over all samples (n, N)."""
         ends = np.cumsum([0, *(columns.shape[1] for columns in self.columns)])

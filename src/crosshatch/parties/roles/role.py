@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crosshatch.errors import ConfigError
 from crosshatch.exchanges import ClientWeights, Federation, LocalSteps, Number, Within
 from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.holdings.agreed import Agreed, Batch, Selection
@@ -18,7 +17,7 @@ from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.post import Post, Uses
 from crosshatch.parties.roles.uses_of_exchange import HeldUse, SharedUse
 from crosshatch.protocol.message_contents import About, Call
-from crosshatch.protocol.refusals import check_continued
+from crosshatch.protocol.refusals import check_continued, check_selects
 from crosshatch.protocol.what_is_known import (
     check_decision,
     check_only,
@@ -83,11 +82,8 @@ class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
         """Everybody selects the same clients, and finds the samples it knows of that they hold."""
         if max(self.agreed.clients) == 1 or fraction >= 1:
             return self.draw_batch(None, round=round)
-        if self.selection is None:
-            raise ConfigError(
-                "select: parties know who holds which sample for texts alone that say so: give the algorithm a field "
-                f"`fraction`, which is below 1 where it selects (here {fraction:g})"
-            )
+        check_selects(fraction, says_so=self.selection is not None)
+        assert self.selection is not None
         return self.selection.of(self.agreed.source.clients(round, fraction, self.selection.clients), round)
 
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:

@@ -10,7 +10,6 @@ import numpy as np
 from torch import Tensor
 
 from crosshatch.channels import Channels
-from crosshatch.errors import ConfigError
 from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.parties.holdings.agreed import Agreed, Batch, Selection
 from crosshatch.parties.holdings.values import Blocks
@@ -19,6 +18,7 @@ from crosshatch.parties.roles.keeper import Keeper, mean_of
 from crosshatch.parties.roles.role import Role
 from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import server_channel
+from crosshatch.protocol.refusals import check_server_keeps
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,7 @@ class ServerRole(Role):
         """Whether it has a part in an exchange of blocks with clients."""
         if within == "silo" or self.level:
             return False
-        if not all(one.keepers for one in self.below):
-            raise ConfigError(
-                "within='federation': the server knows clients for texts alone that say so: declare "
-                "`within = 'federation'` in the algorithm's class"
-            )
+        check_server_keeps(says_so=all(one.keepers for one in self.below))
         return True
 
     def _broadcast(self, blocks: Blocks, batch: Batch, within: Within, depth: int, call: Call) -> Blocks:  # noqa: ARG002

@@ -18,6 +18,7 @@ from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.client_weights import client_weights
 from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import head_channel
+from crosshatch.protocol.refusals import check_selects, check_server_keeps
 from crosshatch.protocol.what_is_known import check_decision, check_only, check_samples, find_route
 from crosshatch.simulator.accounting.accounts import Accounts, Behind
 from crosshatch.simulator.accounting.branch_accounts import BranchAccounts
@@ -55,6 +56,8 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     keep_passes: bool = False  # the next local work is a single step: keep the exchange's forward pass for it
     window: int = 1  # local steps use the batches of so many rounds
     one_client: bool = False  # every silo's samples form one client
+    selects: bool = False  # the text has declared a fraction of clients, below 1
+    server_keeps: bool = False  # it has declared that the server has blocks of clients
     branches: Branches | None = None  # between hubs and clients, where there are any
     optimising: Optimising | None = None  # the states of the task's optimiser, where it has one
     encrypted: EncryptedExchange | EncryptedTransfer | None = None  # how derivatives travel, where not in clear
@@ -116,6 +119,8 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
 
     def select(self, fraction: float, *, round: int) -> Batch:
         """The samples held by some clients of the silo with the most."""
+        if max(self.clients) > 1 and fraction < 1:
+            check_selects(fraction, says_so=self.selects)
         return self._draws.select(fraction, round=round)
 
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:  # noqa: ARG002
@@ -124,6 +129,8 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
 
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
         """Hub (or server, or branches) to clients at work."""
+        if within == "federation":
+            check_server_keeps(says_so=self.server_keeps)
         blocks, call = self.at_clients.at_hubs(blocks) if blocks.moved else blocks, self.call("broadcast", batch.round)
         if self.optimising is not None:
             self.optimising.broadcast(batch)
@@ -152,6 +159,8 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         self, blocks: Blocks, batch: Batch, *, weights: ClientWeights, within: Within, depth: int
     ) -> Weighed | Blocks:
         """The messages of an average, and how much each client counts; its outcome where branches make it."""
+        if within == "federation":
+            check_server_keeps(says_so=self.server_keeps)
         if not blocks.moved:
             return replace(blocks, received=(), sent_to=())
         call, silos = self.call("average", batch.round), sorted(blocks.moved)
