@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from crosshatch.protocol.batches import GivenBatches
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
+from crosshatch.task.optimisers import Adam
 from crosshatch.task.task import Task
 from crosshatch.testing.check_federation import check_rounds
 from crosshatch.testing.federations import FederationCase
@@ -113,6 +114,15 @@ def test_a_text_whose_server_has_clients_says_so(engine: type[PartyByParty | Sim
     made = engine(*federation(), Unsaid("equal"))
     with pytest.raises(ConfigError, match=r"the server knows clients for texts alone that say so: declare `within"):
         made.run_round()
+
+
+@pytest.mark.parametrize("engine", [PartyByParty, Simulator])
+def test_states_of_a_silo_of_one_party_do_not_go_to_the_server(engine: type[PartyByParty | Simulator]) -> None:
+    data, task = federation()
+    second = replace(data.silos[1], owners=GROUPS, clients=2)  # one client in each group
+    data, task = replace(data, silos=(data.silos[0], second)), replace(task, optimiser=Adam(state="averaged"))
+    with pytest.raises(ConfigError, match=r"averages clients at the server, and silo 'b' is one party"):
+        engine(data, task, Together("equal"))
 
 
 def in_double(*arguments: Any, **options: Any) -> Simulator:

@@ -41,6 +41,7 @@ from crosshatch.protocol.refusals import (
     check_derivatives,
     check_head,
     check_optimiser,
+    check_states_at_server,
     check_topology,
     check_transfer,
     check_turns,
@@ -117,6 +118,8 @@ class Group:
             data, type(text).__name__, topology, pairs=known.pairs, several=known.several_clients, where=where
         )
         one_party = one_party_silos(topology, [silo.clients for silo in data.silos])
+        at_server = known.within == "federation" and not known.pairs
+        check_states_at_server(task, type(text).__name__, one_party, at_server=at_server)
         data = pair(data) if known.pairs else data
         agreed = Agreed(
             samples=len(data.y_train),

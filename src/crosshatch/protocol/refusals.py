@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import prod
 from typing import Any
 
@@ -130,6 +130,15 @@ def check_optimiser(data: FederatedData, task: Task, name: str, codecs: Mapping[
                 f"optimiser.state = 'averaged' sends states with the blocks, and codecs.{exchange} is about blocks "
                 "alone: set optimiser.state = 'kept' or 'reset', or leave the codec out"
             )
+
+
+def check_states_at_server(task: Task, name: str, alone: Collection[int], *, at_server: bool) -> None:
+    """Where a server averages clients, a silo that is one party has no client whose state would travel with a block."""
+    if at_server and alone and task.optimiser is not None and task.optimiser.state == "averaged":
+        raise ConfigError(
+            f"optimiser.state = 'averaged': algorithm {name} averages clients at the server, and silo "
+            f"'{task.names[min(alone)]}' is one party, which keeps its state: set optimiser.state = 'kept' or 'reset'"
+        )
 
 
 def require_memory(algorithm: object, returned: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -27,6 +27,7 @@ from crosshatch.protocol.refusals import (
     check_derivatives,
     check_head,
     check_optimiser,
+    check_states_at_server,
     check_topology,
     check_transfer,
     check_turns,
@@ -166,6 +167,8 @@ def _one(
     names = [silo.name + suffix for silo in data.silos]
     clients = tuple(silo.clients for silo in data.silos)
     one_party = one_party_silos(algorithm.topology, clients)
+    at_server = known.within == "federation" and not pairs  # in pairs every device has its own side
+    check_states_at_server(task, name, one_party, at_server=at_server)
     codecs = {} if central else engine.codecs
     why_one = "silos have branches" if data.branches else "it encrypts" if engine.privacy.encrypts else ""
     links, *others = (
