@@ -67,8 +67,9 @@ def _scale(axes: Any, logarithmic: tuple[bool, bool]) -> None:
         if wanted:
             axes.set(**{f"{name}scale": "log"})
             low, high = axis.get_view_interval()
-            few = high > 300 * low  # so wide that labels between the powers of ten would touch
-            axis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=12))
+            between = (2.0, 5.0) if high > 10 * low else (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+            wide = high > 300 * low  # labels between the powers of ten would touch
+            axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, *between), numticks=12))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_formatter(NullFormatter())
 
