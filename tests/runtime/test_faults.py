@@ -78,8 +78,11 @@ def test_killed_before_and_after_each_send_and_receive(case: str, who: Name, tmp
 
 
 def until_all_are_struck(occasions: Counter[int]) -> tuple[int, int]:
-    """How many kills there are before and after all that happens in the fullest of the first rounds, and in which."""
-    struck, most = 0, max(occasions[round] for round in range(12))
+    """How many kills it takes to be killed on every occasion of a round, and how many rounds.
+
+    Agents have more to do in some rounds than in others: theirs is as full as the fullest that comes five times.
+    """
+    struck, most = 0, sorted(occasions.values())[-5]
     for round in range(1, 200):
         struck += occasions[round] > struck
         if struck == most:
