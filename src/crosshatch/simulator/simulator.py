@@ -14,15 +14,8 @@ from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ConfigError, DivergenceError, TrainingError, require_whole
-from crosshatch.exchanges import (
-    Algorithm,
-    on_duals,
-    on_federation,
-    on_silos,
-    on_tokens,
-    with_division,
-)
+from crosshatch.errors import ConfigError, DivergenceError, TrainingError, require_whole, saying_where
+from crosshatch.exchanges import Algorithm, on_duals, on_federation, on_silos, on_tokens, with_division
 from crosshatch.local.forward import fixed_batches, forward
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
@@ -163,9 +156,10 @@ class Simulator:
             self._use(adapt(self._adaptive, schedule, self.data, self.task, self.weights))
         try:
             self.state.run_round(self.round)
-        except DivergenceError as error:  # numbers outgrew the fixed point that is encrypted
+        except DivergenceError:  # numbers outgrew the fixed point that is encrypted
             self.round += 1
-            raise DivergenceError(f"round {self.round}: {error}") from None
+            with saying_where(f"round {self.round}"):
+                raise
         except TrainingError:  # a codec could not write what it got
             self.round += 1
             raise self._diverged("what is to be sent is") from None
