@@ -182,6 +182,12 @@ class Fleet:
         written = Store(self.setup.folder / name).read()
         return -1 if written is None else unpack(written, KINDS, run=RUN, party=name).round
 
+    def heard(self, house: Name, peer: Name) -> int:
+        """The newest round that a peer has stored, by the newest state of the first party here; -1: it has none."""
+        name = self.setup.houses[house][0]
+        written = Store(self.setup.folder / name).read()
+        return -1 if written is None else unpack(written, KINDS, run=RUN, party=name).heard.get(peer, -1)
+
     def log(self, house: Name) -> str:
         """What it said."""
         path = Path(f"{self.setup.folder / house}.log")

@@ -220,7 +220,7 @@ def test_a_state_that_is_gone_is_refused_and_all_can_begin_again(tmp_path: Path)
 def test_a_folder_that_is_gone_is_noticed_by_the_others(tmp_path: Path) -> None:
     with Fleet("TDCD", tmp_path, rounds=ENDLESS) as fleet:
         fleet.start()
-        fleet.wait(lambda: fleet.stored("hub-0-1") >= 10 and fleet.stored("client-0-1-1") >= 10)
+        fleet.wait(lambda: fleet.heard("hub-0-1", "client-0-1-1") >= 10)  # and so it has forgotten what it sent before
         fleet.kill(*fleet.houses)
         for name in ("state", "begun"):
             (tmp_path / "client-0-1-1" / name).unlink()

@@ -31,7 +31,7 @@ def launch(
     """Train once with every party in a process of its own, on this machine.
 
     CONFIG is a TOML file as for train, and the run directory is the same. The data are divided here, every process gets
-    its own share and certificate and they talk over mutual TLS; the simulator counts along and measures.
+    its own share and certificate and they talk over mutual TLS; the parties evaluate the model themselves.
 
     \b
     Example:

@@ -89,7 +89,8 @@ class EncryptedExchange:
             sent = known[asking[0]].derivative  # with a sum, one serves all
             assert sent is not None
             point = self.settings.point
-            derivatives = point.encode(sent.double().numpy(force=True), "a derivative of the loss", trained=True)
+            numbers = sent.double().numpy(force=True)
+            derivatives = point.encode(numbers, "a derivative of the loss", trained=down.round > 0)
             features = {j: self._features(j, batch) for j in asking}
             found = self.ciphertexts.exchange(derivatives, features, batch.parts[0].tobytes())
             self._send(found, holder, asking, derivatives.shape, down, next_call)
