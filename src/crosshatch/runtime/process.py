@@ -121,6 +121,7 @@ class _Life:
             rounds=course.pace.most + 1, stored=begun.round, sent=begun.sent, heard=dict(begun.heard),
         )  # fmt: skip
         self.line = JoinedLine(mail, process.complaints, wait=self.course.wait, turn=process.turn)
+        self.store.failed = self.line.fail
         self.party.join(self.line)
         self.streams = Streams(
             seat.me, Peers(seat.peers), self.line.connected, self.line.arrived, self.line.fail,

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, final
 
-from crosshatch.errors import RunError
+from crosshatch.errors import CrosshatchError, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +76,7 @@ class Store:
     folder: Path
     pace: Pace = Pace()
     clock: Callable[[], float] = monotonic  # a clock that nobody sets
+    failed: Callable[[CrosshatchError], object] | None = None  # told at once of a write that failed, in another thread
     _began: float | None = field(default=None, init=False)
     _round: int = field(default=0, init=False)  # of the newest that was begun
     _writing: Future[None] | None = field(default=None, init=False)
@@ -140,9 +141,14 @@ class Store:
         self._thread.shutdown(wait=True)
 
     def _write(self, data: bytes, then: Callable[[int], object], round: int, keep: bool) -> None:
-        if keep:
-            write_whole(self.folder / f"{_NAME}-{round}", data)
-        write_whole(self.folder / _NAME, data)
-        if not self.begun:
-            write_whole(self.folder / _BEGUN, b"")
+        try:
+            if keep:
+                write_whole(self.folder / f"{_NAME}-{round}", data)
+            write_whole(self.folder / _NAME, data)
+            if not self.begun:
+                write_whole(self.folder / _BEGUN, b"")
+        except CrosshatchError as error:
+            if self.failed is not None:  # the text may wait for somebody who waits for this state
+                self.failed(error)
+            raise
         then(round)
