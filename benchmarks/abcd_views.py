@@ -29,7 +29,7 @@ from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.dataset import Dataset, Samples
 from crosshatch.errors import TrainingError
 from crosshatch.exchanges import Algorithm
-from crosshatch.runs.choosing.measure import FIRST, Candidate, Search
+from crosshatch.runs.choosing.measure import FIRST, Candidate, StepSearch
 from crosshatch.runs.choosing.put_aside import put_aside
 from crosshatch.runs.choosing.trials import trial_rounds
 from crosshatch.simulator.divergence import Growth
@@ -112,7 +112,7 @@ class Case:
         """What `step_size = "measure"` finds for ABCD."""
         aside = put_aside(self.held.data, seed=self.seed, key="step_size")
         task = build_task(aside, MLP, seed=self.seed)
-        search = Search(
+        search = StepSearch(
             ABCD(10, 0.1, BATCH),
             lambda algorithm: Simulator(aside, task, algorithm, seed=self.seed, threads=1),
             trial_rounds(ROUNDS),

@@ -71,7 +71,7 @@ def measured(step_size: float, folder: Path | None, seeds: int, rounds: int) -> 
     for seed in range(seeds):
         held = held_rows(PHYSIONET, folder, False, seed)
         tried = partial(_simulate, put_aside(held.data, seed=seed, key="local_steps"), seed)
-        trials = measure.Search(HSGD(1, 1, step_size, PHYSIONET.fraction), tried, trial_rounds(rounds))
+        trials = measure.StepSearch(HSGD(1, 1, step_size, PHYSIONET.fraction), tried, trial_rounds(rounds))
         q = trials.lasting(trials.best_interval(measure.Candidate(local_steps=measure.MIDDLE)), rounds).local_steps
         assert q is not None
         course = train(

@@ -44,9 +44,9 @@ def by_hand(tensors: list[Any], body: bytes = b"", *, fields: list[Any] | None =
 @given(given_infos=infos, round=numbers, step=numbers, exchange=st.text(max_size=40), seed=st.integers(0, 99))
 def test_what_is_written_is_read_again(given_infos: Info, round: int, step: int, exchange: str, seed: int) -> None:
     tensors = fill(given_infos, seed)
-    message = wire.encode("0badcafe", round, exchange, tensors, step=step)
+    message = wire.encode("0badcafe", round, exchange, tensors, use=step)
     header, found = wire.decode(message)
-    assert (header.run, header.round, header.exchange, header.step) == ("0badcafe", round, exchange, step)
+    assert (header.run, header.round, header.exchange, header.use) == ("0badcafe", round, exchange, step)
     assert len(found) == len(tensors)
     for ours, theirs in zip(found, tensors, strict=True):
         assert ours.dtype == theirs.dtype
@@ -57,8 +57,8 @@ def test_what_is_written_is_read_again(given_infos: Info, round: int, step: int,
 @settings(max_examples=100)
 @given(given_infos=infos, round=numbers, step=numbers, exchange=st.text(max_size=40))
 def test_size_is_the_length_of_the_message(given_infos: Info, round: int, step: int, exchange: str) -> None:
-    message = wire.encode("0badcafe", round, exchange, fill(given_infos), step=step)
-    assert wire.size(round, exchange, given_infos, step=step) == len(message)
+    message = wire.encode("0badcafe", round, exchange, fill(given_infos), use=step)
+    assert wire.size(round, exchange, given_infos, use=step) == len(message)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 127, 128, 255, 256, 65535, 65536, 70000])

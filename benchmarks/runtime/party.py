@@ -18,7 +18,7 @@ from benchmarks.runtime.noted import Said
 from benchmarks.runtime.settings import SETTINGS, Setting
 from crosshatch.errors import CrosshatchError
 from crosshatch.parties.line import Name
-from crosshatch.parties.recovery.mail import Frame, Kind
+from crosshatch.parties.recovery.mail import Frame, FrameKind
 from crosshatch.runtime.complaints import Complaints
 from crosshatch.runtime.identity import Identity, Peers
 from crosshatch.runtime.process import Course, Process, Seat
@@ -124,7 +124,7 @@ class _Echo:
     def _round(self, round: int) -> None:
         for way, peer, size in self.plan.echo or []:
             if way == "to":
-                self.streams.transmit(peer, Frame(Kind.MESSAGE, round, (round, "echo", 0), bytes(size)))
+                self.streams.transmit(peer, Frame(FrameKind.MESSAGE, round, (round, "echo", 0), bytes(size)))
                 continue
             with self._news:
                 while self._bytes[peer] < size:

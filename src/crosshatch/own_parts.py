@@ -28,7 +28,7 @@ _NAMES: dict[type[Any], str] = {}
 
 @final
 @dataclass(frozen=True)
-class Kind:
+class PartKind:
     """What is named: `what` in words, under which `key` of a config, what a mistake in it raises, class or function."""
 
     what: str
@@ -80,7 +80,7 @@ def moved_in_text(text: str, change: Callable[[str], str], *, quoted: bool = Fal
     return _IN_TEXT.sub(write, text)
 
 
-def find_part(name: str, kind: Kind, *, folder: Path | None = None) -> Any:
+def find_part(name: str, kind: PartKind, *, folder: Path | None = None) -> Any:
     """What a name speaks of; relative paths start in `folder`, by default the current one."""
     path, _, part = name.rpartition(":")
     module = _load((folder or Path()) / path, kind)
@@ -95,7 +95,7 @@ def find_part(name: str, kind: Kind, *, folder: Path | None = None) -> Any:
     return found
 
 
-def find_settings_class(name: str, kind: Kind) -> type[Any]:
+def find_settings_class(name: str, kind: PartKind) -> type[Any]:
     """The same for a class whose fields are keys of a config: a frozen dataclass."""
     found = find_part(name, kind)
     if not isinstance(found, type):
@@ -107,7 +107,7 @@ def find_settings_class(name: str, kind: Kind) -> type[Any]:
     return found
 
 
-def require_methods(found: type[Any], name: str, kind: Kind, methods: dict[str, tuple[str, ...]]) -> None:
+def require_methods(found: type[Any], name: str, kind: PartKind, methods: dict[str, tuple[str, ...]]) -> None:
     """Refuse a class that lacks one of these methods, or has it with fewer or more arguments; `self` is not counted."""
     for method, arguments in methods.items():
         function = next((vars(one)[method] for one in found.__mro__ if method in vars(one)), None)
@@ -145,7 +145,7 @@ def name_of(kind: type[Any], what: str) -> str:
 
 
 @contextmanager
-def building(name: str, kind: Kind, why: str = "", *, done: str = "built") -> Iterator[None]:
+def building(name: str, kind: PartKind, why: str = "", *, done: str = "built") -> Iterator[None]:
     """Whatever a user's code raises while it is built or tried out is told in one line, with the line it came from."""
     try:
         yield
@@ -158,7 +158,7 @@ def building(name: str, kind: Kind, why: str = "", *, done: str = "built") -> It
         raise kind.error(f"{name} could not be {done}{why}: {_kind_and_text(error)}{place}") from error
 
 
-def _load(path: Path, kind: Kind) -> ModuleType:
+def _load(path: Path, kind: PartKind) -> ModuleType:
     """The module in a file; a file that was read before and has not changed is not run again."""
     if not path.is_file():
         raise kind.error(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, final
 
 from crosshatch.errors import ConfigError, meant, saying_where
-from crosshatch.own_parts import Kind, building, find_settings_class, is_own, name_of, require_methods
+from crosshatch.own_parts import PartKind, building, find_settings_class, is_own, name_of, require_methods
 
 LARGEST = 1e30
-_OWN = Kind("a schedule", "kind")
+_OWN = PartKind("a schedule", "kind")
 
 
 @final

@@ -1,6 +1,6 @@
 """What a message looks like on the wire, and so exactly how many bytes it is.
 
-A message is a 4-byte little-endian header length, a msgpack header (run, round, exchange, step, tensors) and the
+A message is a 4-byte little-endian header length, a msgpack header (run, round, exchange, use, tensors) and the
 tensors' raw little-endian bytes, one after the other. Who sent it is the connection's business (a party is its
 certificate), so the header carries no name and its length depends on the numbers in it only.
 """
@@ -36,17 +36,17 @@ class TensorInfo(msgspec.Struct, array_like=True, frozen=True):
 class Header(msgspec.Struct, array_like=True, frozen=True):
     """What a message is: with its sender, enough to make a retry harmless.
 
-    `step` counts the uses of the exchange in the round before this one (of tokens, it is the token's number).
+    `use` counts the uses of the exchange in the round before this one (of tokens, it is the token's number).
     """
 
     run: str
     round: int
     exchange: str
-    step: int
+    use: int
     tensors: tuple[TensorInfo, ...]
 
 
-def encode(run: str, round: int, exchange: str, tensors: tuple[Tensor, ...], *, step: int = 0) -> bytes:
+def encode(run: str, round: int, exchange: str, tensors: tuple[Tensor, ...], *, use: int = 0) -> bytes:
     """The message as bytes.
 
     >>> message = encode("0badcafe", 3, "share", (torch.zeros(2, 5),))
@@ -54,7 +54,7 @@ def encode(run: str, round: int, exchange: str, tensors: tuple[Tensor, ...], *, 
     True
     """
     infos = tuple(TensorInfo(_CODES[t.dtype], tuple(t.shape)) for t in tensors)
-    header = msgspec.msgpack.encode(Header(run, round, exchange, step, infos))
+    header = msgspec.msgpack.encode(Header(run, round, exchange, use, infos))
     raw = [t.detach().cpu().contiguous().numpy().data for t in tensors]
     return b"".join([_LENGTH.pack(len(header)), header, *raw])
 
@@ -100,8 +100,8 @@ def as_long(number: int) -> int:
 
 
 @lru_cache(maxsize=65536)
-def size(round: int, exchange: str, tensors: tuple[tuple[torch.dtype, tuple[int, ...]], ...], *, step: int = 0) -> int:
+def size(round: int, exchange: str, tensors: tuple[tuple[torch.dtype, tuple[int, ...]], ...], *, use: int = 0) -> int:
     """Length of the message `encode` would write, without writing it; every run id has eight characters."""
     infos = tuple(TensorInfo(_CODES[dtype], shape) for dtype, shape in tensors)
-    header = msgspec.msgpack.encode(Header("00000000", round, exchange, step, infos))
+    header = msgspec.msgpack.encode(Header("00000000", round, exchange, use, infos))
     return _LENGTH.size + len(header) + sum(dtype.itemsize * prod(shape) for dtype, shape in tensors)

@@ -11,7 +11,7 @@ import pytest
 
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.attacks import Attacks, audit_attacks
-from crosshatch.audit.on_rows.completion import Sent
+from crosshatch.audit.on_rows.completion import SentDirections
 from crosshatch.audit.on_rows.decoder_attack import decode
 from crosshatch.audit.theorem1 import audit_theorem1
 from crosshatch.errors import ConfigError, RunError
@@ -173,7 +173,7 @@ def test_a_graph_is_refused(tmp_path: Path) -> None:
 
 
 def decoded(seen: Matrix, rows: Matrix, known: int, *, linear: bool = False) -> float:
-    sent = Sent(np.arange(len(seen)), seen, np.ones(seen.shape[1]), np.zeros(len(seen)), 1.0)
+    sent = SentDirections(np.arange(len(seen)), seen, np.ones(seen.shape[1]), np.zeros(len(seen)), 1.0)
     return decode(sent, rows, known, linear=linear, seed=0)
 
 

@@ -7,13 +7,13 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from crosshatch.audit.on_rows.completion import Sent, all_rounds
+from crosshatch.audit.on_rows.completion import SentDirections, all_rounds
 from crosshatch.audit.on_rows.decoder_attack import decode
 from crosshatch.simulator.listening import Heard
 from tests.audit.random_runs import Matrix
 
 
-def sent_of(rows: Matrix, weights: Matrix, counts: npt.NDArray[np.int64], precision: str = "float64") -> Sent:
+def sent_of(rows: Matrix, weights: Matrix, counts: npt.NDArray[np.int64], precision: str = "float64") -> SentDirections:
     """Of rows (m, d), times weights (t, d + 1, c) with a bias, so many messages each, at times of its own."""
     draw = np.random.default_rng(5)
     values = np.einsum("md,tdc->mtc", np.column_stack([rows, np.ones(len(rows))]), weights).astype(precision)
@@ -56,7 +56,7 @@ def test_of_a_sample_with_few_messages_the_likeliest_row_is_taken() -> None:
     assert sent.doubt == pytest.approx(np.where(sent.samples % 2, 0, 1), abs=1e-3)
     assert decode(sent, rows[sent.samples], 40, linear=True, seed=0) > 0.85
     sure = np.flatnonzero(sent.samples % 2)
-    known = Sent(sent.samples[sure], sent.directions[sure], sent.sizes, sent.doubt[sure], sent.share)
+    known = SentDirections(sent.samples[sure], sent.directions[sure], sent.sizes, sent.doubt[sure], sent.share)
     assert decode(known, rows[known.samples], 10, linear=True, seed=0) > 0.999
 
 

@@ -56,14 +56,14 @@ def test_an_exchange_without_a_codec_travels_as_it_is() -> None:
 
 def test_who_missed_a_message_that_the_next_builds_on() -> None:
     one = Channels({"broadcast": parse_codec("ef(topk(0.5))")}, seed=1)
-    assert one.behind("broadcast", "0", np.array([0, 1])) is None  # there was none before
-    assert one.behind("broadcast", "0", np.array([0, 1])) is None
-    missed = one.behind("broadcast", "0", np.array([1, 2]))
+    assert one.missed("broadcast", "0", np.array([0, 1])) is None  # there was none before
+    assert one.missed("broadcast", "0", np.array([0, 1])) is None
+    missed = one.missed("broadcast", "0", np.array([1, 2]))
     assert missed is not None
     assert missed.tolist() == [False, True]
     later = Channels(one.codecs, seed=1)
     later.restore(one.snapshot())
-    missed = later.behind("broadcast", "0", np.array([0, 1, 2]))
+    missed = later.missed("broadcast", "0", np.array([0, 1, 2]))
     assert missed is not None
     assert missed.tolist() == [True, False, False]
 
@@ -71,6 +71,6 @@ def test_who_missed_a_message_that_the_next_builds_on() -> None:
 def test_older_checkpoints_have_a_flag_per_client() -> None:
     one = Channels({"broadcast": parse_codec("ef(topk(0.5))")}, seed=1)
     one.restore({"broadcast:0.up_to_date": torch.tensor([True, False, True])})
-    missed = one.behind("broadcast", "0", np.array([0, 1, 2]))
+    missed = one.missed("broadcast", "0", np.array([0, 1, 2]))
     assert missed is not None
     assert missed.tolist() == [False, True, False]

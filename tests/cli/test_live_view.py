@@ -7,29 +7,29 @@ from pathlib import Path
 
 from rich.console import Console
 
-from crosshatch.cli.progress import Bar, Lines
+from crosshatch.cli.progress import Bar, PlainProgress
 from crosshatch.runs.config import read_config
 from crosshatch.runs.launching.launched_run import waited_for
-from crosshatch.runs.launching.telling import Told
+from crosshatch.runs.launching.telling import PartyProgress
 from crosshatch.runs.prepare import prepare
 
 
 def test_who_is_waited_for_is_who_waits_for_nobody() -> None:
     told = {
-        "hub-0-0": Told(4, 100, "client-0-0-1", 7.5),
-        "hub-0-1": Told(4, 100, "hub-0-0", 7.0),
-        "client-0-0-0": Told(4, 100, "hub-0-0", 7.2),
-        "client-0-0-1": Told(4, 100),
+        "hub-0-0": PartyProgress(4, 100, "client-0-0-1", 7.5),
+        "hub-0-1": PartyProgress(4, 100, "hub-0-0", 7.0),
+        "client-0-0-0": PartyProgress(4, 100, "hub-0-0", 7.2),
+        "client-0-0-1": PartyProgress(4, 100),
     }
     assert waited_for(told) == ("client-0-0-1", 7.5)
     del told["client-0-0-1"]  # it died before it said anything
     assert waited_for(told) == ("client-0-0-1", 7.5)
-    assert waited_for({"hub-0-0": Told(4, 100)}) is None
+    assert waited_for({"hub-0-0": PartyProgress(4, 100)}) is None
 
 
 def test_lines_name_each_who_is_waited_for_once() -> None:
     stream = io.StringIO()
-    lines = Lines(stream)
+    lines = PlainProgress(stream)
     for waited in (None, ("hub-0-1", 1.0), ("hub-0-1", 6.0), ("hub-0-1", 9.0), None, ("hub-0-1", 5.5)):
         lines.under_way(1000, waited)
     assert stream.getvalue().splitlines() == ["waiting for hub-0-1 for 6 s", "waiting for hub-0-1 for 6 s"]

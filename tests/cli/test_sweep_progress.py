@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from crosshatch.cli.sweeping.sweep_progress import Pace, SweepBar, SweepLines, opening
+from crosshatch.cli.sweeping.sweep_progress import SweepBar, SweepLines, SweepPace, opening
 from crosshatch.sweeps.jobs import Ended, Job
 
 
@@ -26,7 +26,7 @@ class Clock:
 
 def test_time_left() -> None:
     clock = Clock()
-    pace, many = Pace(clock), jobs(100)
+    pace, many = SweepPace(clock), jobs(100)
     pace.begin(many, {"run0"}, rounds_after=0)
     assert (pace.done, pace.total, pace.left) == (100, 400, None)
     pace.advance(many[1], 40)  # where an earlier start left off: no work of this one
@@ -45,7 +45,7 @@ def test_time_left() -> None:
 
 def test_time_left_over_rungs() -> None:
     clock = Clock()
-    pace, first = Pace(clock), jobs(10)
+    pace, first = SweepPace(clock), jobs(10)
     pace.begin(first, (), rounds_after=2 * 20)
     assert pace.total == 80
     clock.now += 4

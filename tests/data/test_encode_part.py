@@ -13,7 +13,7 @@ import torch
 from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.data_settings import FederationSettings, Preparation
 from crosshatch.data.dataset import Kind
-from crosshatch.data.encoding.encode_part import Encoder, Part, encode, encode_part
+from crosshatch.data.encoding.encode_part import Encoder, RawColumns, encode, encode_part
 from crosshatch.errors import DataError
 
 RANDOM = np.random.default_rng(3)
@@ -43,7 +43,7 @@ def pixels(rows: int) -> Any:
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize(("kind", "make"), [("table", table), ("sequence", series), ("image", pixels)])
 def test_kept_as_json_it_does_the_same(kind: Kind, make: Any, settings: Preparation) -> None:
-    part = Part("silo", kind, make(40), make(9), ("a", "b", "c"))
+    part = RawColumns("silo", kind, make(40), make(9), ("a", "b", "c"))
     encoded = encode_part(part, settings)
     text = msgspec.json.encode(encoded.encoder)
     assert b"null" not in text.replace(b'"limits":null', b"").replace(b'"fill":null', b"")  # no infinity got lost
@@ -71,7 +71,7 @@ def test_every_silo_keeps_its_own() -> None:
 def test_a_number_column_without_any_value_is_imputed_whatever_its_type() -> None:
     """A reader takes a column of empty cells for text."""
     train = pl.DataFrame({"a": [1.0, 2.0, 6.0, None]})
-    part = Part("silo", "table", train, pl.DataFrame({"a": pl.Series([None, None], dtype=pl.String)}), ("a",))
+    part = RawColumns("silo", "table", train, pl.DataFrame({"a": pl.Series([None, None], dtype=pl.String)}), ("a",))
     encoded = encode_part(part, Preparation(impute="mean", standardise=False))
     assert encoded.test.tolist() == [[3.0, 1.0], [3.0, 1.0]]
     with pytest.raises(DataError, match="column 'a' is text here, like 'x', and was numbers"):
@@ -79,7 +79,7 @@ def test_a_number_column_without_any_value_is_imputed_whatever_its_type() -> Non
 
 
 def test_pixels_in_other_units_are_refused() -> None:
-    part = Part("silo", "image", pixels(5), pixels(5), ())
+    part = RawColumns("silo", "image", pixels(5), pixels(5), ())
     encoder = encode_part(part, Preparation()).encoder
     assert torch.equal(
         encode(encoder, np.asarray(part.test, dtype=np.float64), "new"), encode(encoder, part.test, "new")

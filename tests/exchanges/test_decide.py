@@ -30,7 +30,7 @@ def test_everybody_is_told_once() -> None:
     ours, theirs = outcomes(make_data((2, 4, 1)), make_task(3), Text(stops), rounds=4)
     assert difference(ours, theirs) < 1e-12  # type: ignore[operator]
     assert not isinstance(ours, str)
-    first, second = (len(wire.encode("0badcafe", 0, "decide", NUMBER, step=use)) for use in (0, 1))
+    first, second = (len(wire.encode("0badcafe", 0, "decide", NUMBER, use=use)) for use in (0, 1))
     asked = 4 * first + 2 * second  # in all rounds whether to go on, in two of them how far
     assert ours[1].exchanges["decide"] == [(2 + 7) * asked, (2 + 7) * 6]
     two = outcomes(make_data((2, 4, 1)), make_task(3), Text(stops), rounds=2)[0]

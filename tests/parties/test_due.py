@@ -100,7 +100,7 @@ class Bending:
     def send(self, to: Name, key: Key, message: bytes) -> None:
         if key[1] == self.exchange:
             header, tensors = wire.decode(message)
-            message = wire.encode(header.run, *key[:2], self.bend(tensors), step=key[2])
+            message = wire.encode(header.run, *key[:2], self.bend(tensors), use=key[2])
         self.line.send(to, key, message)
 
     def recv(self, sender: Name, key: Key) -> bytes:

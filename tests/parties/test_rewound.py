@@ -47,7 +47,7 @@ class Played:
             self.heard[sender, key] = self.line.recv(sender, key)
         header, tensors = wire.decode(self.heard[sender, key])
         moved = tuple(one + self.shift if header.exchange == "broadcast" else one for one in tensors)
-        return wire.encode(header.run, header.round, header.exchange, moved, step=header.step)
+        return wire.encode(header.run, header.round, header.exchange, moved, use=header.use)
 
 
 def listened(deviation: float) -> tuple[Party, bytes, Played]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crosshatch.data.identity.owner_key import OwnerKey
 from crosshatch.errors import ConfigError
-from crosshatch.privacy.leakage.equations import Given, Telling, closest, count
+from crosshatch.privacy.leakage.equations import GivenEquations, Telling, closest, count
 from crosshatch.privacy.leakage.ledger_file import open_ledger, same_training_rows
 from crosshatch.privacy.leakage.lone_rows import leverages, lone_rows, rows_to_keep
 from crosshatch.privacy.leakage.row_keys import RowKeys
@@ -27,9 +27,9 @@ def keys(numbers: list[int] | range, labels: str = "y") -> RowKeys:
     return RowKeys(labels, {"place": found, "values": found + np.uint64(10**6)})
 
 
-def run(rows: RowKeys, batches: int, *told: Telling, clear: bool = False) -> Given:
+def run(rows: RowKeys, batches: int, *told: Telling, clear: bool = False) -> GivenEquations:
     batch_of = (np.arange(len(rows)) % batches).astype(np.uint32)
-    return Given(rows, batch_of, told or (Telling("a", "x", 7),), keys([]), clear)
+    return GivenEquations(rows, batch_of, told or (Telling("a", "x", 7),), keys([]), clear)
 
 
 def test_a_division_counts_once_and_another_one_again() -> None:

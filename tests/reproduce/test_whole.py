@@ -16,7 +16,7 @@ from crosshatch.reproduce.running.carry_out_recipes import Desk, Done, carry_out
 from crosshatch.reproduce.running.folder import Folder
 from crosshatch.reproduce.running.keys import Keys
 from crosshatch.reproduce.running.planned_runs import plan
-from crosshatch.reproduce.writing.result import SCHEMA, Result, read_result, schema
+from crosshatch.reproduce.writing.result import SCHEMA, RecipeResult, read_result, schema
 from crosshatch.reproduce.writing.write import write_all
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.sweeps.local_processes import LocalProcesses
@@ -150,7 +150,7 @@ def test_a_run_that_failed_is_tried_again(tmp_path: Path) -> None:
 def test_the_schema_is_that_of_results(done: tuple[Path, Done]) -> None:
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema()
     told = json.loads((done[0] / "small" / "result.json").read_text(encoding="utf-8"))
-    assert set(told) == set(Result.__dataclass_fields__)
+    assert set(told) == set(RecipeResult.__dataclass_fields__)
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(told, schema())
 

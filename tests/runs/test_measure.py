@@ -19,7 +19,7 @@ from crosshatch.cli import main
 from crosshatch.errors import ConfigError, TrainingError
 from crosshatch.runs import prepare as prepare_module
 from crosshatch.runs.choosing import measure
-from crosshatch.runs.choosing.measure import Candidate, Search
+from crosshatch.runs.choosing.measure import Candidate, StepSearch
 from crosshatch.runs.choosing.put_aside import put_aside
 from crosshatch.runs.config import Config, decode_config, encode_config, read_config
 from crosshatch.runs.prepare import prepare
@@ -65,13 +65,13 @@ class Scripted:
         return (2 * value * spread).sqrt()[:, None]
 
 
-def searching(losses: Losses, *, rounds: int = 20, window: int = 1) -> tuple[Search, list[tuple[int, float, int]]]:
+def searching(losses: Losses, *, rounds: int = 20, window: int = 1) -> tuple[StepSearch, list[tuple[int, float, int]]]:
     log: list[tuple[int, float, int]] = []
 
     def simulate(algorithm: Any) -> Simulator:
         return cast(Simulator, Scripted(algorithm, losses, log))
 
-    return Search(ABCD(10, Constant(0.1), window=window), simulate, rounds), log
+    return StepSearch(ABCD(10, Constant(0.1), window=window), simulate, rounds), log
 
 
 def bowl(best: float) -> Losses:

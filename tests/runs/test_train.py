@@ -18,7 +18,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from crosshatch.cli.progress import Lines
+from crosshatch.cli.progress import PlainProgress
 from crosshatch.errors import ConfigError, DivergenceError, ModelError, RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.runs import files
@@ -303,7 +303,7 @@ def test_a_run_that_ends_where_it_is_counts_its_own_rounds(make_config: MakeConf
     """It has done more than it is now asked for: not "round 3/2"."""
     train(make_config(), out=out, watcher=StopAt(3))
     text = io.StringIO()
-    assert train(make_config(run={"rounds": 2}), out=out, resume=True, watcher=Lines(text)).round == 3
+    assert train(make_config(run={"rounds": 2}), out=out, resume=True, watcher=PlainProgress(text)).round == 3
     assert re.findall(r"round +\d+/\d+", text.getvalue()) == ["round 3/3"]
 
 

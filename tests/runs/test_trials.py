@@ -12,7 +12,7 @@ from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.runs.choosing.put_aside import put_aside
-from crosshatch.runs.choosing.trials import Trial, Verdict
+from crosshatch.runs.choosing.trials import Trial, TrialResult
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import build_task
 from crosshatch.task.model_settings import ModelSettings
@@ -101,5 +101,5 @@ def test_as_good_up_to_the_standard_error() -> None:
     for shift, spread in [(0.01, 1.0), (0.01, 0.01), (-0.01, 0.1), (0.0, 0.0), (0.05, 1.0)]:
         other = best + shift + spread * rng.normal(size=400)
         ahead = float(np.mean(other - best)) <= float(np.std(other - best)) / 20
-        assert Verdict(8, torch.from_numpy(other)).is_as_good_as(Verdict(8, torch.from_numpy(best))) == ahead
-    assert not Verdict(8, error="diverged").is_as_good_as(Verdict(8, torch.zeros(3)))
+        assert TrialResult(8, torch.from_numpy(other)).is_as_good_as(TrialResult(8, torch.from_numpy(best))) == ahead
+    assert not TrialResult(8, error="diverged").is_as_good_as(TrialResult(8, torch.zeros(3)))

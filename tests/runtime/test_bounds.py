@@ -7,7 +7,7 @@ import pytest
 from crosshatch.errors import MessageError
 from crosshatch.parties.due import longest_of
 from crosshatch.parties.parties_of import parties_of
-from crosshatch.parties.recovery.mail import Frame, Kind
+from crosshatch.parties.recovery.mail import Frame, FrameKind
 from crosshatch.runtime.envelope import Opener, pack
 from crosshatch.testing.federations import vertical_cases
 
@@ -27,6 +27,6 @@ def test_a_message_is_refused_by_its_first_piece(sender: str, exchange: str, siz
     hub = parties_of(case.data, case.task, case.algorithm, seed=case.seed)["hub-0-1"]
     longest = longest_of(hub, lambda _: 100_000_000)
     opener = Opener(lambda key: longest(sender, key))
-    first = next(pack([Frame(Kind.MESSAGE, 0, (0, exchange, 0), bytes(size))]))
+    first = next(pack([Frame(FrameKind.MESSAGE, 0, (0, exchange, 0), bytes(size))]))
     with pytest.raises(MessageError, match=f"{size} bytes announced for '{exchange}' of round 0, use 0, .* the most"):
         opener.open(first)

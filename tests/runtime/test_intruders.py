@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from crosshatch.errors import CrosshatchError, MessageError
 from crosshatch.parties.line import Line
-from crosshatch.parties.recovery.mail import Frame, Kind
+from crosshatch.parties.recovery.mail import Frame, FrameKind
 from crosshatch.runtime.envelope import FRAME, Opener, pack
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.secure import grpc
@@ -98,7 +98,7 @@ STRANGERS: dict[str, Callable[[GrpcLines], Identity | None]] = {
 
 @pytest.mark.parametrize("who", STRANGERS)
 def test_strangers_do_not_get_in(who: str) -> None:
-    _, code = run_with(lambda lines: stream(lines, STRANGERS[who](lines), list(pack([Frame(Kind.GREETING, 0)]))))
+    _, code = run_with(lambda lines: stream(lines, STRANGERS[who](lines), list(pack([Frame(FrameKind.GREETING, 0)]))))
     assert code == grpc.StatusCode.UNAVAILABLE  # the handshake failed
 
 
@@ -244,7 +244,7 @@ def test_pieces_of_two_messages_do_not_mix() -> None:
 def fuzz(count: int) -> None:
     """Envelopes with random changes: refused, or frames within the limits."""
     random = Random(1)
-    (good,) = pack([Frame(Kind.MESSAGE, 3, (4, "share", 0), random.randbytes(300)), Frame(Kind.STORED, 4)])
+    (good,) = pack([Frame(FrameKind.MESSAGE, 3, (4, "share", 0), random.randbytes(300)), Frame(FrameKind.STORED, 4)])
     for _ in range(count):
         data = bytearray(good)
         for _ in range(random.choice((1, 1, 2, 5, 50))):
@@ -287,7 +287,8 @@ def test_a_known_party_that_sends_rubbish_is_cut_and_named() -> None:
 def test_envelopes_go_through_as_they_were() -> None:
     random = Random(2)
     frames = [
-        Frame(Kind.MESSAGE, i, (i, "x" * 60, i), random.randbytes(size)) for i, size in enumerate((0, 5, 3_000_000, 1))
+        Frame(FrameKind.MESSAGE, i, (i, "x" * 60, i), random.randbytes(size))
+        for i, size in enumerate((0, 5, 3_000_000, 1))
     ]
     opener = Opener(lambda _: 3_000_000)
     sent = list(pack(frames))

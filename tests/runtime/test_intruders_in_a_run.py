@@ -10,7 +10,7 @@ from resource import RLIMIT_NOFILE, getrlimit
 import msgspec
 import pytest
 
-from crosshatch.parties.recovery.mail import Frame, Kind
+from crosshatch.parties.recovery.mail import Frame, FrameKind
 from crosshatch.runtime.envelope import pack
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.secure import grpc
@@ -47,7 +47,7 @@ def test_a_run_goes_on_undisturbed(tmp_path: Path) -> None:
         client = Identity.read(tmp_path / CLIENT)
         idle = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(IDLE)]
         idle[0].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        greeting = list(pack([Frame(Kind.GREETING, 0)]))
+        greeting = list(pack([Frame(FrameKind.GREETING, 0)]))
         strangers = (
             None,
             Identity.make(CLIENT),
@@ -56,7 +56,7 @@ def test_a_run_goes_on_undisturbed(tmp_path: Path) -> None:
         )
         for me in strangers:
             assert knock(tmp_path, port, me, greeting) == grpc.StatusCode.UNAVAILABLE
-        unheard = list(pack([Frame(Kind.MESSAGE, 0, (round, "share", 0), bytes(1000)) for round in (0, 7, 10**6)]))
+        unheard = list(pack([Frame(FrameKind.MESSAGE, 0, (round, "share", 0), bytes(1000)) for round in (0, 7, 10**6)]))
         long = msgspec.msgpack.encode([[1, 0, [5, "share", 0], 900_000, n * 1000, bytes(1000)] for n in range(500)])
         for _ in range(12):
             knock(tmp_path, port, client, [os.urandom(50)])

@@ -70,7 +70,7 @@ def really_encoded(messages: list[Message]) -> dict[str, dict[str, list[int]]]:
     for message in messages:
         _, _, round, exchange, step, specs = message
         tensors = tuple(torch.zeros(shape, dtype=kind) for kind, shape in specs)
-        length = len(wire.encode("0badcafe", round, exchange, tensors, step=step))
+        length = len(wire.encode("0badcafe", round, exchange, tensors, use=step))
         for entry in (links[kind_of_link(message)], exchanges[exchange]):
             entry[0] += length
             entry[1] += 1

@@ -73,7 +73,7 @@ def test_bytes_are_those_written(data: FederatedData, algorithm: Algorithm, fusi
     for _ in range(2):
         simulator.run_round()
     lengths = [
-        len(wire.encode("0badcafe", r, exchange, tuple(torch.zeros(s, dtype=d) for d, s in specs), step=step))
+        len(wire.encode("0badcafe", r, exchange, tuple(torch.zeros(s, dtype=d) for d, s in specs), use=step))
         for _, _, r, exchange, step, specs in messages
     ]
     assert sum(lengths) == simulator.meter.bytes

@@ -142,7 +142,7 @@ def log_of(data: FederatedData, algorithm: Algorithm, *, fusion: str = "head", *
     for _ in range(3):
         simulator.run_round()
     lengths = [
-        len(wire.encode("0badcafe", r, exchange, tuple(torch.zeros(s, dtype=d) for d, s in specs), step=use))
+        len(wire.encode("0badcafe", r, exchange, tuple(torch.zeros(s, dtype=d) for d, s in specs), use=use))
         for _, _, r, exchange, use, specs in messages
     ]
     assert (sum(lengths), len(lengths)) == (simulator.meter.bytes, simulator.meter.messages)

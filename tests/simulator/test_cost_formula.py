@@ -93,5 +93,5 @@ def test_what_it_leaves_out(p: int, q: int) -> None:
     above = 2 * all_models - sizes.hospital
     left_out = ((models_down + own_legs) / q + above / p) * GROUPS * iterations
     assert numbers(messages) == formula + left_out
-    frames = sum(wire.size(m[2], m[3], m[5], step=m[4]) - 4 * numbers([m]) for m in messages)
+    frames = sum(wire.size(m[2], m[3], m[5], use=m[4]) - 4 * numbers([m]) for m in messages)
     assert simulator.meter.bytes == 4 * (formula + left_out) + frames

@@ -45,7 +45,7 @@ class Naive:
         return arrived, torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
     def write(self, r: int, exchange: str, use: int, *tensors: Tensor) -> None:
-        self.bytes[exchange] += len(wire.encode("0badcafe", r, exchange, tensors, step=use))
+        self.bytes[exchange] += len(wire.encode("0badcafe", r, exchange, tensors, use=use))
 
     def by_client(self, silo: int, ids: list[int]) -> dict[int, list[int]]:
         owners = self.data.silos[silo].owners

@@ -23,7 +23,7 @@ IDS = np.arange(4)
 def test_a_branch_with_nobody_at_work_keeps_its_block(weights: Any) -> None:
     """Two branches of two clients each, of which those of the first are at work, one sample each."""
     at_work = IDS[:2]
-    batch = Batch(0, (at_work,), (at_work,), ((Holdings(None, np.ones(2, dtype=np.int64)),),), whole=False)
+    batch = Batch(0, (at_work,), (at_work,), ((Holdings(None, np.ones(2, dtype=np.int64)),),), all_in_order=False)
     before = Blocks((torch.zeros(1),), branches=(torch.tensor([[1.0], [5.0]]),))
     moved, starts = {0: torch.tensor([[2.0], [4.0]])}, [torch.ones(2, 1)]
     branches, on_the_way = Branches((2,), clients=(4,)), OnTheWay(Channels({}, 0), samples=4)

@@ -30,7 +30,7 @@ def test_the_number_of_a_round_is_part_of_its_messages(round: int) -> None:
     simulator.federation.accounts.links.log = messages.append
     before, simulator.round = simulator.meter.bytes, round
     simulator.run_round()
-    sent = sum(wire.size(r, exchange, specs, step=use) for _, _, r, exchange, use, specs in messages)
+    sent = sum(wire.size(r, exchange, specs, use=use) for _, _, r, exchange, use, specs in messages)
     assert messages
     assert simulator.meter.bytes - before == sent
 
@@ -39,7 +39,7 @@ def test_who_gets_no_message_does_not_wait_for_it() -> None:
     """A slow client is told once; what the other is told later does not hold it up."""
     network = ConstantNetwork(t_comm=2.0, slow={"bank/0": 10.0})  # a message takes it 10 s, the other 1 s
     links = Links(["bank"], network, Meter(), Clocks(np.zeros(1)))
-    draws = Draws(SeededBatches(0), [np.array([0, 1])], [2], by_number=False, device=torch.device("cpu"))
+    draws = Draws(SeededBatches(0), [np.array([0, 1])], [2], in_order_of_ids=False, device=torch.device("cpu"))
     batch, second = draws.draw(None, round=0, parts=1, first=0), np.array([0, 1])
     call, contents = Call("share", 0), [Always(((torch.float32, (1,)),))]
     links.send(batch, ClientLeg(call, "down", (0,), contents))  # 10 and 1

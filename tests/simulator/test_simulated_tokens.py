@@ -70,7 +70,7 @@ def test_metered_bytes_are_wire_bytes(algorithm: Any) -> None:
     encoded = 0
     for _, _, round, exchange, step, specs in messages:
         tensors = tuple(torch.zeros(shape, dtype=kind) for kind, shape in specs)
-        encoded += len(wire.encode("0badcafe", round, exchange, tensors, step=step))
+        encoded += len(wire.encode("0badcafe", round, exchange, tensors, use=step))
     assert simulator.meter.bytes == encoded
     assert simulator.meter.messages == len(messages) == simulator.communications
     assert all(specs == ((torch.float32, (12, 1)),) for *_, specs in messages)

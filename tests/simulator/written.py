@@ -51,7 +51,7 @@ class Written:
 
     def send(self, link: str, exchange: str, *tensors: Tensor, step: int = 0) -> None:
         """One message over a link."""
-        length = len(wire.encode("0badcafe", self.round, exchange, tensors, step=step))
+        length = len(wire.encode("0badcafe", self.round, exchange, tensors, use=step))
         for entry in (self.links[link], self.exchanges[exchange]):
             entry[0] += length
             entry[1] += 1

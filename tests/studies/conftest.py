@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from crosshatch.runs.stopping import Stop
-from crosshatch.studies.study_result import Result
+from crosshatch.studies.study_result import StudyResult
 from crosshatch.studies.whole_study import read_study, run_study
 from crosshatch.sweeps.jobs import Event, Work, run_job
 from crosshatch.sweeps.whole_sweep import Silent
@@ -90,7 +90,7 @@ def write_config(folder: Path, *, test_fraction: float = 0.2, rounds: int = 15, 
 
 def study_here(
     config: Path, out: Path, *, seeds: str = "1", steps: tuple[str, ...] = ("1",), changes: Sequence[str] = ()
-) -> Result:
+) -> StudyResult:
     """A whole study in this process."""
     asked = read_study(config, changes, seeds=seeds, steps=steps, folder=None)
     result = run_study(asked, out, None, executor=Here(), listener=Silent(), stop=Stop())

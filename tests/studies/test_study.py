@@ -24,7 +24,7 @@ from crosshatch.runs.trained.load_run import load_run
 from crosshatch.studies.intervals import interval, judge
 from crosshatch.studies.kept import Kept, read_kept
 from crosshatch.studies.sentences import verdict
-from crosshatch.studies.study_result import Result
+from crosshatch.studies.study_result import StudyResult
 from crosshatch.studies.whole_study import read_study, run_study
 from crosshatch.sweeps.whole_sweep import Silent
 from crosshatch.task.losses import Logistic
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResult, Path]:
     folder = tmp_path_factory.mktemp("made")
     write_rows(folder / "rows.csv", n=3000, seed=1, alone=0.7, joint=0.85)
     config = write_config(folder, rounds=60, algorithm="fedbcd")
@@ -47,7 +47,7 @@ def scores_of(path: Path) -> tuple[Floats, dict[str, Floats]]:
     return table["label"].to_numpy(), {name: table[name].to_numpy() for name in table.columns[3:]}
 
 
-def test_metrics_of_the_written_scores_are_those_of_scikit_learn(made: tuple[Result, Path]) -> None:
+def test_metrics_of_the_written_scores_are_those_of_scikit_learn(made: tuple[StudyResult, Path]) -> None:
     _, path = made
     labels, scores = scores_of(path)
     for line in pl.read_csv(path / "table.csv").iter_rows(named=True):
@@ -65,7 +65,7 @@ def test_metrics_of_the_written_scores_are_those_of_scikit_learn(made: tuple[Res
         assert line["auc_low"] < line["auc"] < line["auc_high"]
 
 
-def test_trained_out_it_is_logistic_regression(made: tuple[Result, Path]) -> None:
+def test_trained_out_it_is_logistic_regression(made: tuple[StudyResult, Path]) -> None:
     """All columns, and either silo alone, on the very rows that the study trained on."""
     result, path = made
     data = read_study(path.parent / "made.toml", [], seeds="1", steps=None, folder=None).data
@@ -80,7 +80,7 @@ def test_trained_out_it_is_logistic_regression(made: tuple[Result, Path]) -> Non
         assert found.value == pytest.approx(sk.roc_auc_score(tested, fitted.decision_function(test)), abs=0.002)
 
 
-def test_the_sentences_carry_the_figures(made: tuple[Result, Path]) -> None:
+def test_the_sentences_carry_the_figures(made: tuple[StudyResult, Path]) -> None:
     result, path = made
     said, gain = verdict(result), result.gain("central", "bank alone")
     assert gain is not None
@@ -94,7 +94,7 @@ def test_the_sentences_carry_the_figures(made: tuple[Result, Path]) -> None:
     assert result.contribution("insurer").value > result.contribution("bank").value > 0  # type: ignore[union-attr]
 
 
-def test_step_sizes_and_rounds_are_chosen_by_validation_rows(made: tuple[Result, Path]) -> None:
+def test_step_sizes_and_rounds_are_chosen_by_validation_rows(made: tuple[StudyResult, Path]) -> None:
     result, path = made
     for one in result.made:
         losses = {}
@@ -110,7 +110,7 @@ def test_step_sizes_and_rounds_are_chosen_by_validation_rows(made: tuple[Result,
             assert chosen["validation_loss"] == min(row["validation_loss"] for row in run.metrics)
 
 
-def test_what_is_written(made: tuple[Result, Path]) -> None:
+def test_what_is_written(made: tuple[StudyResult, Path]) -> None:
     _, path = made
     found = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
     assert found == [
@@ -124,7 +124,7 @@ def test_what_is_written(made: tuple[Result, Path]) -> None:
     assert "keep_scores" not in chosen["evaluate"] or not chosen["evaluate"]["keep_scores"]
 
 
-def test_the_silo_alone_predicts_by_itself(made: tuple[Result, Path]) -> None:
+def test_the_silo_alone_predicts_by_itself(made: tuple[StudyResult, Path]) -> None:
     result, _ = made
     alone = next(one for one in result.made if one.method.silo == "insurer")
     run = load_run(alone.runs[0].path)
@@ -133,7 +133,7 @@ def test_the_silo_alone_predicts_by_itself(made: tuple[Result, Path]) -> None:
     assert len(run.predict().frame) == len(labels)
 
 
-def test_the_same_again_repeats_no_run(made: tuple[Result, Path]) -> None:
+def test_the_same_again_repeats_no_run(made: tuple[StudyResult, Path]) -> None:
     _, path = made
     before = {name: (path / name).read_bytes() for name in ("table.csv", "scores.csv", "result.json")}
     asked = read_study(path.parent / "made.toml", [], seeds="2", steps=("0.3", "1"), folder=None)

@@ -13,7 +13,7 @@ import pytest
 from crosshatch.errors import RunError
 from crosshatch.runs.stopping import Stop
 from crosshatch.studies.sentences import verdict
-from crosshatch.studies.study_result import ALL_COLUMNS, Result
+from crosshatch.studies.study_result import ALL_COLUMNS, StudyResult
 from crosshatch.studies.whole_study import read_study, run_study
 from crosshatch.sweeps.jobs import Ended, Event, Work
 from crosshatch.sweeps.whole_sweep import Silent
@@ -49,7 +49,7 @@ class WithoutTrees(Here):
                 yield next(iter(super().events()))
 
 
-def run(folder: Path, executor: Here, *, seeds: str = "2") -> Result:
+def run(folder: Path, executor: Here, *, seeds: str = "2") -> StudyResult:
     write_rows(folder / "rows.csv", n=200, seed=1, alone=0.7, joint=0.9)
     asked = read_study(write_config(folder), [], seeds=seeds, steps=("0.3", "1"), folder=None)
     result = run_study(asked, folder / "study", None, executor=executor, listener=Silent(), stop=Stop())

@@ -9,7 +9,7 @@ from typing import Self
 import pytest
 
 from crosshatch.runs.stopping import Stop
-from crosshatch.sweeps.course import Outcome, carry_out
+from crosshatch.sweeps.course import SweepOutcome, carry_out
 from crosshatch.sweeps.jobs import Ended, Event, Job, Work, run_job
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
 
@@ -94,7 +94,7 @@ class Bench:
         """What the command line would make of this."""
         return read_sweep(self.config, changes, grid, seeds=seeds, choose=choose, halving=halving, folder=None)
 
-    def run(self, sweep: Sweep, executor: Here | None = None) -> Outcome:
+    def run(self, sweep: Sweep, executor: Here | None = None) -> SweepOutcome:
         """To the end."""
         self.out.mkdir(exist_ok=True)
         keep_sweep(sweep, self.out)

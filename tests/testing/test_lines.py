@@ -11,7 +11,7 @@ from crosshatch.errors import CrosshatchError
 from crosshatch.parties.line import Key, Line, Name
 from crosshatch.parties.recovery.mail import Mail
 from crosshatch.testing.check_line import LINE_CHECKS, Lines, Program, check_reconnection, check_slow_receiver
-from crosshatch.testing.faults import Counted, Faults
+from crosshatch.testing.faults import FaultCounts, Faults
 from crosshatch.testing.parties.turns import TurnLine, Turns
 from crosshatch.testing.world import World
 
@@ -45,7 +45,7 @@ class VirtualLines(Lines):
     """Mail in a world of virtual time, where connections fail and nobody crashes."""
 
     def __init__(self, seed: int, faults: Faults) -> None:
-        self.seed, self.faults, self.counted = seed, faults, Counted()
+        self.seed, self.faults, self.counted = seed, faults, FaultCounts()
         self.world: World
 
     def run(self, programs: Mapping[Name, Program]) -> dict[Name, Any]:

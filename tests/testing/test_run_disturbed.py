@@ -15,7 +15,7 @@ from crosshatch.parties.recovery import packed_state
 from crosshatch.parties.recovery.packed_state import StoredState
 from crosshatch.seeds import generator
 from crosshatch.testing import run_disturbed as module
-from crosshatch.testing.faults import NO_FAULTS, Counted, Faults
+from crosshatch.testing.faults import NO_FAULTS, FaultCounts, Faults
 from crosshatch.testing.run_disturbed import run_disturbed
 from crosshatch.testing.world import World
 from tests.testing.toy_parties import PEERS, Toy, toys
@@ -27,7 +27,7 @@ def numbers(parties: Mapping[str, Toy]) -> list[Tensor]:
     return [one for party in parties.values() for one in (party.total, party.memory)]
 
 
-def end(seed: int, faults: Faults | None = None, *, forgets: bool = False) -> tuple[list[Tensor], Counted]:
+def end(seed: int, faults: Faults | None = None, *, forgets: bool = False) -> tuple[list[Tensor], FaultCounts]:
     found = run_disturbed(toys(forgets=forgets), PEERS, rounds=ROUNDS, seed=seed, faults=faults)
     assert found.counted.kept <= found.rounds_kept
     return numbers(found.parties), found.counted
@@ -55,7 +55,7 @@ def test_undisturbed_is_as_by_hand() -> None:
 
 
 def test_bit_for_bit_whatever_happens() -> None:
-    every = Counted()
+    every = FaultCounts()
     for seed in range(60):
         found, counted = end(seed)
         assert all(map(torch.equal, found, WANTED)), f"seed {seed}"

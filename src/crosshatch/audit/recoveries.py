@@ -38,7 +38,7 @@ class Recovery:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentScores:
     """A silo's scores (n, c) about samples `ids` (n,), sent while it had the weights of number `moment`."""
 
     moment: int
@@ -46,7 +46,7 @@ class Sent:
     scores: Matrix
 
 
-def sent_by(silo: int, messages: Sequence[Heard], *, turns: bool) -> list[Sent]:
+def sent_by(silo: int, messages: Sequence[Heard], *, turns: bool) -> list[SentScores]:
     """The first message of a silo in each round, and the weights it tells of: number t is before round t.
 
     Where silos take turns, exchange number u is before the turn of silo u: who comes earlier has moved already.
@@ -56,18 +56,18 @@ def sent_by(silo: int, messages: Sequence[Heard], *, turns: bool) -> list[Sent]:
         if heard.sender == silo and heard.exchange == "share":
             first.setdefault(heard.round, heard)
     return [
-        Sent(r + int(turns and heard.use > silo), heard.ids, heard.values.double().numpy())
+        SentScores(r + int(turns and heard.use > silo), heard.ids, heard.values.double().numpy())
         for r, heard in first.items()
     ]
 
 
-def with_known_weights(sent: Sequence[Sent], weights: Mapping[int, tuple[Matrix, Matrix]], x: Matrix) -> Recovery:
+def with_known_weights(sent: Sequence[SentScores], weights: Mapping[int, tuple[Matrix, Matrix]], x: Matrix) -> Recovery:
     """Rows by least squares from the scores of all rounds and the weights (W (c, d), b (c,)) behind them."""
     found = _solve(sent, weights, x, np.unique(np.concatenate([one.ids for one in sent])))
     return found.as_recovery("weights known", "its weights in every round")
 
 
-def with_known_rows(sent: Sequence[Sent], x: Matrix, draw: np.random.Generator) -> Recovery:
+def with_known_rows(sent: Sequence[SentScores], x: Matrix, draw: np.random.Generator) -> Recovery:
     """The same of samples nobody knows, the weights of each round fitted to the rows of samples that are known."""
     condition = "rows known"
     seen = np.unique(np.concatenate([one.ids for one in sent]))
@@ -104,7 +104,7 @@ class _Solved:
         )
 
 
-def _solve(sent: Sequence[Sent], weights: Mapping[int, tuple[Matrix, Matrix]], x: Matrix, wanted: Ids) -> _Solved:
+def _solve(sent: Sequence[SentScores], weights: Mapping[int, tuple[Matrix, Matrix]], x: Matrix, wanted: Ids) -> _Solved:
     """Rows of the wanted samples, each by least squares from all scores sent of it."""
     wanted = wanted[:MOST_SAMPLES]
     equations: dict[int, list[tuple[int, int]]] = {int(i): [] for i in wanted}  # message and row in it
@@ -134,7 +134,7 @@ def _solve(sent: Sequence[Sent], weights: Mapping[int, tuple[Matrix, Matrix]], x
     return _Solved(rows, x[wanted], determined)
 
 
-def of_one_feature(sent: Sequence[Sent], x: Matrix, *, standardised: bool) -> list[Recovery]:
+def of_one_feature(sent: Sequence[SentScores], x: Matrix, *, standardised: bool) -> list[Recovery]:
     """The single column: up to scale and shift from scores alone, up to its sign where it is standardised."""
     found = _chain(sent)
     if found is None:
@@ -155,7 +155,7 @@ def of_one_feature(sent: Sequence[Sent], x: Matrix, *, standardised: bool) -> li
     return upto
 
 
-def _chain(sent: Sequence[Sent]) -> tuple[Ids, Matrix] | None:
+def _chain(sent: Sequence[SentScores]) -> tuple[Ids, Matrix] | None:
     """The column of all samples seen, up to one scale and shift: batches are fitted to each other by common samples."""
     known: dict[int, float] = {}
     for one in (*sent, *sent):  # twice: what had nothing in common with those before may have with those behind

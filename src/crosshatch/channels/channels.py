@@ -88,7 +88,7 @@ class Channels:
         data = content.numpy().tobytes()
         return self._channel(_alone(draw), 1).see(data, (1, size), dtype, _FIRST, draw=draw)[0]
 
-    def behind(self, exchange: str, name: str, receivers: Ids) -> npt.NDArray[np.bool_] | None:
+    def missed(self, exchange: str, name: str, receivers: Ids) -> npt.NDArray[np.bool_] | None:
         """Which of those who get the next message missed the last one, where messages build on each other.
 
         They get the whole value instead of what changed; after this message all of them are up to date. None: nobody.

@@ -26,7 +26,7 @@ WIDE = 110  # columns of a terminal that take a bar with all figures
 LONG = 5.0  # seconds of waiting for a party before anybody is told
 
 
-class Lines(Watcher):
+class PlainProgress(Watcher):
     """One plain line per evaluation."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -177,11 +177,11 @@ def waiting(waited_for: tuple[str, float] | None) -> str:
     return "" if waited_for is None else f"waiting for {waited_for[0]} for {waited_for[1]:.0f} s"
 
 
-def choose_watcher(*, quiet: bool) -> Lines | Bar | Silence:
+def choose_watcher(*, quiet: bool) -> PlainProgress | Bar | Silence:
     """The one that fits where the output goes."""
     if quiet:
         return Silence()
-    return Bar(Console()) if sys.stdout.isatty() else Lines(sys.stdout)
+    return Bar(Console()) if sys.stdout.isatty() else PlainProgress(sys.stdout)
 
 
 def figures(row: Mapping[str, Any], *, short: bool = False) -> str:

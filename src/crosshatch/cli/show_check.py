@@ -20,7 +20,7 @@ from crosshatch.runs.parts.blaming import blaming
 
 if TYPE_CHECKING:
     from crosshatch.data.looking.seen import FileSeen
-    from crosshatch.runs.checking.check import Check
+    from crosshatch.runs.checking.check import ConfigCheck
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 MOST_CLASSES = 20
@@ -42,7 +42,7 @@ def show_check(config_path: Path, changes: Sequence[str], *, data: Path | None, 
     return WARNED if strict and check.warnings else 0
 
 
-def _print(check: Check, console: Console) -> None:
+def _print(check: ConfigCheck, console: Console) -> None:
     for file in check.files:
         _say(console, _file_line(file))
     for file in check.files:
@@ -79,7 +79,7 @@ def _file_line(file: FileSeen) -> str:
     return f"{whose}{file.path} ({file.purpose}): {file.rows:,} rows, {len(file.columns)} columns; {kind}{nulls}{lost}"
 
 
-def _columns(check: Check, file: FileSeen) -> Table:
+def _columns(check: ConfigCheck, file: FileSeen) -> Table:
     becomes = {name: text for silo in check.silos for name, text in silo.columns.items()}
     table = Table(title=Path(file.path).name)
     for heading in ("column", "is", "missing", "different", "first", "becomes"):
@@ -96,7 +96,7 @@ def _columns(check: Check, file: FileSeen) -> Table:
     return table
 
 
-def _classes(check: Check) -> Table:
+def _classes(check: ConfigCheck) -> Table:
     table = Table()
     table.add_column("label" if check.target == "multilabel" else "class")
     kinds = [kind for kind in ("training", "validation", "test") if check.rows[kind]]
@@ -109,7 +109,7 @@ def _classes(check: Check) -> Table:
     return table
 
 
-def _rows_line(check: Check) -> str:
+def _rows_line(check: ConfigCheck) -> str:
     rows = check.rows
     validation = f", {rows['validation']:,} for validation" if rows["validation"] else ""
     two = f"two classes, '{check.positive}' is the positive one (data.positive)"
@@ -118,7 +118,7 @@ def _rows_line(check: Check) -> str:
     return f"rows: {rows['training']:,} for training{validation}, {rows['test']:,} for testing; the label is {what}"
 
 
-def _silos(check: Check) -> Table:
+def _silos(check: ConfigCheck) -> Table:
     table = Table()
     for heading in ("silo", "clients", "columns", "inputs", "block", "parameters"):
         table.add_column(heading, justify="left" if heading in ("silo", "block") else "right")
@@ -132,7 +132,7 @@ def _silos(check: Check) -> Table:
     return table
 
 
-def _round_lines(check: Check) -> list[str]:
+def _round_lines(check: ConfigCheck) -> list[str]:
     if check.round is None:
         return []
     lines = [
@@ -145,7 +145,7 @@ def _round_lines(check: Check) -> list[str]:
     return lines
 
 
-def _last_line(check: Check) -> str:
+def _last_line(check: ConfigCheck) -> str:
     warnings = len(check.warnings)
     if not check.notes:
         return "nothing else to say: go on with crosshatch train"

@@ -14,9 +14,9 @@ from crosshatch.codecs.chain import Chain
 from crosshatch.codecs.codec import Codec, Draw
 from crosshatch.codecs.feedback import AnyCodec, ErrorFeedback
 from crosshatch.errors import ConfigError, meant
-from crosshatch.own_parts import Kind, building, find_settings_class, moved_in_text, name_of, short_name
+from crosshatch.own_parts import PartKind, building, find_settings_class, moved_in_text, name_of, short_name
 
-_CODEC = Kind("a codec", "codecs.share")
+_CODEC = PartKind("a codec", "codecs.share")
 _SHAPES = ((1, 1), (3, 5), (2, 1), (0, 4))
 
 

@@ -10,7 +10,7 @@ import torch
 
 from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.dataset import Dataset, Indices
-from crosshatch.data.encoding.encode_part import Part
+from crosshatch.data.encoding.encode_part import RawColumns
 from crosshatch.data.federated import FederatedData, OwnSamples, keep_samples
 from crosshatch.data.notes import PLAIN, Note
 from crosshatch.errors import ConfigError, PartitionError
@@ -41,7 +41,7 @@ def require_common(federation: FederationSettings, dataset: Dataset) -> None:
         raise ConfigError("data.sample_weights does not go with federation.common: leave one of them out")
 
 
-def with_own_rows(part: Part, dataset: Dataset, silo: str) -> Part:
+def with_own_rows(part: RawColumns, dataset: Dataset, silo: str) -> RawColumns:
     """A silo's part with the rows that it has alone behind those of all, to be prepared together."""
     if dataset.alone is None or dataset.alone_at != silo:
         return part

@@ -57,7 +57,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Rows:
+class NewRows:
     """Rows to be scored, without labels; `place` says in errors where they are from.
 
     `x` as in `Samples`, or (n, d) numbers. `columns` are the names of an array's last dimension, if it has any.

@@ -11,7 +11,7 @@ import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings, FederationSettings, SiloSettings
 from crosshatch.data.dataset import Array, Dataset, Samples
-from crosshatch.data.encoding.encode_part import Part
+from crosshatch.data.encoding.encode_part import RawColumns
 from crosshatch.data.notes import CHOSEN, PLAIN, Note
 from crosshatch.errors import PartitionError, require_whole
 from crosshatch.partition.features import Claim, Columns, claim_columns, even_columns
@@ -71,7 +71,7 @@ def _default_silos(federation: FederationSettings) -> tuple[SiloSettings, ...]:
 
 def divide_features(
     dataset: Dataset, silos: Sequence[SiloSettings], federation: FederationSettings
-) -> tuple[list[Part], tuple[Note, ...]]:
+) -> tuple[list[RawColumns], tuple[Note, ...]]:
     """Each silo's part in the order of `silos`, and notes on what nobody holds."""
     if dataset.kind == "image":
         return _image_parts(dataset, silos, federation)
@@ -121,12 +121,12 @@ def _columns(samples: Samples, positions: list[int]) -> pl.DataFrame | Array:
 
 def _part(
     dataset: Dataset, place: str, columns: tuple[str, ...], pick: Callable[[Samples], pl.DataFrame | Array]
-) -> Part:
+) -> RawColumns:
     """What `pick` takes of the samples of each kind."""
     train, validation = pick(dataset.train), None if dataset.validation is None else pick(dataset.validation)
     kind = "table" if isinstance(train, pl.DataFrame) else dataset.kind
     readings = {name: dataset.readings[name] for name in columns if name in dataset.readings}
-    return Part(place, kind, train, pick(dataset.test), columns, validation=validation, readings=readings)
+    return RawColumns(place, kind, train, pick(dataset.test), columns, validation=validation, readings=readings)
 
 
 def _place(silo: SiloSettings, dataset: Dataset) -> str:
@@ -163,7 +163,7 @@ def _holds_static(silo: SiloSettings, dataset: Dataset) -> bool:
     return True
 
 
-def _static_part(dataset: Dataset, place: str) -> Part:
+def _static_part(dataset: Dataset, place: str) -> RawColumns:
     train = dataset.train.extra["static"]
     assert isinstance(train, pl.DataFrame)
     return _part(dataset, place, tuple(train.columns), lambda samples: samples.extra["static"])
@@ -171,7 +171,7 @@ def _static_part(dataset: Dataset, place: str) -> Part:
 
 def _image_parts(
     dataset: Dataset, silos: Sequence[SiloSettings], federation: FederationSettings
-) -> tuple[list[Part], tuple[Note, ...]]:
+) -> tuple[list[RawColumns], tuple[Note, ...]]:
     train = dataset.train.x
     assert isinstance(train, np.ndarray)
     height, width = train.shape[1:3]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings
-from crosshatch.data.dataset import Array, Rows
+from crosshatch.data.dataset import Array, NewRows
 from crosshatch.data.encoding.encode_image import ImageEncoder
 from crosshatch.data.encoding.encode_part import Encoder
 from crosshatch.data.encoding.encode_sequence import SequenceEncoder
@@ -20,7 +20,7 @@ from crosshatch.data.reading.archive import read_unlabelled
 from crosshatch.data.reading.one_file import once_each, unique_ids
 from crosshatch.data.reading.row_files import FileOfRows
 from crosshatch.data.reading.sources import TABLES
-from crosshatch.data.reading.tables import Asked, read_table, table_batches
+from crosshatch.data.reading.tables import ReadingRules, read_table, table_batches
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
@@ -28,7 +28,7 @@ from crosshatch.partition.features import unknown
 ARCHIVE = ".npz"
 
 
-def read_rows(path: Path, asked: Asked | None = None, *, known: bool = False) -> Rows:
+def read_rows(path: Path, asked: ReadingRules | None = None, *, known: bool = False) -> NewRows:
     """All columns of a table, read as in training; or the arrays of an npz archive.
 
     `known`: the readings of all columns that are needed are asked for. Others are not looked into then.
@@ -43,11 +43,11 @@ def read_rows(path: Path, asked: Asked | None = None, *, known: bool = False) ->
     if known and asked is not None and FileOfRows(path, asked).is_plain:
         frames = list(table_batches(path, asked))  # as values at once: text of all cells would take much more memory
         if frames:
-            return Rows(str(path), pl.concat(frames))
-    return Rows(str(path), read_table(path, asked or Asked()).frame)
+            return NewRows(str(path), pl.concat(frames))
+    return NewRows(str(path), read_table(path, asked or ReadingRules()).frame)
 
 
-def as_in_training(encoders: Iterable[tuple[str, Encoder]], ids: Collection[str]) -> Asked:
+def as_in_training(encoders: Iterable[tuple[str, Encoder]], ids: Collection[str]) -> ReadingRules:
     """How the training read the columns of these silos, also by the names they have in a silo's own file.
 
     A name that two silos have, each in its own file, is left to the file where they read it differently.
@@ -70,10 +70,10 @@ def as_in_training(encoders: Iterable[tuple[str, Encoder]], ids: Collection[str]
                 torn |= {name for name in names if readings.get(name, reading) != reading}
                 readings |= dict.fromkeys(names, reading)
     kept = {name: reading for name, reading in readings.items() if name not in torn}
-    return Asked(csv, frozenset(ids), text=frozenset(text - others), readings=kept)
+    return ReadingRules(csv, frozenset(ids), text=frozenset(text - others), readings=kept)
 
 
-def is_known(asked: Asked, encoders: Iterable[tuple[str, Encoder]]) -> bool:
+def is_known(asked: ReadingRules, encoders: Iterable[tuple[str, Encoder]]) -> bool:
     """Whether it is known of every column that these silos need how the training read it."""
     return all(
         isinstance(encoder, TableEncoder)
@@ -84,7 +84,7 @@ def is_known(asked: Asked, encoders: Iterable[tuple[str, Encoder]]) -> bool:
     )
 
 
-def id_name(rows: Rows, names: Sequence[str]) -> str | None:
+def id_name(rows: NewRows, names: Sequence[str]) -> str | None:
     """The first of these columns that is there; None where none is asked for, or the rows are no table."""
     if not isinstance(rows.x, pl.DataFrame) or not names:
         return None
@@ -94,7 +94,7 @@ def id_name(rows: Rows, names: Sequence[str]) -> str | None:
     return found[0]
 
 
-def ids_of(rows: Rows, names: Sequence[str]) -> Array | None:
+def ids_of(rows: NewRows, names: Sequence[str]) -> Array | None:
     """The ids (n,), each once: from the first of these columns that is there, or from the archive; None without any."""
     if rows.ids is not None or (column := id_name(rows, names)) is None:
         return rows.ids
@@ -102,7 +102,7 @@ def ids_of(rows: Rows, names: Sequence[str]) -> Array | None:
     return unique_ids(rows.x, column, rows.place)
 
 
-def part_of(rows: Rows, encoder: Encoder, silo: str, *, own: bool) -> pl.DataFrame | Array:
+def part_of(rows: NewRows, encoder: Encoder, silo: str, *, own: bool) -> pl.DataFrame | Array:
     """The raw columns of a silo, as its encoder takes them; `own`: the rows hold nothing but this silo's columns.
 
     Columns are found by name. Where an array of a silo's own names none they are in the order of training, and images
@@ -134,7 +134,7 @@ def part_of(rows: Rows, encoder: Encoder, silo: str, *, own: bool) -> pl.DataFra
     return pl.DataFrame({name: rows.x[:, at] for name, at in zip(names, positions, strict=True)})
 
 
-def _positions(rows: Rows, names: Sequence[str], silo: str, *, own: bool) -> list[int]:
+def _positions(rows: NewRows, names: Sequence[str], silo: str, *, own: bool) -> list[int]:
     count = rows.x.shape[-1]
     if own and not rows.columns and count == len(names):
         return list(range(count))
@@ -157,7 +157,7 @@ def own_name(name: str, silo: str) -> str:
     return name.removeprefix(f"{silo}.")
 
 
-def _pixels(rows: Rows, encoder: ImageEncoder, silo: str, *, own: bool) -> Array:
+def _pixels(rows: NewRows, encoder: ImageEncoder, silo: str, *, own: bool) -> Array:
     window, x = encoder.window, rows.x
     part = (window.bottom - window.top, window.right - window.left, *encoder.image[2:])
     if isinstance(x, np.ndarray) and x.shape[1:] == encoder.image:

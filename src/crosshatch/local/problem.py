@@ -30,7 +30,9 @@ class LossInputs:
     y: Tensor | None = None  # (n,)
     rest: Tensor | None = None  # sum: (n, c), the others' sum; head: (n, all e), own columns to be overwritten
     derivative: Tensor | None = None  # (n, e), labels held elsewhere
-    start: Tensor | None = None  # (n, c) sum: the silo's own embeddings then; head: the scores; `Transfer.stood`
+    start: Tensor | None = (
+        None  # (n, c) sum: the silo's own embeddings then; head: the scores; `Transfer.starting_point`
+    )
     gradient: Tensor | None = None  # (p,) of the mean loss over all rows, where the derivative came encrypted
 
     def _each(self, of: Callable[[Tensor], Tensor]) -> LossInputs:
@@ -140,7 +142,7 @@ class Problem:
         """This silo's embeddings and the others' part together: the scores of a sum, or what the head takes."""
         return self.task.fusion.join(own, rest, self.columns)
 
-    def ahead(self, moved: Tensor, start: Tensor | None) -> Tensor:
+    def anticipated(self, moved: Tensor, start: Tensor | None) -> Tensor:
         """Where the others would have taken what this silo alone has moved from its start, had they moved along."""
         if self.local.anticipation == 1:
             return moved
@@ -162,7 +164,7 @@ class Problem:
         assert inputs.rest is not None
         assert inputs.y is not None
         assert self.task.head is None
-        return self.task.loss.derivative(self.join(self.ahead(embedding, inputs.start), inputs.rest), inputs.y)
+        return self.task.loss.derivative(self.join(self.anticipated(embedding, inputs.start), inputs.rest), inputs.y)
 
     def scores(self, embedding: Tensor, inputs: LossInputs, head: Callable[[Tensor], Tensor] | None) -> Tensor:
         """The scores of the rows, differentiable in the embedding and the head."""
@@ -177,7 +179,7 @@ class Problem:
             return embedding, self.derivative(embedding.detach(), inputs)
         assert inputs.y is not None
         scores = self.scores(embedding, inputs, head)
-        return scores, self.task.loss.derivative(self.ahead(scores.detach(), inputs.start), inputs.y)
+        return scores, self.task.loss.derivative(self.anticipated(scores.detach(), inputs.start), inputs.y)
 
     def transfer_loss(self, embed: Callable[[Tensor], Tensor], part: Part) -> Tensor:
         """Mean objective of a transfer task over the rows of a part, differentiable in the block behind `embed`."""
@@ -187,4 +189,4 @@ class Problem:
         if self.local.anticipation == 1:
             return transfer.values(self.task.loss, sides).mean()
         assert inputs.start is not None
-        return transfer.ahead(self.task.loss, sides, inputs.start, self.local.anticipation).mean()
+        return transfer.anticipated_loss(self.task.loss, sides, inputs.start, self.local.anticipation).mean()

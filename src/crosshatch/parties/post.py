@@ -50,7 +50,7 @@ class Post:
         """
         empty = call.exchange in _OF_BLOCKS and not any(tensor.numel() for tensor in tensors)
         exchange = self.prefix + call.exchange
-        message = b"" if empty else wire.encode(self.run, call.round, exchange, tensors, step=call.use)
+        message = b"" if empty else wire.encode(self.run, call.round, exchange, tensors, use=call.use)
         if link is not None and message:
             self.meter.count(link, call.exchange, messages=1, size=len(message))
         self.line.send(to, (call.round, exchange, call.use), message)
@@ -65,7 +65,7 @@ class Post:
         if not message:
             return (torch.empty(0, dtype=self.dtype),)
         header, tensors = wire.decode(message)
-        if (header.round, header.exchange, header.step) != key:
+        if (header.round, header.exchange, header.use) != key:
             raise MessageError(f"{sender} sent {header.exchange!r} of round {header.round} as {_words(key)}")
         found = [(one.dtype, tuple(one.shape)) for one in tensors]
         if len(found) < len(shapes) or any(

@@ -132,7 +132,7 @@ class Group:
             codecs=codecs,
             seed=member.codec_seed,
             dtype=data.silos[0].train.dtype,
-            by_number=beforehand.draws,
+            in_order_of_ids=beforehand.draws,
             branches=data.branches,
             averages_moments=task.optimiser is not None and task.optimiser.state == "averaged",
             hubs_together=known.pairs,
@@ -217,7 +217,7 @@ class Group:
         knows = agreed.label_holder is None or agreed.label_holder == silo
         y = data.y_train[ids].clone() if knows else None
         model = Model.of(self.task, silo, agreed.widths, knows=knows)
-        steps: Steps = PlainSteps(model, silo, number, agreed.by_number)
+        steps: Steps = PlainSteps(model, silo, number, agreed.in_order_of_ids)
         if self.way == "solved":
             steps = SolvedSteps.of(self.task, silo, number, agreed.widths, knows=knows)
         x = data.silos[silo].train[ids].clone()

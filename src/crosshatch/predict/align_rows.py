@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosshatch.data.dataset import Array, Indices, Rows
+from crosshatch.data.dataset import Array, Indices, NewRows
 from crosshatch.data.new_rows import ids_of, part_of
 from crosshatch.errors import DataError
 from crosshatch.predict.silo_part import SiloPart
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenRows:
     """The rows that a silo's columns are in; `own`: those of no other silo are."""
 
-    rows: Rows
+    rows: NewRows
     own: bool
 
 
@@ -30,7 +30,7 @@ class Aligned:
     left_out: int = 0
 
 
-def hand_out(parts: Sequence[SiloPart], named: Mapping[str, Rows], loose: Sequence[Rows]) -> list[Given]:
+def hand_out(parts: Sequence[SiloPart], named: Mapping[str, NewRows], loose: Sequence[NewRows]) -> list[GivenRows]:
     """For each silo the rows given under its name, or else the only ones among the others that have its columns."""
     silos = [part.name for part in parts]
     if strange := [name for name in named if name not in silos]:
@@ -42,13 +42,13 @@ def hand_out(parts: Sequence[SiloPart], named: Mapping[str, Rows], loose: Sequen
     return given
 
 
-def _for_part(part: SiloPart, named: Mapping[str, Rows], loose: Sequence[Rows]) -> Given:
+def _for_part(part: SiloPart, named: Mapping[str, NewRows], loose: Sequence[NewRows]) -> GivenRows:
     if part.name in named:
-        return Given(named[part.name], own=True)
+        return GivenRows(named[part.name], own=True)
     if not loose:
         raise DataError(f"no rows for silo '{part.name}': give its file too, as {part.name}=FILE")
     if len(loose) == 1:
-        return Given(loose[0], own=False)
+        return GivenRows(loose[0], own=False)
     fitting = [rows for rows in loose if _has(rows, part)]
     if len(fitting) != 1:
         what = "none has all its columns" if not fitting else f"{fitting[0].place} and {fitting[1].place} could both be"
@@ -56,10 +56,10 @@ def _for_part(part: SiloPart, named: Mapping[str, Rows], loose: Sequence[Rows]) 
             f"which of the {len(loose)} files is that of silo '{part.name}' cannot be told, {what}: say so by "
             f"{part.name}=FILE"
         )
-    return Given(fitting[0], own=False)
+    return GivenRows(fitting[0], own=False)
 
 
-def _has(rows: Rows, part: SiloPart) -> bool:
+def _has(rows: NewRows, part: SiloPart) -> bool:
     try:
         part_of(rows, part.encoder, part.name, own=False)
     except DataError:
@@ -67,7 +67,7 @@ def _has(rows: Rows, part: SiloPart) -> bool:
     return True
 
 
-def align(parts: Sequence[SiloPart], given: Sequence[Given], *, id_column: str | None, common: bool) -> Aligned:
+def align(parts: Sequence[SiloPart], given: Sequence[GivenRows], *, id_column: str | None, common: bool) -> Aligned:
     """The rows of all silos joined on their ids, in the order of the first silo's; without `common` all must have all.
 
     Where all silos' columns are in one place nothing is joined, and rows without ids are numbered from 1.
@@ -105,7 +105,7 @@ def id_names(parts: Sequence[SiloPart], id_column: str | None) -> list[str]:
     return list(dict.fromkeys(part.id for part in parts if part.id is not None)) if id_column is None else [id_column]
 
 
-def _absent(given: Sequence[Given], found: Sequence[Array]) -> DataError:
+def _absent(given: Sequence[GivenRows], found: Sequence[Array]) -> DataError:
     """The error for an id that one silo has and another has not."""
     for one, ids in zip(given, found, strict=True):
         for other, theirs in zip(given, found, strict=True):
@@ -118,5 +118,5 @@ def _absent(given: Sequence[Given], found: Sequence[Array]) -> DataError:
     raise AssertionError("nothing is absent")
 
 
-def _places(given: Sequence[Given]) -> list[str]:
+def _places(given: Sequence[GivenRows]) -> list[str]:
     return list(dict.fromkeys(one.rows.place for one in given))

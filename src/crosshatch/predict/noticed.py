@@ -9,12 +9,12 @@ from typing import final
 
 import polars as pl
 
-from crosshatch.data.dataset import Rows
+from crosshatch.data.dataset import NewRows
 from crosshatch.data.encoding.encode_sequence import SequenceEncoder
 from crosshatch.data.encoding.encode_table import CategoricalColumn, TableEncoder, as_text, numbers
 from crosshatch.data.new_rows import own_name, part_of
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note
-from crosshatch.predict.align_rows import Given
+from crosshatch.predict.align_rows import GivenRows
 from crosshatch.predict.odd_numbers import NumbersSeen
 from crosshatch.predict.silo_part import SiloPart
 
@@ -63,7 +63,7 @@ class Noticed:
     _used: dict[str, set[str]] = field(default_factory=dict)  # columns of each file
     _there: dict[str, list[str]] = field(default_factory=dict)
 
-    def see(self, given: Sequence[Given]) -> None:
+    def see(self, given: Sequence[GivenRows]) -> None:
         """The rows of a batch, for each silo."""
         for part, one in zip(self.parts, given, strict=False):  # of no parts nothing is noticed
             if isinstance(part.encoder, TableEncoder):
@@ -75,7 +75,7 @@ class Noticed:
                     if usual is not None:
                         self._numbers(one.rows, part, name, NumbersSeen(usual)).see(x[..., k].ravel())
 
-    def _see_table(self, part: SiloPart, encoder: TableEncoder, one: Given) -> None:
+    def _see_table(self, part: SiloPart, encoder: TableEncoder, one: GivenRows) -> None:
         frame = part_of(one.rows, encoder, part.name, own=one.own)
         assert isinstance(frame, pl.DataFrame)
         origin = one.rows.source or one.rows.place
@@ -93,7 +93,7 @@ class Noticed:
                 values = numbers(frame[column.name], one.rows.place)
                 self._numbers(one.rows, part, column.name, NumbersSeen(column.usual)).see(values)
 
-    def _numbers(self, rows: Rows, part: SiloPart, name: str, new: NumbersSeen) -> NumbersSeen:
+    def _numbers(self, rows: NewRows, part: SiloPart, name: str, new: NumbersSeen) -> NumbersSeen:
         seen = self._seen.setdefault((rows.source or rows.place, part.name, name), new)
         assert isinstance(seen, NumbersSeen)
         return seen

@@ -10,11 +10,11 @@ from typing import final
 import numpy as np
 import polars as pl
 
-from crosshatch.data.dataset import Array, Indices, Rows
+from crosshatch.data.dataset import Array, Indices, NewRows
 from crosshatch.data.new_rows import id_name
 from crosshatch.data.reading.row_files import FileOfRows
 from crosshatch.local.forward import BATCH_ROWS
-from crosshatch.predict.align_rows import Aligned, Given, hand_out, id_names
+from crosshatch.predict.align_rows import Aligned, GivenRows, hand_out, id_names
 from crosshatch.predict.silo_part import SiloPart
 
 
@@ -25,27 +25,27 @@ class OutOfStepError(Exception):
 
 @final
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Some rows: their `ids` (n,), and for each silo with columns the same rows, in the same order."""
 
     ids: Array
-    given: tuple[Given, ...]
+    given: tuple[GivenRows, ...]
 
 
-def gathered(given: Sequence[Given], aligned: Aligned) -> Iterator[Batch]:
+def gathered(given: Sequence[GivenRows], aligned: Aligned) -> Iterator[RowBatch]:
     """Batches of rows that are at hand."""
     count = len(aligned.ids)
     for low in range(0, count, BATCH_ROWS):
         high = min(low + BATCH_ROWS, count)
         span = f", rows {low + 1:,} to {high:,} to be scored" if count > BATCH_ROWS else ""
-        taken: dict[int, Rows] = {}
+        taken: dict[int, NewRows] = {}
         for one, positions in zip(given, aligned.positions, strict=True):
             if id(one.rows) not in taken:
                 taken[id(one.rows)] = _take(one.rows, positions[low:high], one.rows.place + span)
-        yield Batch(aligned.ids[low:high], tuple(Given(taken[id(one.rows)], one.own) for one in given))
+        yield RowBatch(aligned.ids[low:high], tuple(GivenRows(taken[id(one.rows)], one.own) for one in given))
 
 
-def _take(rows: Rows, positions: Indices, place: str) -> Rows:
+def _take(rows: NewRows, positions: Indices, place: str) -> NewRows:
     where: Indices | slice = positions
     if len(positions) and bool((np.diff(positions) == 1).all()):
         where = slice(int(positions[0]), int(positions[-1]) + 1)  # nothing is copied
@@ -60,7 +60,7 @@ def streamed(
     *,
     id_column: str | None,
     rows: int = 2 * BATCH_ROWS,
-) -> Iterator[Batch]:
+) -> Iterator[RowBatch]:
     """Batches of files that are read side by side, about so many `rows` at a time, if all have the ids in one order.
 
     An OutOfStepError as soon as they have not, or where an id is missing, occurs twice or is not as it is written; what
@@ -85,23 +85,23 @@ def streamed(
             if several and None in names:
                 raise OutOfStepError
         placed = [replace(piece, place=piece.place + _span(started, piece), source=piece.place) for piece in pieces]
-        batch = tuple(Given(placed[i], own=part.name in named) for i, part in zip(of, parts, strict=True))
+        batch = tuple(GivenRows(placed[i], own=part.name in named) for i, part in zip(of, parts, strict=True))
         if len({len(one.rows) for one in batch}) > 1:
             raise OutOfStepError
         texts = [_ids(one.rows, name) for one, name in zip(batch, names, strict=True) if name is not None]
         if not texts:
-            yield Batch(np.arange(started + 1, started + 1 + len(batch[0].rows)), batch)
+            yield RowBatch(np.arange(started + 1, started + 1 + len(batch[0].rows)), batch)
         else:
             if not all(texts[0].equals(text) for text in texts[1:]):
                 raise OutOfStepError
             hashes.append(texts[0].hash().to_numpy())
-            yield Batch(texts[0].to_numpy().astype(np.str_), batch)
+            yield RowBatch(texts[0].to_numpy().astype(np.str_), batch)
         started += len(batch[0].rows)
     if not of or (hashes and len(np.unique(np.concatenate(hashes))) < started):
         raise OutOfStepError
 
 
-def _cut(file: FileOfRows, rows: int) -> Iterator[Rows]:
+def _cut(file: FileOfRows, rows: int) -> Iterator[NewRows]:
     """The rows of a file in frames of `BATCH_ROWS`, the last one shorter, however they are read."""
     held: list[pl.DataFrame] = []
     count = 0
@@ -112,18 +112,18 @@ def _cut(file: FileOfRows, rows: int) -> Iterator[Rows]:
             continue
         whole = pl.concat(held)
         for low in range(0, count - BATCH_ROWS + 1, BATCH_ROWS):
-            yield Rows(str(file.path), whole[low : low + BATCH_ROWS])
+            yield NewRows(str(file.path), whole[low : low + BATCH_ROWS])
         held = [whole[count - count % BATCH_ROWS :]]
         count %= BATCH_ROWS
     if count:
-        yield Rows(str(file.path), pl.concat(held))
+        yield NewRows(str(file.path), pl.concat(held))
 
 
-def _span(before: int, rows: Rows) -> str:
+def _span(before: int, rows: NewRows) -> str:
     return f", rows {before + 1:,} to {before + len(rows):,}" if before or len(rows) == BATCH_ROWS else ""
 
 
-def _ids(rows: Rows, column: str) -> pl.Series:
+def _ids(rows: NewRows, column: str) -> pl.Series:
     """Ids as they are written; where it is in doubt how they are meant, all of them have to be seen first."""
     assert isinstance(rows.x, pl.DataFrame)
     ids = rows.x[column]

@@ -9,11 +9,11 @@ from typing import TypeAlias, cast
 import numpy as np
 import polars as pl
 
-from crosshatch.data.dataset import Array, Rows
+from crosshatch.data.dataset import Array, NewRows
 from crosshatch.data.new_rows import as_in_training, is_known, read_rows
 from crosshatch.data.reading.row_files import FileOfRows
 from crosshatch.data.reading.sources import TABLES
-from crosshatch.data.reading.tables import Asked
+from crosshatch.data.reading.tables import ReadingRules
 from crosshatch.data.text.layout_notes import said_of_layout
 from crosshatch.data.text.text_format import find_format
 from crosshatch.errors import DataError
@@ -24,14 +24,16 @@ Source: TypeAlias = Path | str | pl.DataFrame | Array
 Sources: TypeAlias = Source | Sequence[Source] | Mapping[str, Source]
 
 
-def read_sources(data: Sources, parts: Sequence[SiloPart], id_column: str | None) -> tuple[dict[str, Rows], list[Rows]]:
+def read_sources(
+    data: Sources, parts: Sequence[SiloPart], id_column: str | None
+) -> tuple[dict[str, NewRows], list[NewRows]]:
     """Rows by the name of their silo, and those without one."""
     ids = _ids(parts, id_column)
     if isinstance(data, Mapping):
         own = {part.name: _asked([part], ids) for part in parts}
         known = {part.name: is_known(own[part.name], [(part.name, part.encoder)]) for part in parts}
         return {
-            silo: _rows(source, own.get(silo, Asked(ids=ids)), f"rows of '{silo}'", known=known.get(silo, False))
+            silo: _rows(source, own.get(silo, ReadingRules(ids=ids)), f"rows of '{silo}'", known=known.get(silo, False))
             for silo, source in data.items()
         }, []
     asked = _asked(parts, ids)
@@ -87,11 +89,11 @@ def _ids(parts: Sequence[SiloPart], id_column: str | None) -> frozenset[str]:
     return frozenset(name for name in (id_column, *(part.id for part in parts)) if name is not None)
 
 
-def _asked(parts: Sequence[SiloPart], ids: frozenset[str]) -> Asked:
+def _asked(parts: Sequence[SiloPart], ids: frozenset[str]) -> ReadingRules:
     return as_in_training(((part.name, part.encoder) for part in parts), ids)
 
 
-def _rows(source: Source, asked: Asked, place: str, *, known: bool) -> Rows:
+def _rows(source: Source, asked: ReadingRules, place: str, *, known: bool) -> NewRows:
     if isinstance(source, Path | str):
         return read_rows(Path(source), asked, known=known)
     if not isinstance(source, pl.DataFrame | np.ndarray):
@@ -103,4 +105,4 @@ def _rows(source: Source, asked: Asked, place: str, *, known: bool) -> Rows:
         raise DataError(f"{place} are an array of type {source.dtype}: give numbers, or a table for text")
     if not len(source):
         raise DataError(f"{place}: there are none, give at least one")
-    return Rows(place, source)
+    return NewRows(place, source)

@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from crosshatch.data.dataset import Indices, Rows
+from crosshatch.data.dataset import Indices, NewRows
 from crosshatch.data.encoding.encode_part import Encoder, encode
 from crosshatch.data.new_rows import part_of
 from crosshatch.local.forward import fixed_batches, forward
@@ -33,7 +33,7 @@ class SiloPart:
     input_shape: tuple[int, ...]
     outputs: int  # per sample
 
-    def prepare(self, rows: Rows, positions: Indices | None = None, *, own: bool) -> Tensor:
+    def prepare(self, rows: NewRows, positions: Indices | None = None, *, own: bool) -> Tensor:
         """What the block takes of the rows, or of those at `positions`; `own`: they hold this silo's columns alone."""
         part = part_of(rows, self.encoder, self.name, own=own)
         part = part if positions is None else part[positions]

@@ -43,12 +43,13 @@ class About:
     """What an exchange with the label's holder is about: parts of the batch (None: all of them).
 
     The exchange of one local step is about that step's part; the first one of a round carries the embeddings of all.
-    `each`: around stale embeddings or with a head every silo has a derivative of its own; with a sum one serves all.
+    `one_per_silo`: around stale embeddings or with a head every silo gets a derivative of its own; with a sum one
+    serves all.
     """
 
-    asked: int | None
-    answered: int | None
-    each: bool
+    sent_part: int | None
+    answered_part: int | None
+    one_per_silo: bool
 
     @classmethod
     def of(cls, parts: int, step: int, *, inner: bool, head: bool) -> About:

@@ -41,7 +41,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ComparedRun:
     """One run: totals, final and best metrics, and its arrival at each target (None: not reached).
 
     Of several `seeds` these are means, over those that finished and did not diverge, and `deviation` and
@@ -64,7 +64,7 @@ class Outcome:
     real_seconds: float = math.nan  # of parties that were processes
     deviation: dict[str, float] = field(default_factory=dict)
     best_deviation: dict[str, float] = field(default_factory=dict)
-    seeds: tuple[Outcome, ...] = ()
+    seeds: tuple[ComparedRun, ...] = ()
     tested: str = ""  # on which test rows, where runs have not all the same
     chosen: dict[str, float] = field(default_factory=dict)  # at the round that validation rows chose, if there are any
 
@@ -84,7 +84,7 @@ class Comparison:
 
     targets: tuple[Target, ...]
     metrics: tuple[str, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ComparedRun, ...]
     notes: tuple[str, ...] = ()
     looked: str = ""
 
@@ -96,7 +96,7 @@ class Comparison:
         return pl.DataFrame([_line(outcome, self) for outcome in self.outcomes], infer_schema_length=None)
 
 
-def _line(outcome: Outcome, result: Comparison) -> dict[str, object]:
+def _line(outcome: ComparedRun, result: Comparison) -> dict[str, object]:
     line: dict[str, object] = {
         "run": outcome.name, "algorithm": outcome.algorithm, "rounds": outcome.rounds, "bytes": float(outcome.bytes),
         "sim_seconds": float(outcome.sim_seconds),
@@ -183,14 +183,14 @@ def find_best(run: Run, metric: str) -> Best | None:
     return Best(row[metric], int(row["round"]))
 
 
-def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
+def _outcome(run: Run, targets: tuple[Target, ...]) -> ComparedRun:
     last, facts = run.metrics[-1], run.facts
 
     def total(written: float | None, key: str) -> float:
         return written if written is not None else last.get(key, math.nan)
 
     best = {metric: find_best(run, metric) for metric in run.metric_names}
-    return Outcome(
+    return ComparedRun(
         name=run.name,
         algorithm=run.algorithm,
         finished=run.finished,
@@ -209,14 +209,14 @@ def _outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
     )
 
 
-def _mean_outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
+def _mean_outcome(run: Run, targets: tuple[Target, ...]) -> ComparedRun:
     seeds = tuple(_outcome(one, targets) for one in run.seeds)
     counting = [_outcome(one, targets) for one in counted(run.seeds)]
     shared = [metric for metric in run.metric_names if all(metric in one.final for one in counting)]
     finals = {metric: [one.final[metric] for one in counting] for metric in shared}
     bests = {m: [one.best[m].value for one in counting if m in one.best] for m in run.metric_names}
     best = {metric: find_best(run, metric) for metric in run.metric_names}
-    return Outcome(
+    return ComparedRun(
         name=run.name,
         algorithm=run.algorithm,
         finished=run.finished,
@@ -242,7 +242,7 @@ def _mean_outcome(run: Run, targets: tuple[Target, ...]) -> Outcome:
     )
 
 
-def seconds_apart(of: Outcome | Arrival) -> list[str]:
+def seconds_apart(of: ComparedRun | Arrival) -> list[str]:
     """Simulated time and, where it is known, what of it is computing and what messages."""
     words = [human_seconds(of.sim_seconds)]
     if math.isfinite(of.computing_seconds):
@@ -251,7 +251,7 @@ def seconds_apart(of: Outcome | Arrival) -> list[str]:
     return words
 
 
-def remark(outcome: Outcome) -> str:
+def remark(outcome: ComparedRun) -> str:
     """What to know of a run before its numbers are compared; empty where it ended well and was tested as all were."""
     lost = sum(one.diverged is not None for one in outcome.seeds)
     unfinished = sum(one.diverged is None and not one.finished for one in outcome.seeds)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosshatch.report.compare import find_arrival
-from crosshatch.report.findings import Axis, axes_of, curve_title, shared_metrics
+from crosshatch.report.findings import CostAxis, axes_of, curve_title, shared_metrics
 from crosshatch.report.measures import Target, metric_title
 from crosshatch.report.palette import run_styles
 from crosshatch.report.pooled import extremes
@@ -67,7 +67,7 @@ def thin(count: int, most: int) -> list[int]:
     return sorted(spaced | early)
 
 
-def _curve(run: Run, axes: Sequence[Axis], most: int) -> dict[str, Any]:
+def _curve(run: Run, axes: Sequence[CostAxis], most: int) -> dict[str, Any]:
     kept = thin(len(run.metrics), most)
     rows = [run.metrics[i] for i in kept]
     curve = {
@@ -83,7 +83,7 @@ def _curve(run: Run, axes: Sequence[Axis], most: int) -> dict[str, Any]:
     return curve
 
 
-def _diverged(run: Run, axes: Sequence[Axis]) -> dict[str, Any] | None:
+def _diverged(run: Run, axes: Sequence[CostAxis]) -> dict[str, Any] | None:
     """Where to write the word: at the evaluation that noticed it, or the last before its numbers were no longer any."""
     if run.facts.diverged is None:
         return None
@@ -95,7 +95,7 @@ def _diverged(run: Run, axes: Sequence[Axis]) -> dict[str, Any] | None:
     }
 
 
-def _arrival(run: Run, target: Target, axes: Sequence[Axis]) -> dict[str, float] | None:
+def _arrival(run: Run, target: Target, axes: Sequence[CostAxis]) -> dict[str, float] | None:
     arrival = find_arrival(run, target)
     if arrival is None:
         return None

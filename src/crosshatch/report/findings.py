@@ -38,7 +38,7 @@ _MOST_CLAUSES = 2
 
 
 @dataclass(frozen=True)
-class Axis:
+class CostAxis:
     """A cost against which curves are drawn: `key` in metrics.jsonl, and its words."""
 
     key: str
@@ -49,12 +49,12 @@ class Axis:
 
 
 AXES = (
-    Axis("round", "rounds", "round", lambda n: f"in {human_count(n)} round{'' if n == 1 else 's'}", "fewer"),
-    Axis("bytes", "bytes", "bytes sent by all parties", lambda n: f"with {human_bytes(n)}", "less"),
-    Axis("sim_seconds", "simulated time", "simulated time", lambda n: f"in {human_seconds(n)} simulated", "faster"),
+    CostAxis("round", "rounds", "round", lambda n: f"in {human_count(n)} round{'' if n == 1 else 's'}", "fewer"),
+    CostAxis("bytes", "bytes", "bytes sent by all parties", lambda n: f"with {human_bytes(n)}", "less"),
+    CostAxis("sim_seconds", "simulated time", "simulated time", lambda n: f"in {human_seconds(n)} simulated", "faster"),
 )
 
-COMMUNICATIONS = Axis(
+COMMUNICATIONS = CostAxis(
     "communications",
     "communications",
     "communications (each one number per training sample)",
@@ -63,7 +63,7 @@ COMMUNICATIONS = Axis(
 )
 
 
-def axes_of(runs: Sequence[Run]) -> tuple[Axis, ...]:
+def axes_of(runs: Sequence[Run]) -> tuple[CostAxis, ...]:
     """The axes of these runs: communications where all of them count in those."""
     counted = all(COMMUNICATIONS.key in row for run in runs for row in run.metrics)
     return (*AXES, COMMUNICATIONS) if counted else AXES
@@ -136,7 +136,7 @@ def headline(runs: Sequence[Run], targets: Sequence[Target]) -> str:
     return curve_title(runs, shared[0], axis, ()) if shared else ", ".join(run.name for run in runs)
 
 
-def curve_title(runs: Sequence[Run], metric: str, axis: Axis, targets: Sequence[Target]) -> str:
+def curve_title(runs: Sequence[Run], metric: str, axis: CostAxis, targets: Sequence[Target]) -> str:
     """What the curves of `metric` against `axis` show."""
     having = [run for run in runs if metric in run.metric_names]
     target = next((target for target in targets if target.metric == metric), None) or level_all_reach(having, metric)
@@ -151,7 +151,7 @@ def curve_title(runs: Sequence[Run], metric: str, axis: Axis, targets: Sequence[
     return _naming(lost, f"{metric_title(metric)} against {axis.label}")
 
 
-def target_finding(runs: Sequence[Run], target: Target, axis: Axis) -> str:
+def target_finding(runs: Sequence[Run], target: Target, axis: CostAxis) -> str:
     """Which run reaches the target at least cost, and how that compares with a baseline, else with the dearest.
 
     Runs are compared with those that have the same data, silos, number of clients and place of the labels. Those that
@@ -164,7 +164,7 @@ def target_finding(runs: Sequence[Run], target: Target, axis: Axis) -> str:
     return _naming(lost, _target_finding(runs, target, axis, all_of_them=not lost))
 
 
-def _target_finding(runs: Sequence[Run], target: Target, axis: Axis, *, all_of_them: bool) -> str:
+def _target_finding(runs: Sequence[Run], target: Target, axis: CostAxis, *, all_of_them: bool) -> str:
     goal = goal_words(target)
     rivals = [run for run in runs if not is_yardstick(run)] or list(runs)
     arrivals = [(run, find_arrival(run, target)) for run in rivals]
@@ -183,7 +183,7 @@ def _target_finding(runs: Sequence[Run], target: Target, axis: Axis, *, all_of_t
     return f"{sentence}; {len(missing)} runs do not" + (f", {baseline.name} among them" if baseline else "")
 
 
-def _by_setting(costs: list[Cost], target: Target, axis: Axis, *, some: bool) -> str:
+def _by_setting(costs: list[Cost], target: Target, axis: CostAxis, *, some: bool) -> str:
     """One clause for each setting that several runs have in common, those with a baseline first."""
     goal = goal_words(target)
     settings: dict[Setting, list[Cost]] = {}
@@ -205,7 +205,7 @@ def _by_setting(costs: list[Cost], target: Target, axis: Axis, *, some: bool) ->
     return sentence[0].upper() + sentence[1:]
 
 
-def _winner(costs: list[Cost], target: Target, goal: str, axis: Axis, *, who: str) -> str:
+def _winner(costs: list[Cost], target: Target, goal: str, axis: CostAxis, *, who: str) -> str:
     """Which of runs alike is the cheapest, and against what: a baseline where there is one, else the next cheapest.
 
     It is said only where the difference is larger than the noise of both.
@@ -261,7 +261,7 @@ def _naming(lost: Sequence[Run], sentence: str) -> str:
     return f"{sentence}; {lost[0].name if len(lost) == 1 else f'{len(lost)} runs'} diverged"
 
 
-def _course(run: Run, metric: str, axis: Axis) -> str:
+def _course(run: Run, metric: str, axis: CostAxis) -> str:
     rows = [row for row in run.metrics if math.isfinite(row.get(metric, math.nan))]
     title = metric_title(metric)
     if not rows:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from crosshatch.report.compare import Arrival, Comparison, Outcome, remark, seconds_apart
+from crosshatch.report.compare import Arrival, ComparedRun, Comparison, remark, seconds_apart
 from crosshatch.report.measures import Target, metric_title
 from crosshatch.report.runs import Run
 from crosshatch.report.units import (
@@ -47,7 +47,7 @@ def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence
     return table + (note if any(outcome.chosen for outcome in result.outcomes) else "")
 
 
-def _real_cell(outcome: Outcome) -> str:
+def _real_cell(outcome: ComparedRun) -> str:
     """Where its parties were processes."""
     return "simulated" if math.isnan(outcome.real_seconds) else human_seconds(outcome.real_seconds)
 
@@ -209,12 +209,12 @@ def labelled(label: str, cell: str, more: str = "") -> str:
     return f'<td data-label="{label}"{more}>{cell}</td>'
 
 
-def _run_name(outcome: Outcome, swatch: str) -> str:
+def _run_name(outcome: ComparedRun, swatch: str) -> str:
     note = remark(outcome)
     return f"{swatch}{escape(outcome.name)}{f'<small>{note}</small>' if note else ''}"
 
 
-def _metric_cell(outcome: Outcome, metric: str) -> str:
+def _metric_cell(outcome: ComparedRun, metric: str) -> str:
     if metric not in outcome.final:
         return "-"
     value = _mean(outcome.final[metric], outcome.deviation.get(metric))
@@ -223,7 +223,7 @@ def _metric_cell(outcome: Outcome, metric: str) -> str:
     return f"{value}<small>chosen&nbsp;{human_number(outcome.chosen[metric])}</small>"
 
 
-def _rounds_cell(outcome: Outcome) -> str:
+def _rounds_cell(outcome: ComparedRun) -> str:
     chosen = f"<small>chosen&nbsp;{human_count(outcome.chosen['round'])}</small>" if outcome.chosen else ""
     return human_count(outcome.rounds) + chosen
 
@@ -234,7 +234,7 @@ def _mean(value: float, spread: float | None) -> str:
     return f'<span class="mean">{before} {sign.strip()}&nbsp;{after}</span>' if sign else before
 
 
-def _arrival_cells(outcome: Outcome, target: Target, labels: Sequence[str]) -> str:
+def _arrival_cells(outcome: ComparedRun, target: Target, labels: Sequence[str]) -> str:
     arrival, arrived = outcome.arrivals[target.label], outcome.arrived(target)
     if arrival is None:
         best = outcome.best.get(target.metric)
@@ -250,7 +250,7 @@ def _arrival_cells(outcome: Outcome, target: Target, labels: Sequence[str]) -> s
     return "".join(labelled(label, cell) for label, cell in zip(labels, cells, strict=True))
 
 
-def _apart(of: Outcome | Arrival, cell: str) -> str:
+def _apart(of: ComparedRun | Arrival, cell: str) -> str:
     """The cell, with what of the time is computing and what messages where that is known."""
     parts = ", ".join(seconds_apart(of)[1:])
     return f"{cell}<small>{parts}</small>" if parts else cell

@@ -15,7 +15,7 @@ import msgspec
 
 from crosshatch.errors import MessageError
 from crosshatch.parties.line import Key
-from crosshatch.parties.recovery.mail import Frame, Kind
+from crosshatch.parties.recovery.mail import Frame, FrameKind
 
 FRAME = 1 << 20
 """Bytes of the largest transport message."""
@@ -29,7 +29,7 @@ _Name = Annotated[str, msgspec.Meta(max_length=60)]
 class Envelope(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """A piece of a frame: what it is of, how long all of it is, how much went before."""
 
-    kind: Kind
+    kind: FrameKind
     stored: _Count
     key: tuple[Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**53)], _Name, _Count]
     length: _Count
@@ -84,7 +84,7 @@ class Opener:
     def _add(self, one: Envelope) -> Frame | None:
         first = self._frame
         if first is None:
-            most = self.longest(one.key) if one.kind == Kind.MESSAGE else _WORDS
+            most = self.longest(one.key) if one.kind == FrameKind.MESSAGE else _WORDS
             if one.length > most:
                 raise MessageError(f"{one.length} bytes announced for {_say(one)}, {most} are the most")
             if one.before:
@@ -105,6 +105,6 @@ class Opener:
 
 
 def _say(one: Envelope) -> str:
-    if one.kind != Kind.MESSAGE:
+    if one.kind != FrameKind.MESSAGE:
         return one.kind.name.lower()
     return f"'{one.key[1]}' of round {one.key[0]}, use {one.key[2]}"

@@ -47,7 +47,7 @@ from crosshatch.task.task import Task
 
 
 @dataclass(frozen=True)
-class Engine:
+class EngineSettings:
     """How to compute: strategy, threads and precision, and where bytes and seconds are counted."""
 
     network: Network
@@ -96,7 +96,7 @@ def assemble(
     data: FederatedData,
     task: Task,
     algorithm: Algorithm,
-    engine: Engine,
+    engine: EngineSettings,
     *,
     seed: int,
     batches: BatchSource | tuple[BatchSource, ...] | None,
@@ -152,7 +152,7 @@ def _one(
     data: FederatedData,
     task: Task,
     algorithm: Algorithm,
-    engine: Engine,
+    engine: EngineSettings,
     widths: tuple[int, ...],
     source: BatchSource,
     *,

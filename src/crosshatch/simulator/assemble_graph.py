@@ -19,7 +19,7 @@ from crosshatch.protocol.named_parties import check_parties
 from crosshatch.protocol.walks import GivenWalk, SeededWalk, Walk
 from crosshatch.schedules import rate
 from crosshatch.simulator.accounting.agent_links import AgentLinks
-from crosshatch.simulator.assemble import Engine
+from crosshatch.simulator.assemble import EngineSettings
 from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.task.losses import CrossEntropy, Squared
@@ -31,7 +31,7 @@ def assemble_tokens(
     data: FederatedData,
     task: Task,
     algorithm: TokenAlgorithm,
-    engine: Engine,
+    engine: EngineSettings,
     *,
     seed: int,
     walks: npt.NDArray[np.int64] | None = None,
@@ -53,7 +53,7 @@ def assemble_tokens(
     return SimulatedTokens(agents, links, walk, algorithm.tokens, start, algorithm.server, graph=graph)
 
 
-def _agents(data: FederatedData, task: Task, engine: Engine, name: str) -> tuple[Agent, ...]:
+def _agents(data: FederatedData, task: Task, engine: EngineSettings, name: str) -> tuple[Agent, ...]:
     """One agent per silo, or why this federation cannot be one of agents."""
     check_agents(data, task, name, engine.codecs)
     check_parties(data, engine.network, agents=True)
@@ -103,7 +103,7 @@ def _check_step_size(algorithm: TokenAlgorithm, agents: tuple[Agent, ...]) -> No
 
 
 def assemble_duals(
-    data: FederatedData, task: Task, algorithm: DualAlgorithm, engine: Engine, *, seed: int
+    data: FederatedData, task: Task, algorithm: DualAlgorithm, engine: EngineSettings, *, seed: int
 ) -> SimulatedDuals:
     """Agents with duals on a connected graph."""
     name = type(algorithm).__name__

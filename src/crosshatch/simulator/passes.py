@@ -59,10 +59,10 @@ class Passes:
         missing = [j for j in silos if (j, part) not in known.features]
         if missing or part not in known.labels:
             ids = torch.from_numpy(batch.parts[part]).to(y.device)
-            known.labels[part] = y if batch.whole else y.index_select(0, ids)
+            known.labels[part] = y if batch.all_in_order else y.index_select(0, ids)
             for j in missing:
                 train, order = self.data.silos[j].train, batch.held[j][part].order
-                as_it_is = batch.whole and order is None
+                as_it_is = batch.all_in_order and order is None
                 mine = ids if order is None else ids.index_select(0, order)
                 known.features[j, part] = train if as_it_is else train.index_select(0, mine)
         return [known.features[j, part] for j in silos], known.labels[part]

@@ -27,7 +27,7 @@ from crosshatch.schedules import Adaptive
 from crosshatch.seeds import require_seed
 from crosshatch.simulator.adapt import adapt, require_adaptable, with_value
 from crosshatch.simulator.allocator import keep_freed_memory
-from crosshatch.simulator.assemble import Engine, assemble, move
+from crosshatch.simulator.assemble import EngineSettings, assemble, move
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
 from crosshatch.simulator.client_metrics import spread_over_clients
 from crosshatch.simulator.culprit import find_culprit
@@ -97,7 +97,7 @@ class Simulator:
         self.algorithm = algorithm = with_division(on_federation(algorithm, data), encrypts=privacy.encrypts)
         self.meter = Meter()
         threads = threads or torch.get_num_threads()
-        engine = Engine(
+        engine = EngineSettings(
             network or ConstantNetwork(), self.meter, strategy, threads, precision, codecs or {}, privacy
         )  # fmt: skip
         self.threads, self._codecs = engine.threads, engine.codecs

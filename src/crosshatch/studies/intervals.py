@@ -40,7 +40,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedMethods:
     """Of each method and metric the value on the test rows, then that of every draw: (1 + draws,), means over seeds.
 
     `lost` has the same of each silo: what the metric loses when that silo's rows are shuffled.
@@ -66,7 +66,7 @@ class Judged:
         return None if found is None else interval(found)
 
 
-def judge(kept: Mapping[str, Sequence[Kept]], metrics: Sequence[str], loss: Loss) -> Judged:
+def judge(kept: Mapping[str, Sequence[Kept]], metrics: Sequence[str], loss: Loss) -> JudgedMethods:
     """All methods, each with the kept scores of its seeds."""
     first = next(iter(kept.values()))[0]
     rows = len(first.y)
@@ -81,7 +81,7 @@ def judge(kept: Mapping[str, Sequence[Kept]], metrics: Sequence[str], loss: Loss
             silo: _less(values[name], _mean([_measure(one, one.without[silo], metrics, loss, counts) for one in each]))
             for silo in each[0].without
         }
-    return Judged(values, lost, rows, draws)
+    return JudgedMethods(values, lost, rows, draws)
 
 
 def interval(values: Floats) -> Interval:

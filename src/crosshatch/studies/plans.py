@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crosshatch.runs.stopping import Stop
-from crosshatch.sweeps.course import Listener, measured
+from crosshatch.sweeps.course import SweepListener, measured
 from crosshatch.sweeps.jobs import Ended, Executor, Job, Work
 from crosshatch.sweeps.results import PointResult
 from crosshatch.sweeps.sweep import Sweep
@@ -20,7 +20,7 @@ Plan = Generator[Sweep, tuple[PointResult, ...], None]
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PlannedSweep:
     """What a plan waits for: a sweep, and its jobs by point and seed."""
 
     plan: Plan
@@ -40,13 +40,13 @@ class Desk:
     out: Path
     folder: Path | None
     executor: Executor
-    listener: Listener
+    listener: SweepListener
     stop: Stop
 
     def __post_init__(self) -> None:
         self.ended: dict[str, Ended] = {}
         self._finished: set[str] = set()
-        self._waiting: list[_Asked] = []
+        self._waiting: list[_PlannedSweep] = []
 
     def carry_out(self, plans: Sequence[Plan], beside: Sequence[Work], rounds_after: int) -> bool:
         """All plans, and what is computed beside them, which begins first; False where it was stopped.
@@ -82,7 +82,7 @@ class Desk:
             self._waiting.remove(asked)
             self._go_on(asked, asked.all_jobs)
 
-    def _go_on(self, asked: _Asked, told_of: Sequence[Job]) -> None:
+    def _go_on(self, asked: _PlannedSweep, told_of: Sequence[Job]) -> None:
         """Hand out what a plan has asked for; where all of that has ended, ask it what is next."""
         known = {job.name for job in told_of}
         while not (missing := self._missing(asked)):
@@ -98,19 +98,19 @@ class Desk:
         for job in missing:
             self.executor.submit(job)
 
-    def _ask(self, plan: Plan, sweep: Sweep) -> _Asked:
+    def _ask(self, plan: Plan, sweep: Sweep) -> _PlannedSweep:
         jobs = {
             point.name: sweep.jobs(point, self.out, self.folder, point.config.run.rounds)
             for point in sweep.points
             if point.config is not None
         }
-        asked = _Asked(plan, sweep, jobs)
+        asked = _PlannedSweep(plan, sweep, jobs)
         self._finished |= {job.name for job in asked.all_jobs if job.name not in self.ended and job.is_finished}
         return asked
 
-    def _missing(self, asked: _Asked) -> list[Job]:
+    def _missing(self, asked: _PlannedSweep) -> list[Job]:
         return [job for job in asked.all_jobs if job.name not in self._finished and job.name not in self.ended]
 
-    def _results(self, asked: _Asked) -> tuple[PointResult, ...]:
+    def _results(self, asked: _PlannedSweep) -> tuple[PointResult, ...]:
         _, found = measured(asked.sweep.points, asked.jobs, self.ended, asked.sweep.choice)
         return tuple(found.values())

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from crosshatch.report.measures import metric_title
 from crosshatch.report.units import human_bytes, human_count, human_number
 from crosshatch.studies.intervals import Interval
-from crosshatch.studies.study_result import ALL_COLUMNS, Result, boosted_alone, cost
+from crosshatch.studies.study_result import ALL_COLUMNS, StudyResult, boosted_alone, cost
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Conclusion:
     """`headline`: whether the columns of the others are worth anything. `certain`, `uncertain` and `how` follow it."""
 
     headline: str
@@ -26,7 +26,7 @@ class Verdict:
         return (self.headline, *self.certain, *unsure, self.how)
 
 
-def verdict(result: Result) -> Verdict:
+def verdict(result: StudyResult) -> Conclusion:
     """Of a study that is done."""
     own, base = result.federation.method.name, f"{result.base} alone"
     said: list[tuple[str, bool]] = []
@@ -49,10 +49,10 @@ def verdict(result: Result) -> Verdict:
     said += [(text, sure) for silo in result.silos if (told := _contributes(result, silo)) for text, sure in [told]]
     certain = tuple(f"{text}." for text, sure in said if sure)
     uncertain = tuple(f"{text}." for text, sure in said if not sure)
-    return Verdict(headline, certain, (*uncertain, *failed), _how(result))
+    return Conclusion(headline, certain, (*uncertain, *failed), _how(result))
 
 
-def _worth(result: Result, joint: Interval) -> str:
+def _worth(result: StudyResult, joint: Interval) -> str:
     title = metric_title(result.metric)
     whose = f"the columns of {' and '.join(result.others)}"
     if joint.low > 0:
@@ -67,7 +67,7 @@ def _worth(result: Result, joint: Interval) -> str:
     )
 
 
-def _apart(result: Result, found: Interval) -> str:
+def _apart(result: StudyResult, found: Interval) -> str:
     title = metric_title(result.metric)
     size = f"{_number(abs(found.value))} {title}"
     if found.value == 0:
@@ -79,7 +79,7 @@ def _sure(found: Interval) -> str:
     return f" ({_range(found)})" if found.shown else f", not shown to differ ({_range(found)})"
 
 
-def _contributes(result: Result, silo: str) -> tuple[str, bool] | None:
+def _contributes(result: StudyResult, silo: str) -> tuple[str, bool] | None:
     found, own = result.contribution(silo), result.federation.method.name
     if found is None:
         return None
@@ -89,7 +89,7 @@ def _contributes(result: Result, silo: str) -> tuple[str, bool] | None:
     ), found.shown
 
 
-def _costs(result: Result) -> str | None:
+def _costs(result: StudyResult) -> str | None:
     """What the federation and FedSGD send up to the rounds that were chosen for them."""
     own, plain = result.federation, next((made for made in result.made if made.method.kind == "fedsgd"), None)
     if not own.runs:
@@ -98,12 +98,12 @@ def _costs(result: Result) -> str | None:
     return words + (f", FedSGD {_spent(result, plain.method.name)}" if plain is not None and plain.runs else "")
 
 
-def _spent(result: Result, name: str) -> str:
+def _spent(result: StudyResult, name: str) -> str:
     made = next(one for one in result.made if one.method.name == name)
     return f"{human_count(cost(made, 'round'))} rounds and {human_bytes(cost(made, 'bytes'))}"
 
 
-def _how(result: Result) -> str:
+def _how(result: StudyResult) -> str:
     added = ", which the study put aside" if result.validation_added else ""
     first = " with the first seed" if result.seeds > 1 else ""
     return (

@@ -38,7 +38,7 @@ class MethodRuns:
 
 
 @dataclass(frozen=True)
-class Course:
+class StudyCourse:
     """What is to be run: methods, the step sizes to begin with, and seeds."""
 
     methods: tuple[Method, ...]

@@ -10,11 +10,11 @@ from crosshatch.report.page import write_report
 from crosshatch.report.pictures.page_header import Story
 from crosshatch.report.runs import Run
 from crosshatch.studies.sentences import verdict
-from crosshatch.studies.study_result import Result
+from crosshatch.studies.study_result import StudyResult
 from crosshatch.studies.study_tables import contribution_table, method_table
 
 
-def write_page(result: Result, path: Path) -> None:
+def write_page(result: StudyResult, path: Path) -> None:
     """The whole page, as one file."""
     runs = [_one(list(made.runs), made.method.name) for made in result.made if made.runs]
     said = verdict(result)

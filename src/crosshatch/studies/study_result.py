@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from crosshatch.report.runs import Run
-from crosshatch.studies.intervals import Interval, Judged
+from crosshatch.studies.intervals import Interval, JudgedMethods
 from crosshatch.studies.study_course import MethodRuns
 
 ALL_COLUMNS = "boosted trees, all columns"
@@ -21,7 +21,7 @@ def boosted_alone(silo: str) -> str:
 
 
 @dataclass(frozen=True)
-class Result:
+class StudyResult:
     """`made` has the methods in order, those without runs too. `base` is the silo that a federation has to beat.
 
     It is the one with the labels or, where all have them, the one that was best alone on the validation rows; `metric`
@@ -30,7 +30,7 @@ class Result:
     """
 
     made: tuple[MethodRuns, ...]
-    judged: Judged
+    judged: JudgedMethods
     metrics: tuple[str, ...]
     metric: str
     higher: bool

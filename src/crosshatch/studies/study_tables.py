@@ -16,12 +16,12 @@ from crosshatch.report.page_tables import html_table
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
 from crosshatch.report.word_widths import keep_words
 from crosshatch.studies.intervals import Interval
-from crosshatch.studies.study_result import Result, cost
+from crosshatch.studies.study_result import StudyResult, cost
 
 _COSTS = {"round": "rounds", "bytes": "bytes", "sim_seconds": "simulated_seconds"}
 
 
-def table_csv(result: Result) -> str:
+def table_csv(result: StudyResult) -> str:
     """One line per method: step size, costs up to the chosen round, each metric and where its interval begins, ends."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -40,7 +40,7 @@ def table_csv(result: Result) -> str:
     return text.getvalue()
 
 
-def print_table(result: Result, console: Console) -> None:
+def print_table(result: StudyResult, console: Console) -> None:
     """The main metric with its interval, others as they fit, and costs."""
     others = [metric for metric in sort_metrics(result.metrics) if metric != result.metric]
     unbounded = console.options.update(width=10_000)
@@ -49,7 +49,7 @@ def print_table(result: Result, console: Console) -> None:
     console.print(keep_words(_table(result, others), console))
 
 
-def _table(result: Result, others: list[str]) -> Table:
+def _table(result: StudyResult, others: list[str]) -> Table:
     table = Table(title=f"On the same {human_count(result.judged.rows)} test rows: means over {result.seeds} seeds")
     table.add_column("trained", overflow="fold")
     for heading in (metric_title(result.metric), "95%", *(metric_title(metric) for metric in others), "rounds", "sent"):
@@ -59,14 +59,14 @@ def _table(result: Result, others: list[str]) -> Table:
     return table
 
 
-def _cells(result: Result, name: str, others: list[str]) -> list[str]:
+def _cells(result: StudyResult, name: str, others: list[str]) -> list[str]:
     made = next((one for one in result.made if one.method.name == name), None)
     main = result.judged.of(name, result.metric)
     costs = ["", ""] if made is None else [human_count(cost(made, "round")), human_bytes(cost(made, "bytes"))]
     return [_value(main), _reach(main), *(_value(result.judged.of(name, metric)) for metric in others), *costs]
 
 
-def method_table(result: Result, swatches: Mapping[str, str]) -> str:
+def method_table(result: StudyResult, swatches: Mapping[str, str]) -> str:
     """For the page: one row per method, each metric with its interval under it, and the costs."""
     headings = ["Trained", *(escape(metric_title(metric)) for metric in result.metrics)]
     headings += ["Step size", "Rounds", "Bytes sent", "Simulated time", "Wall time"]
@@ -82,7 +82,7 @@ def method_table(result: Result, swatches: Mapping[str, str]) -> str:
     return html_table(headings, rows)
 
 
-def contribution_table(result: Result) -> str:
+def contribution_table(result: StudyResult) -> str:
     """What the federation loses when the rows of one silo are shuffled; empty where that was not tried."""
     rows = [
         [escape(silo), f"{human_number(found.value)}<small>{_reach(found)}</small>"]

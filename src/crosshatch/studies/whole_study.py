@@ -28,12 +28,12 @@ from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.studies.methods import methods
 from crosshatch.studies.plans import Desk
-from crosshatch.studies.sentences import Verdict, verdict
-from crosshatch.studies.study_course import STEP_SIZES, Course, MethodRuns
+from crosshatch.studies.sentences import Conclusion, verdict
+from crosshatch.studies.study_course import STEP_SIZES, MethodRuns, StudyCourse
 from crosshatch.studies.study_folder import keep_study
-from crosshatch.studies.study_result import YARDSTICKS, Result
+from crosshatch.studies.study_result import YARDSTICKS, StudyResult
 from crosshatch.studies.study_tables import table_csv
-from crosshatch.sweeps.course import Listener
+from crosshatch.sweeps.course import SweepListener
 from crosshatch.sweeps.grid import Seeds, parse_seeds
 from crosshatch.sweeps.jobs import PRINTED, Ended, Executor
 from crosshatch.sweeps.local_processes import load_ahead
@@ -51,7 +51,7 @@ _OF_TWO_CLASSES = ("auc", "pr_auc", "gini", "ks", "brier", "f1", "precision", "r
 
 
 @dataclass(frozen=True)
-class Asked:
+class StudyRequest:
     """What a study was asked for, and the config it is about."""
 
     config: Config
@@ -66,9 +66,9 @@ class Asked:
         return tuple(silo.name for silo in self.data.silos if silo.train[0].numel())
 
     @property
-    def course(self) -> Course:
+    def course(self) -> StudyCourse:
         """What is to be run."""
-        return Course(methods(self.config, self.silos), self.steps, self.seeds, self.config.name)
+        return StudyCourse(methods(self.config, self.silos), self.steps, self.seeds, self.config.name)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Studied:
     """A study that is done: its folder, what it says, and the config of the federation with the step size chosen."""
 
     path: Path
-    verdict: Verdict
+    verdict: Conclusion
     chosen: Path
 
     @property
@@ -139,7 +139,7 @@ def read_study(
     steps: Sequence[str] | None,
     folder: Path | None,
     meanwhile: Callable[[], None] = lambda: None,
-) -> Asked:
+) -> StudyRequest:
     """A study from the options of the command line, refused where it cannot be run.
 
     `meanwhile` is called once the config is read, before the data are: something to begin that takes its time.
@@ -152,7 +152,7 @@ def read_study(
     )
 
     data, loss = prepare_study(config, folder)
-    return Asked(config, numbers, sizes, data, loss)
+    return StudyRequest(config, numbers, sizes, data, loss)
 
 
 def loading_ahead(ray: str | None) -> Callable[[], None]:
@@ -175,8 +175,8 @@ def _steps(given: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def run_study(
-    asked: Asked, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop
-) -> Result | None:
+    asked: StudyRequest, out: Path, folder: Path | None, *, executor: Executor, listener: SweepListener, stop: Stop
+) -> StudyResult | None:
     """Run all that has not finished into the folder `out` and write what it says; None where it was stopped."""
     from crosshatch.studies.yardsticks import yardsticks
 
@@ -193,8 +193,8 @@ def run_study(
 
 
 def _conclude(
-    asked: Asked, made: tuple[MethodRuns, ...], trees: Sequence[Yardstick], ended: Mapping[str, Ended], out: Path
-) -> Result:
+    asked: StudyRequest, made: tuple[MethodRuns, ...], trees: Sequence[Yardstick], ended: Mapping[str, Ended], out: Path
+) -> StudyResult:
     from crosshatch.studies.intervals import judge
     from crosshatch.studies.kept import read_kept, scores_csv
     from crosshatch.studies.study_page import write_page
@@ -213,7 +213,7 @@ def _conclude(
     main = _main(measured, metrics)
     known = directions(asked.config.evaluate.higher_is_better)
     base = _base(asked, made, known)
-    result = Result(
+    result = StudyResult(
         made, judged, metrics, main, known[main], base, tuple(silo for silo in held if silo != base),
         len(asked.seeds.numbers), 0 if asked.data.y_validation is None else len(asked.data.y_validation),
         not asked.config.has_validation_rows, asked.course.choice.title, without,
@@ -236,7 +236,7 @@ def _main(measured: Sequence[str], judged: Sequence[str]) -> str:
     return main_metric(tuple(one for one in measured if one in judged) or tuple(judged))
 
 
-def _base(asked: Asked, made: Sequence[MethodRuns], known: dict[str, bool]) -> str:
+def _base(asked: StudyRequest, made: Sequence[MethodRuns], known: dict[str, bool]) -> str:
     """The silo with the labels, or the one that is best alone on the validation rows."""
     alone = [one for one in made if one.method.kind == "alone" and one.runs]
     named = next((one.method.silo for one in alone if one.method.silo == asked.data.label_silo), None)
@@ -251,7 +251,7 @@ def _base(asked: Asked, made: Sequence[MethodRuns], known: dict[str, bool]) -> s
     return max(alone, key=value).method.silo
 
 
-def _described(result: Result) -> dict[str, Any]:
+def _described(result: StudyResult) -> dict[str, Any]:
     said, own = verdict(result), result.federation.method.name
     pairs = [("central", f"{result.base} alone"), *((own, name) for name in result.names if name != own)]
     return {

@@ -19,7 +19,7 @@ ETA = 3  # a rung has so many times the rounds of the one before, and one point 
 MOST_RUNGS = 3
 
 
-class Listener(Protocol):
+class SweepListener(Protocol):
     """Somebody to tell how a sweep goes."""
 
     def begin(
@@ -42,7 +42,7 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SweepOutcome:
     """All points in the grid's order, and the choice with its metric; `stopped`: before all runs had ended.
 
     `left`: so many runs have not finished because the time was up; the others are compared all the same.
@@ -83,8 +83,8 @@ class Outcome:
 
 
 def carry_out(
-    sweep: Sweep, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop
-) -> Outcome:
+    sweep: Sweep, out: Path, folder: Path | None, *, executor: Executor, listener: SweepListener, stop: Stop
+) -> SweepOutcome:
     """Finish all runs that have not finished, rung after rung."""
     alive = [point for point in sweep.points if point.config is not None]
     results = {point.name: PointResult(point, ()) for point in sweep.points}
@@ -103,7 +103,7 @@ def carry_out(
         )  # fmt: skip
         timed_out = isinstance(stop, TimedStop) and stop.timed_out
         if stop.requested and not timed_out:
-            return Outcome(tuple(results.values()), choice, stopped=True)
+            return SweepOutcome(tuple(results.values()), choice, stopped=True)
         if timed_out:
             rest = [job for job in jobs if job.name not in finished and job.name not in ended]
             ended = {**ended, **{job.name: Ended("stopped") for job in rest}}
@@ -112,14 +112,14 @@ def carry_out(
         apart = points_apart(tuple(results.values()), choice).what
         if timed_out:
             left = sum(one.state == "stopped" for one in ended.values())
-            return Outcome(tuple(results.values()), choice, left=left)
+            return SweepOutcome(tuple(results.values()), choice, left=left)
         if rung + 1 < rungs and choice.metric is not None and not apart:
             order = ranked([results[point.name] for point in alive], choice)
             kept = {result.point.name for result in order[: math.ceil(len(alive) / ETA)]}
             for point in alive:
                 results[point.name] = replace(results[point.name], dropped=point.name not in kept)
             alive = [point for point in alive if point.name in kept]
-    return Outcome(tuple(results.values()), choice)
+    return SweepOutcome(tuple(results.values()), choice)
 
 
 def measured(
@@ -142,7 +142,7 @@ def measured(
 def work_off(
     jobs: Sequence[Job],
     executor: Executor,
-    listener: Listener,
+    listener: SweepListener,
     stop: Stop,
     reword: Callable[[str], str] = lambda why: why,
     overdue: Callable[[Job, Ended], bool] = lambda *_: False,

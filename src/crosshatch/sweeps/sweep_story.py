@@ -8,14 +8,14 @@ from statistics import fmean
 from crosshatch.report.pictures.page_header import Story
 from crosshatch.report.pooled import deviation
 from crosshatch.report.units import human_number, with_deviation
-from crosshatch.sweeps.course import Outcome
+from crosshatch.sweeps.course import SweepOutcome
 from crosshatch.sweeps.results import PointResult
 from crosshatch.sweeps.sweep import Sweep
 
 ERRORS = 2.0  # standard errors of a difference that count as noise
 
 
-def sweep_story(sweep: Sweep, outcome: Outcome) -> Story:
+def sweep_story(sweep: Sweep, outcome: SweepOutcome) -> Story:
     """For a sweep that is done; test rows are not spoken of."""
     seeds = len(sweep.seeds.numbers)
     each = f"{seeds} runs each, one per seed" if seeds > 1 else "a run each"
@@ -33,7 +33,7 @@ def sweep_story(sweep: Sweep, outcome: Outcome) -> Story:
     return Story(headline, eyebrow, *_as_good(outcome, best, choice.metric, seeds), how=how, unit="point")
 
 
-def _as_good(outcome: Outcome, best: PointResult, metric: str, seeds: int) -> tuple[list[str], list[str]]:
+def _as_good(outcome: SweepOutcome, best: PointResult, metric: str, seeds: int) -> tuple[list[str], list[str]]:
     """What is certain of the other points, and what is not."""
     others = [one for one in outcome.ranked if one is not best and one.values(metric)]
     if not others:

@@ -16,7 +16,7 @@ from crosshatch.report.pooled import deviation
 from crosshatch.report.rows_apart import rows_apart
 from crosshatch.report.units import human_bytes, human_count, human_seconds, with_deviation
 from crosshatch.report.word_widths import keep_words
-from crosshatch.sweeps.course import Outcome
+from crosshatch.sweeps.course import SweepOutcome
 from crosshatch.sweeps.grid import short_keys
 from crosshatch.sweeps.results import PointResult
 from crosshatch.sweeps.sweep import Sweep
@@ -31,7 +31,7 @@ _COST_WORDS: dict[str, Callable[[float], str]] = {
 _CHOSEN = "chosen"
 
 
-def table_csv(sweep: Sweep, outcome: Outcome) -> str:
+def table_csv(sweep: Sweep, outcome: SweepOutcome) -> str:
     """All that was measured at the evaluations that count, in full; times by the wall clock are left out."""
     metrics = [metric for metric in _measured(outcome) if metric != outcome.choice.metric]
     measured = [*([outcome.choice.metric] if outcome.choice.metric else []), *metrics]
@@ -53,7 +53,7 @@ def table_csv(sweep: Sweep, outcome: Outcome) -> str:
     return text.getvalue()
 
 
-def print_table(sweep: Sweep, outcome: Outcome, console: Console) -> None:
+def print_table(sweep: Sweep, outcome: SweepOutcome, console: Console) -> None:
     """What the choice goes by, then test metrics, as many as fit into the console, and costs if they fit."""
     choice = outcome.choice
     metrics = [metric for metric in _measured(outcome) if metric != choice.metric and not metric.startswith(VALIDATION)]
@@ -74,7 +74,7 @@ def print_table(sweep: Sweep, outcome: Outcome, console: Console) -> None:
 
 
 def _table(
-    sweep: Sweep, outcome: Outcome, metrics: Sequence[str], costs: Sequence[str], *, narrow: bool = False
+    sweep: Sweep, outcome: SweepOutcome, metrics: Sequence[str], costs: Sequence[str], *, narrow: bool = False
 ) -> Table:
     choice, count = outcome.choice, len(sweep.seeds.numbers)
     table = Table(title=f"{len(sweep.points)} points" + (f": means over {count} seeds" if count > 1 else ""))
@@ -94,7 +94,7 @@ def _table(
     return table
 
 
-def _measured(outcome: Outcome) -> tuple[str, ...]:
+def _measured(outcome: SweepOutcome) -> tuple[str, ...]:
     """Names of all that was measured, the most telling first."""
     found = dict.fromkeys(key for result in outcome.results for row in result.rows for key in row)
     return sort_metrics(tuple(key for key in found if key not in COST_KEYS))

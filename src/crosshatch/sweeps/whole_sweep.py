@@ -19,7 +19,7 @@ from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.runs.tables.overrides import parse_value
 from crosshatch.sweeps.bundles import Bundles
-from crosshatch.sweeps.course import Listener, Outcome, carry_out
+from crosshatch.sweeps.course import SweepListener, SweepOutcome, carry_out
 from crosshatch.sweeps.grid import split_values
 from crosshatch.sweeps.jobs import PRINTED, Ended, Executor, Work
 from crosshatch.sweeps.local_processes import LocalProcesses
@@ -138,8 +138,15 @@ def choose_executor(threads: int | None, jobs: int | None, ray: str | None) -> E
 
 
 def run_whole(
-    sweep: Sweep, out: Path, folder: Path | None, *, executor: Executor, listener: Listener, stop: Stop, widen: int = 0
-) -> tuple[Sweep, Outcome]:
+    sweep: Sweep,
+    out: Path,
+    folder: Path | None,
+    *,
+    executor: Executor,
+    listener: SweepListener,
+    stop: Stop,
+    widen: int = 0,
+) -> tuple[Sweep, SweepOutcome]:
     """Run all that has not finished into the folder `out`, and write the table, the page and what is chosen.
 
     Up to `widen` times a value beyond an edge that was chosen is tried as well; the sweep that is returned has these.
@@ -158,7 +165,7 @@ def run_whole(
     return sweep, outcome
 
 
-def require_choice(outcome: Outcome, out: Path) -> None:
+def require_choice(outcome: SweepOutcome, out: Path) -> None:
     """Refuse where nothing can be chosen, in the words of the first run that went wrong."""
     if outcome.best is not None:
         return
@@ -179,7 +186,7 @@ def require_choice(outcome: Outcome, out: Path) -> None:
     raise (DivergenceError if "diverged" in states else TrainingError if "failed" in states else RunError)(message)
 
 
-def failures(outcome: Outcome, out: Path) -> str:
+def failures(outcome: SweepOutcome, out: Path) -> str:
     """Which points have failed, and why the first did, in a line."""
     failed = outcome.failed
     names = [result.point.name or "the config" for result in failed]
@@ -192,7 +199,7 @@ def failures(outcome: Outcome, out: Path) -> str:
     return " ".join(text.split())
 
 
-def _write(sweep: Sweep, outcome: Outcome, out: Path) -> None:
+def _write(sweep: Sweep, outcome: SweepOutcome, out: Path) -> None:
     best = outcome.best
     with writing(out):
         write_whole(out / "table.csv", table_csv(sweep, outcome).encode())
@@ -212,7 +219,7 @@ def _write(sweep: Sweep, outcome: Outcome, out: Path) -> None:
         write_report(pool_seeds(runs), out / "report.html", notes=notes, story=sweep_story(sweep, outcome))
 
 
-def _result(sweep: Sweep, outcome: Outcome) -> dict[str, Any]:
+def _result(sweep: Sweep, outcome: SweepOutcome) -> dict[str, Any]:
     keys = [axis.key for axis in sweep.axes]
     return {
         "chosen": None if outcome.best is None else outcome.best.point.name,

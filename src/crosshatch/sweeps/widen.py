@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crosshatch.errors import ConfigError, CrosshatchError
-from crosshatch.sweeps.course import Outcome
+from crosshatch.sweeps.course import SweepOutcome
 from crosshatch.sweeps.grid import Axis, point_names
 from crosshatch.sweeps.sweep import LACKING, Point, Sweep
 
@@ -43,7 +43,7 @@ def require_edges(sweep: Sweep, times: int) -> None:
         )
 
 
-def widened(sweep: Sweep, outcome: Outcome) -> Sweep | None:
+def widened(sweep: Sweep, outcome: SweepOutcome) -> Sweep | None:
     """The sweep with one more point for each setting at whose edge the chosen point is; None where there is none."""
     best = outcome.best
     if best is None or sweep.config_at is None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from crosshatch.errors import ConfigError, ModelError
-from crosshatch.own_parts import Kind, find_part, is_own, short_name, takes
+from crosshatch.own_parts import PartKind, find_part, is_own, short_name, takes
 from crosshatch.task.directions import HIGHER_IS_BETTER
 
-_METRIC = Kind("a metric", "evaluate.metrics", sort="function")
+_METRIC = PartKind("a metric", "evaluate.metrics", sort="function")
 
 
 @final

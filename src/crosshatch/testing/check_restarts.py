@@ -27,7 +27,7 @@ from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.schedules import InverseSqrt
 from crosshatch.task.optimisers import Adam
-from crosshatch.testing.faults import Counted
+from crosshatch.testing.faults import FaultCounts
 from crosshatch.testing.federations import (
     FederationCase,
     graph_cases,
@@ -113,7 +113,7 @@ def _fresh(name: str) -> dict[Name, Party]:
     return parties_of(case.data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs)
 
 
-def check_restarts(name: str, seed: int) -> Counted:
+def check_restarts(name: str, seed: int) -> FaultCounts:
     """One of the `restart_cases` in the world of a seed; what went wrong there. An AssertionError says what failed.
 
     >>> check_restarts("TDCD", 3).crashes > 0

@@ -47,7 +47,7 @@ class Times(Protocol):
 
 
 @dataclass
-class Counted:
+class FaultCounts:
     """What happened."""
 
     occasions: int = 0  # on which somebody might have crashed

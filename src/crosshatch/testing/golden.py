@@ -49,7 +49,7 @@ _PARAMETERS = {
 
 
 @dataclass(frozen=True)
-class Folder:
+class GoldenFolder:
     """A golden folder: the columns of each silo, the arrays and the cases."""
 
     blocks: list[list[int]]
@@ -57,13 +57,13 @@ class Folder:
     cases: list[dict[str, Any]]
 
 
-def read(folder: Path) -> Folder:
+def read(folder: Path) -> GoldenFolder:
     """Read `cases.json` and `tiny.npz`."""
     try:
         text = json.loads((folder / "cases.json").read_text())
         with np.load(folder / "tiny.npz", allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        return Folder(text["blocks"], arrays, text["cases"])
+        return GoldenFolder(text["blocks"], arrays, text["cases"])
     except FileNotFoundError as error:
         raise DataError(
             f"{folder}: {Path(error.filename).name} is absent: give a folder with cases.json, tiny.npz"
@@ -72,7 +72,7 @@ def read(folder: Path) -> Folder:
         raise DataError(f"{folder}: not a golden folder: {error}") from None
 
 
-def run_case(folder: Folder, case: Mapping[str, Any], precision: torch.dtype) -> float | str:
+def run_case(folder: GoldenFolder, case: Mapping[str, Any], precision: torch.dtype) -> float | str:
     """The largest relative difference between the case's losses and ours, or why it cannot be run."""
     kind = str(case["name"]).split("_")[0]
     parameters = case["params"]
@@ -94,7 +94,7 @@ def run_case(folder: Folder, case: Mapping[str, Any], precision: torch.dtype) ->
 
 
 def _losses(
-    folder: Folder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
+    folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
 ) -> npt.NDArray[np.float64]:
     rounds = int(parameters["rounds"])
     listed = parameters.get("fresh", parameters.get("batches"))
@@ -116,7 +116,7 @@ def _losses(
 
 
 def _token_losses(
-    folder: Folder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
+    folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
 ) -> npt.NDArray[np.float64]:
     """The walks are given; losses after every visit, and after the average where a visit ends with one."""
     walks = folder.arrays["walks"].astype(np.int64)
@@ -135,7 +135,7 @@ def _token_losses(
     return np.asarray(losses)
 
 
-def _linear_task(folder: Folder, parameters: Mapping[str, Any], data: FederatedData) -> Task:
+def _linear_task(folder: GoldenFolder, parameters: Mapping[str, Any], data: FederatedData) -> Task:
     """Linear blocks that start at zero, their sum, and the case's loss and regulariser."""
     loss: Loss = Logistic() if parameters["loss_fn"] == "logistic" else Squared()
     regulariser = Regulariser(l2=parameters.get("l2", 0.0), l1=parameters.get("l1", 0.0))
@@ -146,7 +146,7 @@ def _linear_task(folder: Folder, parameters: Mapping[str, Any], data: FederatedD
 
 
 def _hsgd_losses(
-    folder: Folder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
+    folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
 ) -> npt.NDArray[np.float64]:
     """Hospital columns come first, each sample is a device; losses after every P iterations and at the end."""
     assert kind == "hsgd"
@@ -212,7 +212,7 @@ def _schedule(parameters: Mapping[str, Any]) -> Schedule:
     raise DataError(f"unknown decay {decay!r}")
 
 
-def _data(folder: Folder, kind: str, parameters: Mapping[str, Any]) -> FederatedData:
+def _data(folder: GoldenFolder, kind: str, parameters: Mapping[str, Any]) -> FederatedData:
     x, owners = folder.arrays["X"], folder.arrays["owners"]
     labels = folder.arrays["y_binary" if parameters["loss_fn"] == "logistic" else "y"]
     silos = []

@@ -13,7 +13,7 @@ from crosshatch.parties.recovery.mail import Frame, Mail
 from crosshatch.parties.recovery.packed_state import StoredState, pack, unpack
 from crosshatch.plain_data import Kinds
 from crosshatch.private_randomness import PrivateSeed
-from crosshatch.testing.faults import Counted, Faults
+from crosshatch.testing.faults import FaultCounts, Faults
 from crosshatch.testing.world import Station, World
 
 _RUN = "0badcafe"
@@ -50,7 +50,7 @@ class Disturbed(Generic[P]):
     """The parties at the end, and what happened on the way."""
 
     parties: dict[Name, P]
-    counted: Counted
+    counted: FaultCounts
     rounds_kept: int  # for how many rounds messages may be kept for one party
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Lock, Thread
 
 
-class Ended(BaseException):
+class StrandEnded(BaseException):
     """Raised inside a strand that is to end where it paused; nothing catches it by accident."""
 
 
@@ -44,7 +44,7 @@ class Strand:
         self._back.release()
         self._go.acquire()
         if self._ending:
-            raise Ended
+            raise StrandEnded
 
     def end(self) -> None:
         """Called outside, of one that has paused, has not begun or is over: nothing of its work is done any more."""

@@ -15,9 +15,9 @@ from random import Random
 
 from crosshatch.errors import CrosshatchError
 from crosshatch.parties.line import Key, Name
-from crosshatch.parties.recovery.mail import Frame, Kind, Mail
-from crosshatch.testing.faults import NO_FAULTS, Counted, Faults, Times
-from crosshatch.testing.strands import Ended, Strand
+from crosshatch.parties.recovery.mail import Frame, FrameKind, Mail
+from crosshatch.testing.faults import NO_FAULTS, FaultCounts, Faults, Times
+from crosshatch.testing.strands import Strand, StrandEnded
 
 _MOST_EVENTS = 2_000_000  # a run of so many has no end
 
@@ -40,7 +40,7 @@ class World:
         times: Times | None = None,
     ) -> None:
         self.lives, self.peers, self.faults, self.times, self.mail = lives, peers, faults, times, mail
-        self.random, self.now, self.counted = Random(f"world {seed}"), 0.0, Counted()
+        self.random, self.now, self.counted = Random(f"world {seed}"), 0.0, FaultCounts()
         self.disk: dict[Name, bytes] = {}
         self.stations: dict[Name, Station] = {}
         self.results: dict[Name, object] = {}
@@ -116,7 +116,7 @@ class World:
             self.results[name] = station.result
         elif isinstance(station.strand.error, CrosshatchError):
             self._fail(station, station.strand.error)
-        elif not isinstance(station.strand.error, Ended):
+        elif not isinstance(station.strand.error, StrandEnded):
             raise station.strand.error
 
     def _fail(self, station: Station, error: CrosshatchError) -> None:
@@ -175,7 +175,7 @@ class World:
 
     def _under_way(self, sender: Name, to: Name, frame: Frame) -> float:
         if self.times:
-            message = frame.kind == Kind.MESSAGE
+            message = frame.kind == FrameKind.MESSAGE
             return self.times.seconds(sender, to, frame.key, frame.message) if message else 0.0
         return self.a_while() * (self.faults.slow if self.random.random() < 0.05 else 1.0)
 
@@ -272,7 +272,7 @@ class Station:
             if self.world.random.random() < self.world.faults.late:
                 self.spend(self.world.a_while(3.0))
             self.world.strike(self)
-            raise Ended
+            raise StrandEnded
 
     def _wait(self, ready: Callable[[], bool], what: object) -> None:
         if not ready():

@@ -10,7 +10,7 @@ from crosshatch.cli.show_check import _file_line
 from crosshatch.data.build import load_dataset
 from crosshatch.data.data_settings import CsvSettings, DataSettings, FederationSettings, SiloSettings
 from crosshatch.data.reading.one_file import Wanted, read_own_table
-from crosshatch.data.reading.tables import Asked, read_table
+from crosshatch.data.reading.tables import ReadingRules, read_table
 from crosshatch.errors import CrosshatchError, DataError
 
 ROWS = "id;age;code;y\n" + "".join(f"{i};{20 + i};00{i % 7};{i % 2}\n" for i in range(1, 31))
@@ -47,9 +47,9 @@ def test_numbers_of_one_silo_or_of_all(path: Path, name: str) -> None:
 def test_words_that_no_longer_count_as_missing_are_said(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("town,n\nBonn,1\nNA,2\nk.A.,3\n")
-    by_default = "\n".join(map(str, read_table(file, Asked()).notes))
+    by_default = "\n".join(map(str, read_table(file, ReadingRules()).notes))
     assert "the word 'NA' (once) counts as missing" in by_default
-    named = read_table(file, Asked(CsvSettings(nulls=("k.A.",))))
+    named = read_table(file, ReadingRules(CsvSettings(nulls=("k.A.",))))
     assert named.frame["town"].to_list() == ["Bonn", "NA", None]
     assert "column 'town': 'NA' (once) is a category of its own" in "\n".join(map(str, named.notes))
 
@@ -74,10 +74,10 @@ def test_decimal_marks_are_those_that_are_there(tmp_path: Path, text: str, words
 @pytest.mark.parametrize("separator", [",", "tab", "|"])
 def test_a_wrong_separator_is_named(path: Path, separator: str) -> None:
     with pytest.raises(DataError, match="makes a single column of the first line, 'id;age;code;y', which has semi"):
-        read_table(path, Asked(CsvSettings(separator=separator)))
+        read_table(path, ReadingRules(CsvSettings(separator=separator)))
 
 
 def test_a_file_of_one_column_is_one(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("a\n1\n2\n")
-    assert read_table(file, Asked(CsvSettings(separator=";"))).frame["a"].to_list() == [1, 2]
+    assert read_table(file, ReadingRules(CsvSettings(separator=";"))).frame["a"].to_list() == [1, 2]

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from crosshatch.data.build import load_dataset
 from crosshatch.data.data_settings import CsvSettings, DataSettings, FederationSettings, SiloSettings
-from crosshatch.data.reading.tables import Asked, Table, read_table, table_batches
+from crosshatch.data.reading.tables import ReadingRules, Table, read_table, table_batches
 from crosshatch.errors import ConfigError, DataError
 
 
 def read(tmp_path: Path, text: str | bytes, **given: object) -> Table:
     path = tmp_path / "a.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_table(path, Asked(CsvSettings(**given)))  # type: ignore[arg-type]
+    return read_table(path, ReadingRules(CsvSettings(**given)))  # type: ignore[arg-type]
 
 
 AMOUNTS = "a;b\n" + "".join(f"{i}.{100 + i},5{i % 7};x\n" for i in range(1, 31))
@@ -107,7 +107,7 @@ def test_what_is_written_is_what_is_read(
     assert word in said(table)
     if not word:
         assert said(table) == ""
-    batches = list(table_batches(table.path, Asked(CsvSettings(**settings), readings=table.readings), rows=1))  # type: ignore[arg-type]
+    batches = list(table_batches(table.path, ReadingRules(CsvSettings(**settings), readings=table.readings), rows=1))  # type: ignore[arg-type]
     assert pl.concat(batches, how="vertical_relaxed")["a"].to_list() == values
 
 
@@ -183,18 +183,18 @@ def test_a_later_file_is_read_as_the_first(tmp_path: Path) -> None:
     """What would be read differently by itself, and what cannot be read at all."""
     first = read(tmp_path, "a;b;c\n1,5;x;NA\n2.000,25;y;DE\n", nulls=())
     (tmp_path / "new.csv").write_text("a;b;c\n1.500;x;NA\n")
-    new = read_table(tmp_path / "new.csv", Asked(CsvSettings(nulls=()), readings=first.readings))
+    new = read_table(tmp_path / "new.csv", ReadingRules(CsvSettings(nulls=()), readings=first.readings))
     assert new.frame.row(0) == (1500, "x", "NA")
     (tmp_path / "new.csv").write_text("a;b;c\n1,5;x;DE\n1.50;x;DE\n")
     with pytest.raises(DataError, match=r"'a' has '1.50' in row 2, and it holds numbers with decimal comma.*one way"):
-        read_table(tmp_path / "new.csv", Asked(readings=first.readings))
+        read_table(tmp_path / "new.csv", ReadingRules(readings=first.readings))
     with pytest.raises(DataError, match=r"'a' has '1.50' in row 2"):
-        list(table_batches(tmp_path / "new.csv", Asked(readings=first.readings), rows=1))
+        list(table_batches(tmp_path / "new.csv", ReadingRules(readings=first.readings), rows=1))
 
 
 def test_ids_are_whole_numbers_in_all_batches_or_in_none(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,x\n" + "".join(f"{i},1\n" for i in range(9)) + "T-9,1\n")
-    batches = list(table_batches(tmp_path / "a.csv", Asked(ids=frozenset(["id"])), rows=3))
+    batches = list(table_batches(tmp_path / "a.csv", ReadingRules(ids=frozenset(["id"])), rows=3))
     assert [batch["id"].dtype for batch in batches] == [pl.String] * len(batches)
     assert pl.concat(batches)["id"].to_list() == [*map(str, range(9)), "T-9"]
 
@@ -235,7 +235,7 @@ def test_any_dialect_comes_back(
         writer.writerow([number(whole, cents), cents, word])
     text = out.getvalue() + (2 * ending if blank else "")
     (tmp_path / "a.csv").write_bytes(text.encode(encoding))
-    table = read_table(tmp_path / "a.csv", Asked())
+    table = read_table(tmp_path / "a.csv", ReadingRules())
     wanted = [float(f"{whole}.{cents:02}") for whole, cents, _ in rows]
     assert table.frame["amount"].to_list() == wanted
     assert table.frame["plain"].to_list() == [cents for _, cents, _ in rows]
@@ -247,7 +247,7 @@ def test_any_dialect_comes_back(
     )
     if not all(text.isascii() for text in [text]):
         assert ("encoding" in codes) == (not encoding.startswith("utf-8"))
-    batches = list(table_batches(tmp_path / "a.csv", Asked(readings=table.readings), rows=4))
+    batches = list(table_batches(tmp_path / "a.csv", ReadingRules(readings=table.readings), rows=4))
     assert pl.concat(batches, how="vertical_relaxed").equals(
         table.frame.cast(pl.concat(batches, how="vertical_relaxed").schema)
     )
@@ -281,7 +281,9 @@ def test_quotes_lines_and_separators_in_cells(
         [("first", "second"), *rows]
     )
     (tmp_path / "a.csv").write_text(out.getvalue(), newline="")
-    asked = Asked(CsvSettings(separator=separator, nulls=(), header=True, skip=0), text=frozenset(["first", "second"]))
+    asked = ReadingRules(
+        CsvSettings(separator=separator, nulls=(), header=True, skip=0), text=frozenset(["first", "second"])
+    )
     wanted = list(csv.reader(io.StringIO(out.getvalue()), delimiter=separator))[1:]
     assert [list(row) for row in read_table(tmp_path / "a.csv", asked).frame.rows()] == wanted
     batches = list(table_batches(tmp_path / "a.csv", asked, rows=size))
@@ -298,8 +300,8 @@ def test_dates_are_the_days_they_are_or_refused(tmp_path: Path, days: list[date]
     (tmp_path / "a.csv").write_text(f"d,b\n{lines}")
     if form in ("%m/%d/%Y", "%d/%m/%Y") and all(day.day <= 12 for day in days):
         with pytest.raises(DataError, match="either number may be the month"):
-            read_table(tmp_path / "a.csv", Asked())
+            read_table(tmp_path / "a.csv", ReadingRules())
         return
-    table = read_table(tmp_path / "a.csv", Asked())
+    table = read_table(tmp_path / "a.csv", ReadingRules())
     assert table.frame["d"].to_list() == [(day - date(1970, 1, 1)).days for day in days]
     assert "'d' has dates, written" in said(table)

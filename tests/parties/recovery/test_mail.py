@@ -8,7 +8,7 @@ import pytest
 from crosshatch.errors import MessageError, RunError
 from crosshatch.parties.line import Key, Name
 from crosshatch.parties.recovery.greeting import Greeting, read_greeting
-from crosshatch.parties.recovery.mail import Frame, Kind, Mail
+from crosshatch.parties.recovery.mail import Frame, FrameKind, Mail
 
 
 class Desk:
@@ -20,9 +20,9 @@ class Desk:
 
     def greet(self, peer: Name = "a", stored: int = 0) -> None:
         self.mail.connected(peer)
-        self.mail.arrived(peer, Frame(Kind.GREETING, stored))
+        self.mail.arrived(peer, Frame(FrameKind.GREETING, stored))
 
-    def said(self) -> list[tuple[Name, Kind, int, Key]]:
+    def said(self) -> list[tuple[Name, FrameKind, int, Key]]:
         found = [(to, frame.kind, frame.stored, frame.key) for to, frame in self.frames]
         self.frames.clear()
         return found
@@ -33,7 +33,7 @@ def key(round: int, use: int = 0) -> Key:
 
 
 def message(round: int, content: bytes = b"x", stored: int = 0) -> Frame:
-    return Frame(Kind.MESSAGE, stored, key(round), content)
+    return Frame(FrameKind.MESSAGE, stored, key(round), content)
 
 
 def test_every_frame_tells_what_its_sender_has_stored() -> None:
@@ -55,7 +55,7 @@ def test_who_sent_nothing_for_a_round_says_what_it_has_stored() -> None:
     desk.mail.send("a", key(1), b"")
     desk.said()
     desk.mail.has_stored(2)
-    assert desk.said() == [("b", Kind.STORED, 2, (0, "", 0))]
+    assert desk.said() == [("b", FrameKind.STORED, 2, (0, "", 0))]
     desk.mail.say_stored()
     assert [(to, stored) for to, _, stored, _ in desk.said()] == [("a", 2), ("b", 2)]
 
@@ -66,12 +66,12 @@ def test_what_a_peer_has_behind_it_is_forgotten_and_nothing_else() -> None:
     for r in range(4):
         for peer in ("a", "b"):
             desk.mail.send(peer, key(r), bytes([r]))
-    desk.mail.arrived("a", Frame(Kind.STORED, 2))
+    desk.mail.arrived("a", Frame(FrameKind.STORED, 2))
     assert [k[0] for k in desk.mail.kept()["a"]] == [2, 3]
     assert [k[0] for k in desk.mail.kept()["b"]] == [0, 1, 2, 3]
-    desk.mail.arrived("a", Frame(Kind.MESSAGE, 3, key(3), b""))
+    desk.mail.arrived("a", Frame(FrameKind.MESSAGE, 3, key(3), b""))
     assert [k[0] for k in desk.mail.kept()["a"]] == [3]
-    desk.mail.arrived("a", Frame(Kind.MESSAGE, 1, key(2), b""))  # one that was under way for long
+    desk.mail.arrived("a", Frame(FrameKind.MESSAGE, 1, key(2), b""))  # one that was under way for long
     assert desk.mail.heard["a"] == 3
 
 
@@ -90,9 +90,9 @@ def test_a_greeting_is_answered_with_all_that_may_be_needed_in_order() -> None:
     desk.mail.send("a", key(2), b"early")  # before any connection
     assert desk.said() == []
     desk.greet(stored=1)
-    assert [k for _, kind, _, k in desk.said() if kind == Kind.MESSAGE] == [key(1, 4), key(1, 2), key(2)]
+    assert [k for _, kind, _, k in desk.said() if kind == FrameKind.MESSAGE] == [key(1, 4), key(1, 2), key(2)]
     desk.greet(stored=2)  # a new connection
-    assert [k for _, kind, _, k in desk.said() if kind == Kind.MESSAGE] == [key(2)]
+    assert [k for _, kind, _, k in desk.said() if kind == FrameKind.MESSAGE] == [key(2)]
 
 
 def test_what_was_stored_between_two_greetings_is_told() -> None:
@@ -100,8 +100,8 @@ def test_what_was_stored_between_two_greetings_is_told() -> None:
     desk = Desk()
     desk.mail.connected("a")
     desk.mail.has_stored(3)
-    desk.mail.arrived("a", Frame(Kind.GREETING, 0))
-    assert [(kind, stored) for _, kind, stored, _ in desk.said()] == [(Kind.GREETING, 0), (Kind.STORED, 3)]
+    desk.mail.arrived("a", Frame(FrameKind.GREETING, 0))
+    assert [(kind, stored) for _, kind, stored, _ in desk.said()] == [(FrameKind.GREETING, 0), (FrameKind.STORED, 3)]
 
 
 def test_nothing_is_said_or_heard_before_the_greeting_and_a_second_one_is_ignored() -> None:
@@ -110,10 +110,10 @@ def test_nothing_is_said_or_heard_before_the_greeting_and_a_second_one_is_ignore
     desk.mail.send("a", key(0), b"x")
     desk.mail.arrived("a", message(0))
     assert desk.mail.take("a", key(0)) is None
-    assert [kind for _, kind, *_ in desk.said()] == [Kind.GREETING]
-    desk.mail.arrived("a", Frame(Kind.GREETING, 0))
-    assert [kind for _, kind, *_ in desk.said()] == [Kind.MESSAGE]
-    desk.mail.arrived("a", Frame(Kind.GREETING, 0))
+    assert [kind for _, kind, *_ in desk.said()] == [FrameKind.GREETING]
+    desk.mail.arrived("a", Frame(FrameKind.GREETING, 0))
+    assert [kind for _, kind, *_ in desk.said()] == [FrameKind.MESSAGE]
+    desk.mail.arrived("a", Frame(FrameKind.GREETING, 0))
     assert desk.said() == []
     desk.mail.arrived("a", message(0))
     assert desk.mail.take("a", key(0)) == b"x"
@@ -168,11 +168,11 @@ def test_a_peer_of_another_run_is_named_with_all_that_differs() -> None:
     desk = Desk(greeting=mine)
     desk.mail.connected("a")
     assert read_greeting(desk.frames[0][1].message, "a") == mine
-    desk.mail.arrived("a", Frame(Kind.GREETING, 0, message=Greeting(mine.agreed, {"kernels": "avx512"}).encode()))
+    desk.mail.arrived("a", Frame(FrameKind.GREETING, 0, message=Greeting(mine.agreed, {"kernels": "avx512"}).encode()))
     theirs = Greeting({"run": "2", "text": "7"}, {})
     desk.mail.connected("a")
     with pytest.raises(MessageError) as raised:
-        desk.mail.arrived("a", Frame(Kind.GREETING, 0, message=theirs.encode()))
+        desk.mail.arrived("a", Frame(FrameKind.GREETING, 0, message=theirs.encode()))
     assert str(raised.value).startswith(
         "a and hub do not fit: run is 2 at a, 1 at hub; torch is not told at a, 2.13 at hub: give both the same"
     )
@@ -183,7 +183,7 @@ def test_what_is_no_greeting_is_refused(message: bytes) -> None:
     desk = Desk()
     desk.mail.connected("a")
     with pytest.raises(MessageError, match="a greets with what is no greeting"):
-        desk.mail.arrived("a", Frame(Kind.GREETING, 0, message=message))
+        desk.mail.arrived("a", Frame(FrameKind.GREETING, 0, message=message))
 
 
 def test_who_is_past_a_round_is_known_by_messages_and_by_what_is_stored() -> None:
@@ -195,7 +195,7 @@ def test_who_is_past_a_round_is_known_by_messages_and_by_what_is_stored() -> Non
     desk.mail.arrived("a", message(4))
     assert desk.mail.is_past("a", 3)
     assert not desk.mail.is_past("a", 4)
-    desk.mail.arrived("a", Frame(Kind.STORED, 5))
+    desk.mail.arrived("a", Frame(FrameKind.STORED, 5))
     assert desk.mail.is_past("a", 4)
 
 
@@ -206,7 +206,7 @@ def test_room_is_given_by_what_a_peer_has_stored() -> None:
         assert desk.mail.has_room("a", r)
         desk.mail.send("a", key(r), b"")
     assert not desk.mail.has_room("a", 4)
-    desk.mail.arrived("a", Frame(Kind.STORED, 1))
+    desk.mail.arrived("a", Frame(FrameKind.STORED, 1))
     assert desk.mail.has_room("a", 4)
     assert not desk.mail.has_room("a", 5)
     assert Desk(rounds=3).mail.has_room("a", 1000)  # who was sent nothing is owed nothing
@@ -226,12 +226,12 @@ def test_who_stops_says_why_also_to_those_who_come_later() -> None:
     desk.greet("a")
     desk.said()
     desk.mail.stop("the disk is full")
-    assert [(to, kind) for to, kind, *_ in desk.said()] == [("a", Kind.STOP)]
+    assert [(to, kind) for to, kind, *_ in desk.said()] == [("a", FrameKind.STOP)]
     desk.greet("b")
-    assert [(to, kind) for to, kind, *_ in desk.said()] == [("b", Kind.GREETING), ("b", Kind.STOP)]
+    assert [(to, kind) for to, kind, *_ in desk.said()] == [("b", FrameKind.GREETING), ("b", FrameKind.STOP)]
     peer.greet("hub")
     with pytest.raises(MessageError, match="hub has stopped the run: the disk is full"):
-        peer.mail.arrived("hub", Frame(Kind.STOP, 0, message=b"the disk is full"))
+        peer.mail.arrived("hub", Frame(FrameKind.STOP, 0, message=b"the disk is full"))
 
 
 def test_everybody_has_stored_when_all_said_so() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import StoredState, unpack
-from crosshatch.runs.launching.process_plan import Plan
+from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runtime.store import Store
 from tests.runs.launching.kinds import config_of
 from tests.runs.launching.test_launch import check_as_in_memory, check_as_trained, running, wait_for
@@ -49,4 +49,4 @@ def test_stopped_after_the_same_round_and_resumed_and_begun_again(tmp_path: Path
 def newest(out: Path, house: str) -> StoredState:
     written = Store(out / "parties" / house / house).read()
     assert written is not None
-    return unpack(written, KINDS, run=Plan.read(out / "parties" / house).run, party=house)
+    return unpack(written, KINDS, run=ProcessPlan.read(out / "parties" / house).run, party=house)

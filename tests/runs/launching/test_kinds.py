@@ -16,7 +16,7 @@ from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.choosing.auto import PRECISIONS
 from crosshatch.runs.config import Config, read_config
 from crosshatch.runs.launching.launch import launch
-from crosshatch.runs.launching.process_plan import Plan
+from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runs.prepare import prepare
 from crosshatch.runtime.store import Store
 from crosshatch.testing.parties.engine import PartyByParty
@@ -41,7 +41,7 @@ def stored(out: Path, parties: dict[str, Party], round: int) -> tuple[Weights, M
         home = out / "parties" / party.house
         written = Store(home / name).read(round)
         assert written is not None
-        party.load(unpack(written, STORED, run=Plan.read(home).run, party=name).value)
+        party.load(unpack(written, STORED, run=ProcessPlan.read(home).run, party=name).value)
     return model_of(parties), total(party.meter for party in parties.values())
 
 

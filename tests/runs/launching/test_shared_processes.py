@@ -13,7 +13,7 @@ from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.config import read_config
 from crosshatch.runs.launching.launch import launch
-from crosshatch.runs.launching.process_plan import Plan
+from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runs.prepare import prepare
 from crosshatch.runtime.store import Store
 from crosshatch.testing.parties.engine import PartyByParty
@@ -62,6 +62,6 @@ def test_clients_of_a_silo_share_a_process_and_load_little(tmp_path: Path, monke
         (home,) = (out / "parties").glob(f"*/{name}")
         written = Store(home).read(config.run.rounds)
         assert written is not None
-        party.load(unpack(written, KINDS, run=Plan.read(home.parent).run, party=name).value)
+        party.load(unpack(written, KINDS, run=ProcessPlan.read(home.parent).run, party=name).value)
     assert all(map(torch.equal, model_of(found.parties), wanted.weights))
     assert total(party.meter for party in found.parties.values()) == wanted.meter

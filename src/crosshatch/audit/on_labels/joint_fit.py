@@ -14,7 +14,7 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
-from crosshatch.audit.on_labels.told_sums import Equations, Told
+from crosshatch.audit.on_labels.told_sums import Equations, ToldSum
 from crosshatch.audit.other_data import Matrix
 
 _FUNCTIONS = 5
@@ -25,12 +25,12 @@ _CLOSE = 0.05  # how far from the sums the fit may stay
 _NUMBERS = 2 * 10**7  # of the equations, at most: later rounds are left out beyond
 
 
-def fit_jointly(told: Sequence[Told], equations: Equations, starts: Sequence[Matrix]) -> Matrix:
+def fit_jointly(told: Sequence[ToldSum], equations: Equations, starts: Sequence[Matrix]) -> Matrix:
     """The probability (n,) that each label is 1, from the guess of 1/2 - y (n,) that ends nearest to the sums."""
     return min((_fit(told, equations, start) for start in starts), key=lambda one: one[0])[1]
 
 
-def _fit(told: Sequence[Told], equations: Equations, start: Matrix) -> tuple[float, Matrix]:
+def _fit(told: Sequence[ToldSum], equations: Equations, start: Matrix) -> tuple[float, Matrix]:
     sizes = np.cumsum([columns.size for columns in equations.columns])
     rounds = max(1, int((sizes <= _NUMBERS).sum()))
     ids = [torch.from_numpy(one) for one in equations.ids[:rounds]]

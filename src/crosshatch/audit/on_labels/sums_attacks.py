@@ -16,7 +16,7 @@ from crosshatch.audit.on_labels.integer_search import ROWS, search
 from crosshatch.audit.on_labels.joint_fit import fit_jointly
 from crosshatch.audit.on_labels.kriging import DENSE, choose_prior, dense, krige, likelihood
 from crosshatch.audit.on_labels.label_leak import read_labels, true_labels
-from crosshatch.audit.on_labels.told_sums import Equations, Told, as_equations
+from crosshatch.audit.on_labels.told_sums import Equations, ToldSum, as_equations
 from crosshatch.audit.other_data import Matrix
 from crosshatch.protocol.batches import Ids
 from crosshatch.task.losses import unweighted
@@ -47,7 +47,7 @@ def attack_sums(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
     yield _alone(run, told, equations, target)
 
 
-def _told(run: AuditedRun, silo: int) -> list[Told]:
+def _told(run: AuditedRun, silo: int) -> list[ToldSum]:
     x = run.features(silo).double().numpy()
     found = []
     for heard in run.heard:
@@ -58,7 +58,7 @@ def _told(run: AuditedRun, silo: int) -> list[Told]:
             if len(views) > 1:
                 rows, means = np.hstack([rows, np.ones((len(rows), 1))]), np.vstack([means, views[1]])
             expected = _expected(run, x[heard.ids] @ matrix.T + bias)
-            found.append(Told(heard.ids, rows, expected, means))
+            found.append(ToldSum(heard.ids, rows, expected, means))
     return found
 
 
@@ -124,7 +124,7 @@ def _figures(run: AuditedRun, found: Matrix, here: Ids) -> dict[str, float]:
     return figures
 
 
-def _beside(run: AuditedRun, told: list[Told], equations: Equations) -> dict[str, float]:
+def _beside(run: AuditedRun, told: list[ToldSum], equations: Equations) -> dict[str, float]:
     """Chance, and the least-squares fit of the silo's columns to the true labels, batch by batch where these stay."""
     y, target = true_labels(run).numpy(), run.data.target
     wanted = np.eye(int(y.max()) + 1)[y.astype(int)] if target == "multiclass" else y.reshape(len(y), -1)
@@ -154,7 +154,7 @@ def _beside(run: AuditedRun, told: list[Told], equations: Equations) -> dict[str
     return columns
 
 
-def _by_integers(run: AuditedRun, first: Told, target: str) -> AttackFindings:
+def _by_integers(run: AuditedRun, first: ToldSum, target: str) -> AttackFindings:
     """From scores of zero the first round tells sums over labels that are 0 or 1, exactly."""
     start = run.again.weights[0]
     if any(bool(weights.any()) for weights in start):
@@ -178,7 +178,7 @@ def _by_integers(run: AuditedRun, first: Told, target: str) -> AttackFindings:
         "batches of 512 and more", remark=remark)  # fmt: skip
 
 
-def _alone(run: AuditedRun, told: list[Told], equations: Equations, target: str) -> AttackFindings:
+def _alone(run: AuditedRun, told: list[ToldSum], equations: Equations, target: str) -> AttackFindings:
     """Samples whose direction no other of their batch has: their derivative is told, and its sign is the label."""
     right: dict[int, bool] = {}
     if run.data.target not in ("binary", "multiclass"):

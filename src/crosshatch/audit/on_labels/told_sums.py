@@ -18,7 +18,7 @@ _RANK = 1e-6  # relative to the largest: singular values below are rounding
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldSum:
     """Of one round: the samples `ids` (b,), the silo's `rows` (b, d), and the mean of derivative times row (d, c).
 
     `expected` (b, c) is how far the silo's own scores alone move the derivatives from where they are at a score of 0.
@@ -104,7 +104,7 @@ class Equations:
         return found
 
 
-def as_equations(told: Sequence[Told], samples: int) -> Equations:
+def as_equations(told: Sequence[ToldSum], samples: int) -> Equations:
     """Every round's sums as equations that stand by themselves; columns that repeat others are left out."""
     columns, values, expected = [], [], []
     rows = np.zeros((samples, told[0].rows.shape[1]))

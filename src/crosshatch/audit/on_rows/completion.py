@@ -29,7 +29,7 @@ _CHUNK = 250  # samples
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentDirections:
     """All a silo sent of `samples` (m,), as `directions` (m, r) of mean square 1, each with its size (r,).
 
     `doubt` (m,) is how many of a sample's directions were not told by what was sent of it. `share` is how much of the
@@ -45,7 +45,7 @@ class Sent:
 
 def all_rounds(
     messages: Sequence[Heard], silo: int, *, rank: int, linear: bool, precision: str, draw: np.random.Generator
-) -> Sent | None:
+) -> SentDirections | None:
     """What a silo sent in all rounds, of rank at most `rank`; None where it sent nothing.
 
     What is missing of a block that is not `linear` or wider than 64, or of which too little was sent, is put in
@@ -67,7 +67,7 @@ def all_rounds(
     if share < 1 and linear and rank <= _MOST:
         found = columns_behind(numbers, rank, width, draw)
         if found is not None:
-            return Sent(samples[some], *_likeliest(csr_array(numbers[some]), *found, precise), share=share)
+            return SentDirections(samples[some], *_likeliest(csr_array(numbers[some]), *found, precise), share=share)
     every = -(-numbers.shape[1] // NUMBERS) if linear else 1
     few = csr_array(csr_array(numbers[some])[:, np.arange(numbers.shape[1]) // width % every == 0])
     values = few.toarray()
@@ -81,7 +81,7 @@ def all_rounds(
     left, sizes, _ = np.linalg.svd(values, full_matrices=False)
     count = int((sizes[:rank] > precise * sizes[0]).sum())
     directions = left[:, :count] * np.sqrt(len(left))
-    return Sent(samples[some], directions, sizes[:count] / sizes[0], np.zeros(len(some)), share)
+    return SentDirections(samples[some], directions, sizes[:count] / sizes[0], np.zeros(len(some)), share)
 
 
 def _table(heard: Sequence[Heard], samples: Ids) -> csr_array:

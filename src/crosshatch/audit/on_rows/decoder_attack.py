@@ -18,7 +18,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 from sklearn.neural_network import MLPRegressor
 
-from crosshatch.audit.on_rows.completion import Sent
+from crosshatch.audit.on_rows.completion import SentDirections
 from crosshatch.audit.on_rows.separation import components
 from crosshatch.audit.other_data import Matrix
 
@@ -36,7 +36,7 @@ Learned = Callable[[Matrix, Matrix, Matrix, Matrix], Matrix]
 """From inputs (k, r), known rows (k, d) and their weights (k,) the rows (m, d) of other inputs (m, r)."""
 
 
-def decode(sent: Sent, rows: Matrix, known: int, *, linear: bool, seed: int) -> float:
+def decode(sent: SentDirections, rows: Matrix, known: int, *, linear: bool, seed: int) -> float:
     """R^2 of the rows (m, d) of all samples but the first `known`; every column that varies counts the same."""
     rows = rows[:, np.ptp(rows[:known], axis=0) > 0]
     if not rows.size:

@@ -58,9 +58,9 @@ def run(
     Example:
       crosshatch reproduce run all --profile quick --data ~/data
     """
-    from crosshatch.cli.reproducing.run_reproduce import Asked, run_reproduce
+    from crosshatch.cli.reproducing.run_reproduce import ReproduceOptions, run_reproduce
 
-    raise typer.Exit(run_reproduce(Asked(tuple(ids), profile, jobs, out, data, fresh, quiet)))
+    raise typer.Exit(run_reproduce(ReproduceOptions(tuple(ids), profile, jobs, out, data, fresh, quiet)))
 
 
 def page(

@@ -20,7 +20,7 @@ from crosshatch.reproduce.running.folder import Folder
 from crosshatch.reproduce.running.keys import Keys
 from crosshatch.reproduce.writing.docs_page import docs_page
 from crosshatch.reproduce.writing.recipe_page import verdict
-from crosshatch.reproduce.writing.result import Result
+from crosshatch.reproduce.writing.result import RecipeResult
 from crosshatch.reproduce.writing.write import write_all
 from crosshatch.runs.files import write_whole
 from crosshatch.runs.one_writer import one_writer
@@ -30,7 +30,7 @@ from crosshatch.sweeps.local_processes import LocalProcesses
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReproduceOptions:
     """The options of `run`."""
 
     ids: tuple[str, ...]
@@ -103,7 +103,7 @@ def show_list(profile: str, out: Path, data: Path | None, *, as_json: bool) -> N
         say(f"{one['id']:<20} {one['paper']}: {one['remark']}")
 
 
-def run_reproduce(asked: Asked) -> int:
+def run_reproduce(asked: ReproduceOptions) -> int:
     """Train what is missing, write what came of it; the exit code."""
     profile, recipes, folder = profile_of(asked.profile), recipes_of(asked.ids), Folder(asked.out)
     count = asked.jobs if asked.jobs is not None else available_cores()
@@ -140,7 +140,7 @@ def write_pages(profile: str, out: Path, data: Path | None, docs: Path | None) -
         say(f"page: {docs}")
 
 
-def _conclude(results: Sequence[Result], out: Path) -> None:
+def _conclude(results: Sequence[RecipeResult], out: Path) -> None:
     for result in results:
         say(f"{result.id:<20} {verdict(result.verdict, result.why)}")
     say(f"pages: {out / 'index.html'}")

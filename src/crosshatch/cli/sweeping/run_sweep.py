@@ -19,7 +19,7 @@ from crosshatch.report.units import with_deviation
 from crosshatch.runs.run_settings import parse_seconds
 from crosshatch.runs.stopping import INTERRUPTED, TimedStop, in_hand, stop_on_signals
 from crosshatch.sweeps.bundles import Bundles
-from crosshatch.sweeps.course import Outcome
+from crosshatch.sweeps.course import SweepOutcome
 from crosshatch.sweeps.sweep import Sweep, read_sweep
 from crosshatch.sweeps.table import print_table
 from crosshatch.sweeps.whole_sweep import (
@@ -59,7 +59,7 @@ class Further:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SweepOptions:
     """The options of the command."""
 
     config: Path
@@ -93,7 +93,7 @@ class Asked:
         return shlex.join(words + ["--halving"] * self.halving + ["--quiet"] * self.quiet)
 
 
-def run_sweep(asked: Asked) -> int:
+def run_sweep(asked: SweepOptions) -> int:
     """Run all that has not finished, print the table, write what is chosen; the exit code."""
     further = asked.further
     widen = check_widen(further.widen, asked.halving)
@@ -141,7 +141,7 @@ def run_sweep(asked: Asked) -> int:
     return 0
 
 
-def _conclude(sweep: Sweep, outcome: Outcome, asked: Asked) -> None:
+def _conclude(sweep: Sweep, outcome: SweepOutcome, asked: SweepOptions) -> None:
     best, out, metric = outcome.best, asked.out, outcome.choice.metric
     assert best is not None
     assert metric is not None

@@ -83,9 +83,11 @@ def sweep(
     Example:
       crosshatch sweep mine.toml --set data.validation=0.2 --grid algorithm.local_steps=1,5,10 --seeds 3
     """
-    from crosshatch.cli.sweeping.run_sweep import Asked, Further, run_sweep
+    from crosshatch.cli.sweeping.run_sweep import Further, SweepOptions, run_sweep
 
     out = Path("sweeps") / config.stem if out is None else out
     further = Further(pair or [], ranges or [], draws, widen, time_limit)
-    asked = Asked(config, grid or [], changes or [], seeds, choose, halving, jobs, ray, out, data, quiet, further)
+    asked = SweepOptions(
+        config, grid or [], changes or [], seeds, choose, halving, jobs, ray, out, data, quiet, further
+    )
     raise typer.Exit(run_sweep(asked))

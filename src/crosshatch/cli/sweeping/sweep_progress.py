@@ -15,7 +15,7 @@ from crosshatch.report.units import human_seconds
 from crosshatch.sweeps.jobs import Ended, Work
 
 
-class Pace:
+class SweepPace:
     """How far a sweep is and how long the rest may take, counted in rounds of all runs."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -86,7 +86,7 @@ class SweepLines:
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
         self._stream = stream
         self._quiet = quiet
-        self._pace = Pace()
+        self._pace = SweepPace()
 
     def __enter__(self) -> Self:
         return self
@@ -129,7 +129,7 @@ class SweepBar:
     """A live bar over the rounds of all runs; what ended badly stays above it."""
 
     def __init__(self, console: Console) -> None:
-        self._pace = Pace()
+        self._pace = SweepPace()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),

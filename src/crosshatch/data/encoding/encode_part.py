@@ -24,7 +24,7 @@ Encoder: TypeAlias = TableEncoder | SequenceEncoder | ImageEncoder
 
 
 @dataclass(frozen=True)
-class Part:
+class RawColumns:
     """A silo's raw columns: frames (table), (n, h, w[, c]) (image) or (n, t, d) (sequence), with their names.
 
     `place` says in errors whose they are and from where, `readings` and `csv` how they are written in a file. Pixels
@@ -54,7 +54,7 @@ class Encoded:
     validation: torch.Tensor | None = None
 
 
-def encode_part(part: Part, preparation: Preparation) -> Encoded:
+def encode_part(part: RawColumns, preparation: Preparation) -> Encoded:
     """Encode one silo's part; nothing is learned from its other rows or from other silos."""
     encoder = _fit(part, preparation)
     # What is scored again and again lies where torch's own tensors begin, or every evaluation would copy it there.
@@ -82,7 +82,7 @@ def encode(encoder: Encoder, x: pl.DataFrame | Array, place: str) -> torch.Tenso
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
 
-def _fit(part: Part, preparation: Preparation) -> Encoder:
+def _fit(part: RawColumns, preparation: Preparation) -> Encoder:
     if part.kind == "table" and not part.columns:
         return TableEncoder(())  # a silo that has nothing but labels
     if isinstance(part.train, pl.DataFrame):

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.lib.npyio import NpzFile
 
-from crosshatch.data.dataset import Array, Kind, Raw, Rows, Samples
+from crosshatch.data.dataset import Array, Kind, NewRows, Raw, Samples
 from crosshatch.data.notes import PLAIN, Note
 from crosshatch.data.reading.challenge import FIRST, read_challenge
 from crosshatch.data.reading.nus_wide import NUS_WIDE, nus_wide_in
@@ -114,7 +114,7 @@ def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | N
     return Raw(name, kind, train, test, columns, groups, notes=notes, train_rows=train_rows, split_by=split_by)
 
 
-def read_unlabelled(path: Path) -> Rows:
+def read_unlabelled(path: Path) -> NewRows:
     """The rows of an archive to be scored: `x`, or else `x_test`, with `id` and `static` where it has them."""
     arrays = open_set(path)
     suffix = "_test" if not {"x", "jpeg"}.intersection(arrays) else ""
@@ -132,7 +132,7 @@ def read_unlabelled(path: Path) -> Rows:
     if (ids is not None and ids.shape != (len(x),)) or (static is not None and len(static) != len(x)):
         raise DataError(f"{path}: 'id{suffix}' and 'static{suffix}' must have one row for each of the {len(x)} of x")
     columns = _names(arrays, "feature_names", x.shape[-1], path) if named else ()
-    return Rows(str(path), x, columns, static, ids)
+    return NewRows(str(path), x, columns, static, ids)
 
 
 def _samples(

@@ -16,7 +16,7 @@ Arrays = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
-class Check:
+class ArchiveCheck:
     """One line of what to expect, and how to find out: `find(arrays)` gives what is there as text."""
 
     text: str
@@ -33,7 +33,7 @@ class Finding:
     found: str
 
 
-def run_check(check: Check, arrays: Arrays) -> Finding:
+def run_check(check: ArchiveCheck, arrays: Arrays) -> Finding:
     """Whether what is found reads as expected; an absent array is a failed check."""
     try:
         found = check.find(arrays)
@@ -44,13 +44,13 @@ def run_check(check: Check, arrays: Arrays) -> Finding:
     return Finding(check.text, found == check.expected, found)
 
 
-def shape(name: str, *sizes: int) -> Check:
+def shape(name: str, *sizes: int) -> ArchiveCheck:
     """An array's shape."""
     expected = " x ".join(str(size) for size in sizes)
-    return Check(f"{name} is {expected}", expected, lambda a: " x ".join(str(size) for size in a[name].shape))
+    return ArchiveCheck(f"{name} is {expected}", expected, lambda a: " x ".join(str(size) for size in a[name].shape))
 
 
-def counts(name: str, *numbers: int, rows: slice = slice(None)) -> Check:
+def counts(name: str, *numbers: int, rows: slice = slice(None)) -> ArchiveCheck:
     """How many rows each label has, in the order of the labels."""
     expected = " ".join(str(number) for number in numbers)
     where = "" if rows == slice(None) else f" in rows {rows.start or 0}..{rows.stop - 1}"
@@ -58,10 +58,10 @@ def counts(name: str, *numbers: int, rows: slice = slice(None)) -> Check:
     def find(arrays: Arrays) -> str:
         return " ".join(str(number) for number in np.unique(arrays[name][rows], return_counts=True)[1].tolist())
 
-    return Check(f"{name} has {expected} of each label{where}", expected, find)
+    return ArchiveCheck(f"{name} has {expected} of each label{where}", expected, find)
 
 
-def span(name: str, low: float, high: float, columns: Sequence[str] = ()) -> Check:
+def span(name: str, low: float, high: float, columns: Sequence[str] = ()) -> ArchiveCheck:
     """The smallest and the largest value that is there, of some columns or of all."""
     expected = f"{low:g}..{high:g}"
     which = f"{name} {'-'.join(columns[:: max(1, len(columns) - 1)])}".strip()
@@ -70,10 +70,10 @@ def span(name: str, low: float, high: float, columns: Sequence[str] = ()) -> Che
         values = _select(arrays, name, columns)
         return f"{np.nanmin(values):g}..{np.nanmax(values):g}"
 
-    return Check(f"{which} is {expected}", expected, find)
+    return ArchiveCheck(f"{which} is {expected}", expected, find)
 
 
-def moments(name: str, *expected: float, digits: int, columns: Sequence[str] = (), scale: float = 1.0) -> Check:
+def moments(name: str, *expected: float, digits: int, columns: Sequence[str] = (), scale: float = 1.0) -> ArchiveCheck:
     """Mean, or mean and standard deviation, rounded as they were published."""
     text = " ".join(f"{value:.{digits}f}" for value in expected)
     which = f"{name} {' '.join(columns)}".strip()
@@ -83,10 +83,10 @@ def moments(name: str, *expected: float, digits: int, columns: Sequence[str] = (
         found = [values.mean(dtype=np.float64) / scale, values.std(dtype=np.float64) / scale][: len(expected)]
         return " ".join(f"{value:.{digits}f}" for value in found)
 
-    return Check(f"{which} has {'mean' if len(expected) == 1 else 'mean and deviation'} {text}", text, find)
+    return ArchiveCheck(f"{which} has {'mean' if len(expected) == 1 else 'mean and deviation'} {text}", text, find)
 
 
-def channels(names: Sequence[str], mean: Sequence[float], tolerance: float) -> Check:
+def channels(names: Sequence[str], mean: Sequence[float], tolerance: float) -> ArchiveCheck:
     """Channel means of images in [0, 1], to a tolerance, as a subset need not agree in all digits."""
     text = " ".join(f"{value:.4f}" for value in mean)
 
@@ -96,15 +96,15 @@ def channels(names: Sequence[str], mean: Sequence[float], tolerance: float) -> C
         near = bool((np.abs(found - np.asarray(mean)) <= tolerance).all())
         return text if near else " ".join(f"{value:.4f}" for value in found)
 
-    return Check(f"channel means are {text} to {tolerance:g}", text, find)
+    return ArchiveCheck(f"channel means are {text} to {tolerance:g}", text, find)
 
 
-def complete(name: str) -> Check:
+def complete(name: str) -> ArchiveCheck:
     """No value is missing."""
-    return Check(f"{name} has no missing value", "0", lambda a: str(int(np.isnan(a[name]).sum())))
+    return ArchiveCheck(f"{name} has no missing value", "0", lambda a: str(int(np.isnan(a[name]).sum())))
 
 
-def groups(**sizes: int) -> Check:
+def groups(**sizes: int) -> ArchiveCheck:
     """How many columns each group has."""
     expected = " ".join(f"{name} {size}" for name, size in sorted(sizes.items()))
 
@@ -112,10 +112,10 @@ def groups(**sizes: int) -> Check:
         names, found = np.unique(arrays["feature_group"], return_counts=True)
         return " ".join(f"{name} {size}" for name, size in sorted(zip(names.tolist(), found.tolist(), strict=True)))
 
-    return Check(f"groups of columns: {expected}", expected, find)
+    return ArchiveCheck(f"groups of columns: {expected}", expected, find)
 
 
-def idx_md5(name: str, digest: str) -> Check:
+def idx_md5(name: str, digest: str) -> ArchiveCheck:
     """MD5 of the original idx file, which is a header and the same bytes."""
 
     def find(arrays: Arrays) -> str:
@@ -123,10 +123,10 @@ def idx_md5(name: str, digest: str) -> Check:
         header = struct.pack(f">{array.ndim + 1}i", 0x0800 + array.ndim, *array.shape)
         return hashlib.md5(header + array.tobytes(), usedforsecurity=False).hexdigest()
 
-    return Check(f"{name} as idx file has MD5 {digest[:8]}...", digest, find)
+    return ArchiveCheck(f"{name} as idx file has MD5 {digest[:8]}...", digest, find)
 
 
-def jpeg(suffix: str, images: int) -> Check:
+def jpeg(suffix: str, images: int) -> ArchiveCheck:
     """So many JPEG images lie end to end, each starting with the mark of one."""
     expected = f"{images} images"
 
@@ -136,12 +136,12 @@ def jpeg(suffix: str, images: int) -> Check:
         good = (np.diff(offsets) > 2) & (data[starts] == 0xFF) & (data[starts + 1] == 0xD8)
         return f"{int(good.sum())} images" if offsets[-1] == len(data) else "an end that does not fit"
 
-    return Check(f"jpeg_{suffix} holds {expected}", expected, find)
+    return ArchiveCheck(f"jpeg_{suffix} holds {expected}", expected, find)
 
 
-def distinct(name: str, number: int) -> Check:
+def distinct(name: str, number: int) -> ArchiveCheck:
     """How many different values an array has."""
-    return Check(f"{name} has {number} different values", str(number), lambda a: str(len(np.unique(a[name]))))
+    return ArchiveCheck(f"{name} has {number} different values", str(number), lambda a: str(len(np.unique(a[name]))))
 
 
 def _select(arrays: Arrays, name: str, columns: Sequence[str]) -> Array:

@@ -8,7 +8,7 @@ from pathlib import Path
 from crosshatch.data.dataset import Raw
 from crosshatch.data.reading.archive import locate, names_in, open_set, read_archive
 from crosshatch.data.reading.archive_checks import (
-    Check,
+    ArchiveCheck,
     Finding,
     channels,
     complete,
@@ -35,7 +35,7 @@ class PublicSet:
     licence: str
     shape: str
     get: str
-    checks: tuple[Check, ...]
+    checks: tuple[ArchiveCheck, ...]
     train_rows: int | None = None
     split_by: str | None = None
 
@@ -141,7 +141,7 @@ KNOWN: dict[str, PublicSet] = {
             shape("static_train", 4000, 5),
             counts("y_train", 3446, 554),
             counts("y_test", 3432, 568),
-            Check(
+            ArchiveCheck(
                 "ICU types of set-a 577 874 1481 1068",
                 "577 874 1481 1068",
                 lambda a: counts("type", 0).find(
@@ -222,7 +222,7 @@ KNOWN: dict[str, PublicSet] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class DatasetLine:
     """A line of `crosshatch datasets`; `passed` of `checks` succeeded, both 0 where nothing can be checked."""
 
     name: str
@@ -245,9 +245,9 @@ def check(name: str, folder: Path) -> list[Finding]:
     return [run_check(one, arrays) for one in KNOWN[name].checks]
 
 
-def rows(folder: Path | None) -> list[Row]:
+def rows(folder: Path | None) -> list[DatasetLine]:
     """Built-in sets, known sets, and whatever else the folder holds."""
-    listed = [Row(name, licence, size, True, 0, 0, source) for name, (licence, size, source) in BUILTIN.items()]
+    listed = [DatasetLine(name, licence, size, True, 0, 0, source) for name, (licence, size, source) in BUILTIN.items()]
     for name, known in KNOWN.items():
         present = folder is not None and locate(folder, name).is_file()
         findings: list[Finding] = []
@@ -258,9 +258,9 @@ def rows(folder: Path | None) -> list[Row]:
             except DataError as error:
                 findings = [Finding("the file is readable", False, str(error))]
         passed = sum(finding.ok for finding in findings)
-        listed.append(Row(name, known.licence, known.shape, present, passed, len(findings), known.get))
+        listed.append(DatasetLine(name, known.licence, known.shape, present, passed, len(findings), known.get))
     return listed + [
-        Row(name, "unknown", _shape_of(folder, name), True, 0, 0, "your own file")
+        DatasetLine(name, "unknown", _shape_of(folder, name), True, 0, 0, "your own file")
         for name in known_names(folder)
         if folder is not None and name not in KNOWN and name not in BUILTIN
     ]

@@ -16,7 +16,7 @@ from crosshatch.data.looking.seen import FileSeen
 from crosshatch.data.make_dataset import plain_array
 from crosshatch.data.notes import DOUBTFUL, Note
 from crosshatch.data.reading.sources import require_table
-from crosshatch.data.reading.tables import Asked, read_table
+from crosshatch.data.reading.tables import ReadingRules, read_table
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.data.text.layout_notes import is_total
 from crosshatch.errors import DataError
@@ -58,7 +58,9 @@ def read_own_table(path: Path, wanted: Wanted) -> OwnTable:
     require_table(path)
     ids = frozenset() if wanted.id is None else frozenset([wanted.id])
     known = wanted.readings or {}
-    table = read_table(path, Asked(wanted.csv, ids, codes=wanted.categorical, unused=wanted.leave_out, readings=known))
+    table = read_table(
+        path, ReadingRules(wanted.csv, ids, codes=wanted.categorical, unused=wanted.leave_out, readings=known)
+    )
     for column in table.frame:
         if column.dtype.is_float() and column.name not in wanted.leave_out:
             _require_moderate(column, path)

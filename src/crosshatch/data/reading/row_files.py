@@ -9,7 +9,7 @@ from typing import final
 
 import polars as pl
 
-from crosshatch.data.reading.tables import Asked, table_batches
+from crosshatch.data.reading.tables import ReadingRules, table_batches
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.data.text.text_format import find_format
 from crosshatch.data.text.text_records import read_header
@@ -23,7 +23,7 @@ class FileOfRows:
     """A table in a file, and how the training read its columns: of all that are needed this has to be known."""
 
     path: Path
-    asked: Asked
+    asked: ReadingRules
 
     def batches(self, rows: int) -> Iterator[pl.DataFrame]:
         """Frames of about so many rows, in order; ids are text, as they are written."""

@@ -20,8 +20,8 @@ from crosshatch.data.text.layout_notes import (
 )
 from crosshatch.data.text.said_of_nulls import null_counts
 from crosshatch.data.text.text_format import SEPARATORS, TextFormat, find_format
-from crosshatch.data.text.text_records import Counted, read_header, text_pieces
-from crosshatch.data.text.understand import Columns, require_csv, understand
+from crosshatch.data.text.text_records import LeftOutLines, read_header, text_pieces
+from crosshatch.data.text.understand import TextColumns, require_csv, understand
 from crosshatch.errors import DataError, one_line
 
 _WHOLE = r"^(0|-?[1-9]\d{0,17})(\.0)?$"  # as pandas writes them where one is missing, too
@@ -30,7 +30,7 @@ BATCH = 50_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadingRules:
     """What is known of a file before it is read.
 
     `ids` become whole numbers only where nothing is lost: 007 is not 7, and 1.10 not 1.1. Columns in `text` stay text,
@@ -75,7 +75,7 @@ class Table:
         return " and ".join(sorted(marks)) or ("whole" if numbers else "")
 
 
-def read_table(path: Path, asked: Asked) -> Table:
+def read_table(path: Path, asked: ReadingRules) -> Table:
     """A file that is there, with at least one row."""
     try:
         table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path, asked)
@@ -86,7 +86,7 @@ def read_table(path: Path, asked: Asked) -> Table:
     return table
 
 
-def table_batches(path: Path, asked: Asked, rows: int = BATCH) -> Iterator[pl.DataFrame]:
+def table_batches(path: Path, asked: ReadingRules, rows: int = BATCH) -> Iterator[pl.DataFrame]:
     """The same rows as `read_table` gives, in order and in frames of about so many; `asked.readings` say how.
 
     A column without a reading stays text. Ids are whole numbers in all frames, or in none.
@@ -100,11 +100,11 @@ def table_batches(path: Path, asked: Asked, rows: int = BATCH) -> Iterator[pl.Da
     names = [name or f"column {i + 1}" for i, name in enumerate(read_header(path, layout))]
     whole = frozenset(asked.ids & set(names))
     if whole:
-        for piece in text_pieces(path, layout, names, Counted(), rows):
+        for piece in text_pieces(path, layout, names, LeftOutLines(), rows):
             cells = {name: piece[:, i].str.strip_chars().alias(name) for i, name in enumerate(names) if name in whole}
             whole = frozenset(name for name in whole if _is_whole(cells[name], asked))
     done = 0
-    for piece in text_pieces(path, layout, names, Counted(), rows):
+    for piece in text_pieces(path, layout, names, LeftOutLines(), rows):
         cells = {name: _clean(piece[:, i], name)[0] for i, name in enumerate(names) if name}
         readings = {name: _reading(name, asked) or ColumnReading("text") for name in cells}
         frame = pl.DataFrame([readings[name].apply(series, str(path), done) for name, series in cells.items()])
@@ -122,11 +122,11 @@ def _read_parquet(path: Path) -> Table:
     return Table(path, frame, readings)
 
 
-def _read_text(path: Path, asked: Asked) -> Table:
+def _read_text(path: Path, asked: ReadingRules) -> Table:
     require_csv(asked.csv, "data.csv")
     layout = find_format(path, asked.csv)
     header = read_header(path, layout)
-    counted = Counted()
+    counted = LeftOutLines()
     pieces = list(text_pieces(path, layout, header, counted))
     if not pieces:
         raise DataError(f"{path} has no rows: it needs a header line and at least one row")
@@ -148,7 +148,7 @@ def _read_text(path: Path, asked: Asked) -> Table:
     ]
     readings = {name: reading for name in cells if (reading := _reading(name, asked)) is not None}
     guessed, more = understand(
-        Columns(
+        TextColumns(
             str(path), {name: series for name, series in cells.items() if name not in readings}, asked.csv,
             layout.separator, asked.unused, asked.codes,
         )
@@ -171,7 +171,7 @@ def _require_separator(path: Path, header: Sequence[str], layout: TextFormat, cs
         )
 
 
-def _reading(name: str, asked: Asked) -> ColumnReading | None:
+def _reading(name: str, asked: ReadingRules) -> ColumnReading | None:
     """What is known of a column before."""
     if name in asked.ids:
         return ColumnReading("text", nulls=())
@@ -192,7 +192,7 @@ def _clean(cells: pl.Series, name: str) -> tuple[pl.Series, int]:
     return stripped.alias(name), changed
 
 
-def _is_whole(ids: pl.Series, asked: Asked) -> bool:
+def _is_whole(ids: pl.Series, asked: ReadingRules) -> bool:
     """Whether ids are whole numbers; those in data.csv.numbers with zeros before them, too."""
     return bool(ids.str.contains(_PADDED if ids.name in asked.csv.numbers else _WHOLE).all())
 

@@ -13,7 +13,7 @@ import polars as pl
 from crosshatch.data.data_settings import CsvSettings
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note, counted, listed
 from crosshatch.data.text.text_format import SEPARATORS, TextFormat
-from crosshatch.data.text.text_records import Counted
+from crosshatch.data.text.text_records import LeftOutLines
 from crosshatch.errors import DataError
 
 _TOTALS = re.compile(
@@ -43,7 +43,7 @@ def said_of_layout(path: Path, layout: TextFormat, given: CsvSettings) -> Iterat
         )  # fmt: skip
 
 
-def said_of_lines(path: Path, left_out: Counted, rows: int, *, comment_given: bool) -> Iterator[Note]:
+def said_of_lines(path: Path, left_out: LeftOutLines, rows: int, *, comment_given: bool) -> Iterator[Note]:
     """Lines that were left out; empty ones at the end need no word."""
     middle = [
         number for i, number in enumerate(left_out.blank) if left_out.last_line - number >= len(left_out.blank) - i

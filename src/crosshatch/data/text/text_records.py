@@ -20,7 +20,7 @@ _LONGEST = 10_000  # lines that one value may span: more is a quotation mark tha
 
 
 @dataclass
-class Counted:
+class LeftOutLines:
     """What was left out of a file so far: the numbers of its lines."""
 
     blank: list[int] = field(default_factory=list)
@@ -41,7 +41,7 @@ def read_header(path: Path, layout: TextFormat) -> list[str]:
 
 
 def text_pieces(
-    path: Path, layout: TextFormat, names: list[str], counted: Counted, rows: int = PIECE
+    path: Path, layout: TextFormat, names: list[str], counted: LeftOutLines, rows: int = PIECE
 ) -> Iterator[pl.DataFrame]:
     """Frames of at most so many rows, all cells as they are written; those after the header."""
     header_to_come = layout.header is not False

@@ -34,7 +34,7 @@ _ZERO_FIRST = ["-0", "+0", *(f"0{digit}" for digit in range(10))]
 
 
 @dataclass(frozen=True)
-class Columns:
+class TextColumns:
     """The columns of a file as strings without spaces around them (`cells`), and what was asked for them.
 
     `as_text` are read as they are written without a word: ids, and what nobody uses. `codes` may be anything.
@@ -52,7 +52,7 @@ class Columns:
         return DataError(f"{self.place}: column '{name}' {what}")
 
 
-def understand(columns: Columns) -> tuple[dict[str, ColumnReading], list[Note]]:
+def understand(columns: TextColumns) -> tuple[dict[str, ColumnReading], list[Note]]:
     """A reading for every column, and what is to be said of them."""
     nulls = columns.settings.nulls
     readings: dict[str, ColumnReading] = {}
@@ -85,7 +85,7 @@ def _dates(known: pl.Series, wanted: str | None) -> list[str]:
     return possible_dates(known, wanted) if possible_dates(known.head(_SAMPLE), wanted) else []
 
 
-def _numbers(name: str, known: pl.Series, columns: Columns) -> list[NumberFormat] | None:
+def _numbers(name: str, known: pl.Series, columns: TextColumns) -> list[NumberFormat] | None:
     """The formats in which a column is numbers; an empty list for plain ones, None where it is not numbers."""
     settings = columns.settings
     decimals: tuple[Decimal, ...] = get_args(Decimal) if settings.decimal is None else (settings.decimal,)
@@ -104,7 +104,7 @@ def _numbers(name: str, known: pl.Series, columns: Columns) -> list[NumberFormat
     return formats or None
 
 
-def _not_one_way(known: pl.Series, columns: Columns) -> str:
+def _not_one_way(known: pl.Series, columns: TextColumns) -> str:
     some = _shapes(known)
     asked = "" if columns.settings.decimal is None else f" (data.csv.decimal = '{columns.settings.decimal}')"
     return (
@@ -130,7 +130,7 @@ def _is_long(known: pl.Series) -> bool:
     return bool((known.str.len_chars() > _DIGITS).any() and known.str.contains(r"^[+-]?\d{16,}$").any())
 
 
-def _refuse_mixed(name: str, known: pl.Series, columns: Columns) -> None:
+def _refuse_mixed(name: str, known: pl.Series, columns: TextColumns) -> None:
     """Refuse many numbers (or dates) with some words among them: each of them would become a category."""
     if name in columns.codes or columns.settings.dates == "text":
         return
@@ -162,7 +162,7 @@ def _refuse_mixed(name: str, known: pl.Series, columns: Columns) -> None:
 
 
 def _settle_numbers(
-    columns: Columns, numeric: Mapping[str, list[NumberFormat]], readings: dict[str, ColumnReading]
+    columns: TextColumns, numeric: Mapping[str, list[NumberFormat]], readings: dict[str, ColumnReading]
 ) -> Iterator[Note]:
     """One file is written in one way: where a column leaves it open, the others decide, or nobody does."""
     nulls = columns.settings.nulls
@@ -234,7 +234,7 @@ def _ambiguous(cells: pl.Series, formats: list[NumberFormat]) -> str:
 
 
 def _settle_dates(
-    columns: Columns, dates: Mapping[str, list[str]], readings: dict[str, ColumnReading]
+    columns: TextColumns, dates: Mapping[str, list[str]], readings: dict[str, ColumnReading]
 ) -> Iterator[Note]:
     """Where day and month may be either, the other columns decide, or nobody does."""
     certain = {formats[0][:2] for formats in dates.values() if len({form[:2] for form in formats}) == 1}

@@ -28,8 +28,8 @@ from crosshatch.local.stacked.recurrent import Cell, Recurrent
 from crosshatch.local.stacked.shapes import Shapes
 from crosshatch.local.stacked.stack import (
     Jobs,
+    PaddedRows,
     ProblemJobs,
-    Rows,
     Stack,
     buckets,
     numbers_at_start,
@@ -153,14 +153,16 @@ class Bucket:
         """The layers of the chain, the first for itself where it stays implicit."""
         first, proximal = shapes.block[0], self.problem.local.proximal
         if not gram:
-            start = numbers_at_start(self.members, slice(shapes.ahead, None))
+            start = numbers_at_start(self.members, slice(shapes.size_in_front, None))
             known, need_input = self.parts[0].outputs, self.front is not None
             return [Copies(shapes.block, start, known=known, need_input=need_input)]
         implicit: Gram | Growing
         if self.front is None:
             implicit = Gram(self.members, first, self.parts[0], proximal)
         else:
-            implicit = Growing(self.members, first, shapes.ahead, self.parts[0], self.problem.local.steps, proximal)
+            implicit = Growing(
+                self.members, first, shapes.size_in_front, self.parts[0], self.problem.local.steps, proximal
+            )
         if len(shapes.block) == 1:
             return [implicit]
         return [implicit, Copies(shapes.block[1:], numbers_at_start(self.members, slice(implicit.where.stop, None)))]
@@ -169,7 +171,7 @@ class Bucket:
         """The head: behind the block where it is held, or as received."""
         if not shapes.holds_head:
             return Copies(shapes.head, received_heads(self.members))
-        block = shapes.ahead + sum(layer.size for layer in shapes.block)
+        block = shapes.size_in_front + sum(layer.size for layer in shapes.block)
         return Copies(shapes.head, numbers_at_start(self.members, slice(block, None)))
 
     def run(self) -> None:
@@ -187,7 +189,7 @@ class Bucket:
             for tensor, old in zip(self.trained, before, strict=False):  # a job without rows stays where it is
                 tensor.copy_(torch.where(rows.alive, tensor, old) if rows.alive is not None else tensor)
 
-    def descend(self, rows: Rows, eta: float, decay: float, head_decay: float) -> None:
+    def descend(self, rows: PaddedRows, eta: float, decay: float, head_decay: float) -> None:
         """Everything that is trained times its decay, less eta times its gradient; in place."""
         problem, task, columns = self.problem, self.problem.task, self.problem.columns
         own = rows.x if self.front is None else self.front.outputs_for(rows.x)
@@ -198,12 +200,12 @@ class Bucket:
         else:
             assert rows.y is not None
             assert rows.rest is not None
-            looks_ahead = problem.local.anticipation != 1
-            own = problem.ahead(own, rows.start) if looks_ahead and self.head is None else own
+            anticipates = problem.local.anticipation != 1
+            own = problem.anticipated(own, rows.start) if anticipates and self.head is None else own
             scores = task.fusion.join(own, rows.rest, columns)
             if self.head is not None:
                 scores = self.head.outputs_for(scores)
-                scores = problem.ahead(scores, rows.start) if looks_ahead else scores
+                scores = problem.anticipated(scores, rows.start) if anticipates else scores
             gradient = task.loss.derivative(scores, rows.y).mul_(rows.scale)
             if self.head is not None:
                 back = self.head.step(gradient, eta, head_decay) if self.trains_head else self.head.back(gradient)
@@ -234,7 +236,7 @@ class Bucket:
 
     def _as_trained(self, flat: Tensor) -> list[Tensor]:
         """Flat vectors (K, p) as tensors of their own, shaped as those that are trained."""
-        shapes, behind = self.shapes, flat[:, self.shapes.ahead :]
+        shapes, behind = self.shapes, flat[:, self.shapes.size_in_front :]
         tensors = Copies(shapes.block, behind).tensors
         if isinstance(shapes.front, Cell):
             tensors = Recurrent(shapes.front, flat).tensors + tensors

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.layers import Copies, Layer, activate, linear_outputs, slope, split
-from crosshatch.local.stacked.stack import ProblemJobs, Rows, numbers_at_start
+from crosshatch.local.stacked.stack import PaddedRows, ProblemJobs, numbers_at_start
 
 
 class Implicit:
@@ -80,7 +80,7 @@ class Implicit:
 class Gram(Implicit):
     """The first layer on one batch: its outputs Z (K, m, o) take the steps."""
 
-    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, rows: Rows, proximal: float) -> None:
+    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, rows: PaddedRows, proximal: float) -> None:
         super().__init__(members, layer, 0, rows.x, proximal)
         self.outputs = self.activated = self.at_start(rows.x)
         self.begin = self.outputs.clone() if self.proximal else None
@@ -114,7 +114,7 @@ class Growing(Implicit):
     """A layer behind others, for `steps` steps: every step its inputs are further rows."""
 
     def __init__(
-        self, members: Sequence[ProblemJobs], layer: Layer, offset: int, rows: Rows, steps: int, proximal: float
+        self, members: Sequence[ProblemJobs], layer: Layer, offset: int, rows: PaddedRows, steps: int, proximal: float
     ) -> None:
         room = rows.scale.new_zeros(len(rows.scale), steps * rows.scale.shape[1], layer.inputs)
         super().__init__(members, layer, offset, room, proximal)

@@ -20,6 +20,6 @@ class Shapes:
     holds_head: bool
 
     @cached_property
-    def ahead(self) -> int:
+    def size_in_front(self) -> int:
         """Numbers in front of the block's chain."""
         return 0 if self.front is None else self.front.size

@@ -22,7 +22,7 @@ _WORTH = 0.1  # a further bucket must save this share of all rows
 
 
 @dataclass(frozen=True)
-class Rows:
+class PaddedRows:
     """Padded samples of K jobs in one part; `scale` (K, m, 1) is one over the client's count, 0 where padded."""
 
     x: Tensor  # (K, m, d)
@@ -34,7 +34,7 @@ class Rows:
     alive: Tensor | None  # (K, 1, 1) False: no rows in this part; None: all have some
     outputs: list[Tensor]  # of every layer of a chain in the first step, if they are known
 
-    def by_time(self, steps: int) -> Rows:
+    def by_time(self, steps: int) -> PaddedRows:
         """The same with x as sequences, (t, K, m, d)."""
         sequences = self.x.view(*self.x.shape[:2], steps, -1)
         return replace(self, x=sequences.permute(2, 0, 1, 3).contiguous())
@@ -89,7 +89,7 @@ class Stack:
                 found.append(ProblemJobs(i, slice(low, high), clients, own, head))
         return found
 
-    def rows(self, jobs: Jobs, part: int) -> Rows:
+    def rows(self, jobs: Jobs, part: int) -> PaddedRows:
         """The padded samples of these jobs in a part."""
         counts = self.counts[part]
         mine = counts[jobs]
@@ -112,7 +112,7 @@ class Stack:
         x, y, rest, derivative, start, *outputs = picked
         scale = torch.as_tensor(real / np.maximum(mine, 1)[:, None]).to(x).unsqueeze(-1)
         alive = None if mine.all() else torch.as_tensor(mine > 0).view(-1, 1, 1)
-        return Rows(x, y, rest, derivative, start, scale, alive, outputs)
+        return PaddedRows(x, y, rest, derivative, start, scale, alive, outputs)
 
 
 def first_chain_passes(problems: Sequence[Problem], passes: Sequence[KeptPass | None]) -> list[ChainPass]:

@@ -47,7 +47,7 @@ class Agreed:
     codecs: Mapping[str, AnyCodec]
     seed: int  # of the codecs' draws
     dtype: torch.dtype
-    by_number: bool = False  # a client's rows are in the order of their ids, whatever order they were drawn in
+    in_order_of_ids: bool = False  # a client's rows are in the order of their ids, whatever order they were drawn in
     branches: tuple[int, ...] = ()  # how a silo's clients are divided among branches below its hub
     averages_moments: bool = False  # the optimiser's states travel with the blocks, and are averaged as they are
     hubs_together: bool = False  # the hubs of a group are one party: a hospital and its devices, in pairs
@@ -76,7 +76,7 @@ class Agreed:
         if size is None:
             return Batch(round, (np.arange(self.samples),))
         drawn = draw(self.source, samples=self.samples, size=size, round=round, parts=parts, first=first)
-        return Batch(round, tuple(np.sort(part) for part in drawn) if self.by_number else drawn)
+        return Batch(round, tuple(np.sort(part) for part in drawn) if self.in_order_of_ids else drawn)
 
     def channels(self, silo: int) -> Channels:
         """A party's own ends; the blocks of a silo that is one party travel nowhere."""

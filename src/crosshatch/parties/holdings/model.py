@@ -150,8 +150,8 @@ class Model:
         if local.anticipation == 1:
             return self.loss.value(scores, known.y).mean()
         assert known.own is not None
-        stood = self._scores(known.own, known, known.head)
-        derivative = self.loss.derivative(stood + local.anticipation * (scores - stood).detach(), known.y)
+        then = self._scores(known.own, known, known.head)
+        derivative = self.loss.derivative(then + local.anticipation * (scores - then).detach(), known.y)
         return (scores * derivative.detach()).sum(-1).mean()
 
     def _scores(self, own: Tensor, known: KnownOfOthers, head: Tensor | None) -> Tensor:

@@ -185,4 +185,4 @@ class SolvedSteps:
             return inputs
         assert known.own is not None
         mean = known.head if self.task.holds_head(self.silo) else None
-        return replace(inputs, start=transfer.stood(inputs.sides(transfer, known.own, mean)))
+        return replace(inputs, start=transfer.starting_point(inputs.sides(transfer, known.own, mean)))

@@ -15,12 +15,12 @@ from crosshatch.protocol.what_is_known import Samples, Stamp
 class Blocks:
     """`mine` is what a hub keeps, a client works with, or a branch holds within a round; None: nobody sent it.
 
-    `told` is what a client got last, and what a hub or branch told its clients last. A server that averages clients
+    `latest` is what a client got last, and what a hub or branch told its clients last. A server that averages clients
     itself keeps `every` silo's block, and what it `told_to` the clients of each silo of each group.
     """
 
     mine: Tensor | None = None
-    told: Tensor | None = None
+    latest: Tensor | None = None
     every: tuple[Tensor, ...] = ()
     told_to: Mapping[tuple[int, int], Tensor] = field(default_factory=dict)
     moved: frozenset[int] = frozenset()  # silos whose clients have made steps: everybody counts alike
@@ -45,12 +45,12 @@ class Frozen:
 
     `others` is what a client with labels was told last of them: by silo for a head, their sum (under None) otherwise.
     Rows are those of all parts. Everybody knows which embeddings each silo has seen of which other (`made`), and of
-    which parts it was told something (`told`).
+    which parts it was told something (`told_parts`).
     """
 
     samples: Samples
     made: Mapping[int, Mapping[int, Stamp]] = field(default_factory=dict)
-    told: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    told_parts: Mapping[int, frozenset[int]] = field(default_factory=dict)
     known: tuple[KnownOfOthers, ...] | None = None
     head: Tensor | None = None
     seen: Mapping[int, Tensor] = field(default_factory=dict)

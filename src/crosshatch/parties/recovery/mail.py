@@ -22,7 +22,7 @@ BEGIN_AGAIN = "have all parties begin again at a round whose state every one has
 """What can be done about a state that is lost."""
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame is: the first one of a connection, a message, news of a stored state, or the end of the run."""
 
     GREETING = 0
@@ -34,7 +34,7 @@ class Kind(IntEnum):
 class Frame(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """What travels: `message` is the message, what a greeting says all parties have in common, or why one stops."""
 
-    kind: Kind
+    kind: FrameKind
     stored: int
     key: Key = (0, "", 0)
     message: bytes = b""
@@ -89,7 +89,7 @@ class Mail:
             )
         if key not in self._out[to]:
             self._out[to][key] = message
-            self._hand_over(to, Frame(Kind.MESSAGE, self.stored, key, message))
+            self._hand_over(to, Frame(FrameKind.MESSAGE, self.stored, key, message))
 
     def take(self, sender: Name, key: Key) -> bytes | None:
         """What arrived under this key, or None; it is handed out once."""
@@ -98,28 +98,28 @@ class Mail:
     def connected(self, peer: Name) -> None:
         """A new connection: greet, and wait for the peer's greeting before anything else."""
         self._greeted.discard(peer)
-        self._hand_over(peer, Frame(Kind.GREETING, self.stored, message=self.greeting.encode()))
+        self._hand_over(peer, Frame(FrameKind.GREETING, self.stored, message=self.greeting.encode()))
 
     def arrived(self, peer: Name, frame: Frame) -> None:
         """A frame came in. What must end the run is an error that names the peer."""
-        if (frame.kind == Kind.GREETING) == (peer in self._greeted):
+        if (frame.kind == FrameKind.GREETING) == (peer in self._greeted):
             return  # one greeting per connection and nothing before it: the rest belongs to an earlier one
-        if frame.kind == Kind.GREETING:
+        if frame.kind == FrameKind.GREETING:
             self._greeted.add(peer)  # so that it is told if it is refused
             self._check_greeting(peer, frame)
-        if frame.kind == Kind.STOP and self._why is None:
+        if frame.kind == FrameKind.STOP and self._why is None:
             raise MessageError(f"{peer} has stopped the run: {frame.message.decode(errors='replace')}")
         if frame.stored > self.heard[peer]:
             self.heard[peer] = frame.stored
             self._out[peer] = {key: one for key, one in self._out[peer].items() if key[0] >= frame.stored}
-        if frame.kind == Kind.GREETING:
+        if frame.kind == FrameKind.GREETING:
             for key, message in self._out[peer].items():
-                self._hand_over(peer, Frame(Kind.MESSAGE, self.stored, key, message))
+                self._hand_over(peer, Frame(FrameKind.MESSAGE, self.stored, key, message))
             if self._said[peer] < self.stored:  # since its own greeting, and no message has told it
-                self._hand_over(peer, Frame(Kind.STORED, self.stored))
+                self._hand_over(peer, Frame(FrameKind.STORED, self.stored))
             if self._why is not None:
-                self._hand_over(peer, Frame(Kind.STOP, self.stored, message=self._why))
-        if frame.kind == Kind.MESSAGE and frame.key[0] >= self.stored:
+                self._hand_over(peer, Frame(FrameKind.STOP, self.stored, message=self._why))
+        if frame.kind == FrameKind.MESSAGE and frame.key[0] >= self.stored:
             self._put(peer, frame)
 
     def has_stored(self, round: int) -> None:
@@ -129,7 +129,7 @@ class Mail:
             self._inbox[peer] = {key: one for key, one in self._inbox[peer].items() if key[0] >= round}
             self._known[peer] = {key: one for key, one in self._known[peer].items() if key[0] >= round}
             if self._said[peer] < round - 1:  # no message tells it, and it would keep too much
-                self._hand_over(peer, Frame(Kind.STORED, round))
+                self._hand_over(peer, Frame(FrameKind.STORED, round))
 
     def is_past(self, peer: Name, round: int) -> bool:
         """Whether a peer is known to be in a later round: it has stored one, or sent a message of one."""
@@ -142,13 +142,13 @@ class Mail:
     def say_stored(self) -> None:
         """Tell everybody, at the end of a run, when no message does."""
         for peer in self.peers:
-            self._hand_over(peer, Frame(Kind.STORED, self.stored))
+            self._hand_over(peer, Frame(FrameKind.STORED, self.stored))
 
     def stop(self, why: str) -> None:
         """Tell everybody that the run cannot go on, those who greet later too."""
         self._why = why.encode()
         for peer in self.peers:
-            self._hand_over(peer, Frame(Kind.STOP, self.stored, message=self._why))
+            self._hand_over(peer, Frame(FrameKind.STOP, self.stored, message=self._why))
 
     @property
     def has_greeted_all(self) -> bool:
@@ -160,7 +160,7 @@ class Mail:
         return all(theirs >= round for theirs in self.heard.values())
 
     def _hand_over(self, peer: Name, frame: Frame) -> None:
-        if peer in self._greeted or frame.kind == Kind.GREETING:
+        if peer in self._greeted or frame.kind == FrameKind.GREETING:
             self._said[peer] = frame.stored
             self.transmit(peer, frame)
 

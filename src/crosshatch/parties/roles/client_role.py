@@ -120,7 +120,7 @@ class ClientRole(Role):
         together = within == "federation"
         if self.silo in blocks.moved and self.client.at_work(batch):
             assert blocks.mine is not None
-            start = blocks.mine if blocks.told is None else blocks.told
+            start = blocks.mine if blocks.latest is None else blocks.latest
             moments = [self._sent_moments()] if self.agreed.averages_moments and not self._alone else []
             to = server_name(0, 0) if together else self._above
             link = f"{'group' if self._is_inside else 'client'}-server up" if together else self._up
@@ -231,7 +231,7 @@ class ClientRole(Role):
     # -- labels held
 
     def _ask_holder(self, after: Frozen, use: HeldUse) -> Frozen:
-        client, batch, asked, answered = self.client, use.batch, use.about.asked, use.about.answered
+        client, batch, asked, answered = self.client, use.batch, use.about.sent_part, use.about.answered_part
         if self.silo in use.senders and client.at_work(batch, asked):
             assert use.embeddings.values is not None
             rows = torch.cat(use.embeddings.values) if asked is None else use.embeddings.values[asked]
@@ -248,7 +248,7 @@ class ClientRole(Role):
         return replace(after, known=self._with_own(known, use.embeddings, None))
 
     def _hold(self, after: Frozen, use: HeldUse) -> Frozen:
-        client, batch, asked = self.client, use.batch, use.about.asked
+        client, batch, asked = self.client, use.batch, use.about.sent_part
         others, heard = dict(after.others), dict[int | None, Tensor]()
         if use.senders and client.at_work(batch, asked):
             summed = self.agreed.head_holder is None and asked is None
@@ -256,11 +256,11 @@ class ClientRole(Role):
             due = (len(client.ids_of(batch, asked)), widths[0] if summed else sum(widths))
             (mine,) = self.post.recv(self._hub, use.up, due)
             (others if asked is None else heard).update(self._by_silo(mine, use.senders, summed=summed))
-        if use.asking and client.at_work(batch, use.about.answered):
+        if use.asking and client.at_work(batch, use.about.answered_part):
             contents = []
             for name, silos in use.channels.items():
                 rows = self._derivative(use, silos[0], others, heard)
-                contents.append(self._encode_rows("derivatives", name, rows, batch, use.about.answered, use.drawn))
+                contents.append(self._encode_rows("derivatives", name, rows, batch, use.about.answered_part, use.drawn))
             self.post.send(self._hub, self._up, use.down, *contents)
         if not client.at_work(batch):
             return after
@@ -271,7 +271,13 @@ class ClientRole(Role):
         self, use: HeldUse, silo: int, others: Mapping[int | None, Tensor], heard: Mapping[int | None, Tensor]
     ) -> Tensor:
         """The derivative for a silo, for its rows of the parts answered."""
-        client, batch, part, own, head = self.client, use.batch, use.about.answered, use.around.values, use.around.head
+        client, batch, part, own, head = (
+            self.client,
+            use.batch,
+            use.about.answered_part,
+            use.around.values,
+            use.around.head,
+        )
         assert own is not None
         y = client.labels(batch, part)
         if self.agreed.transfers:

@@ -132,7 +132,7 @@ class HubRole(Role):
             return self.node.average(blocks, batch, weights, depth, call)
         due = self.keeper.due("average")
         given = {k: self.post.recv(self._client(k), call, *due) for k in self._roster.at_work(batch)}
-        return Blocks(self.keeper.average(mine, blocks.told, given, weights, call))
+        return Blocks(self.keeper.average(mine, blocks.latest, given, weights, call))
 
     def _average_groups(self, blocks: Blocks, level: int, call: Call) -> Blocks:
         server, keeper, channels = self.servers[level], self.keeper, self.keeper.channels
@@ -233,9 +233,9 @@ class HubRole(Role):
     # -- labels held
 
     def _ask_holder(self, after: Frozen, use: HeldUse) -> Frozen:
-        batch, holder, part = use.batch, self._peer(use.holder), use.about.answered
+        batch, holder, part = use.batch, self._peer(use.holder), use.about.answered_part
         if self.silo in use.senders:
-            contents = self._gather("share", self.silo, batch, use.about.asked, use.up)
+            contents = self._gather("share", self.silo, batch, use.about.sent_part, use.up)
             self.post.send(holder, self._across("up"), use.up, *contents)
         if self.silo in use.asking:
             contents = list(self.post.recv(holder, use.down, self._due("derivatives", self.silo, batch, part)))
@@ -246,7 +246,7 @@ class HubRole(Role):
         return after
 
     def _hold(self, after: Frozen, use: HeldUse) -> Frozen:
-        batch, asked, answered, seen = use.batch, use.about.asked, use.about.answered, dict(after.seen)
+        batch, asked, answered, seen = use.batch, use.about.sent_part, use.about.answered_part, dict(after.seen)
         new: dict[int, Tensor] = {}
         for j in use.senders:
             passed_on = self.post.recv(self._peer(j), use.up, self._due("share", j, batch, asked))

@@ -105,7 +105,7 @@ def told_to_each(
     channels: Channels, exchange: str, name: str, clients: Sequence[int], content: Tensor, whole: Tensor
 ) -> dict[int, Tensor]:
     """By client the message, or the whole value where it missed what the message builds on."""
-    missed = channels.behind(exchange, name, np.array(clients))
+    missed = channels.missed(exchange, name, np.array(clients))
     late = [False] * len(clients) if missed is None else missed.tolist()
     return {k: whole if one else content for k, one in zip(clients, late, strict=True)}
 

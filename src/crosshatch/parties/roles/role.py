@@ -62,7 +62,7 @@ class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
     @property
     def beforehand(self) -> Beforehand:
         """What all parties had settled before the first round."""
-        return Beforehand(self.agreed.widths, self.agreed.by_number)
+        return Beforehand(self.agreed.widths, self.agreed.in_order_of_ids)
 
     @property
     def silos(self) -> Sequence[int]:
@@ -158,22 +158,24 @@ class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
         return self._exchange_held(before, use)
 
     def _exchange_shared(self, before: Frozen, use: SharedUse) -> Frozen:
-        made, told = dict(before.made), dict(before.told)
+        made, told = dict(before.made), dict(before.told_parts)
         for i in use.receivers:
             made[i] = {**made.get(i, {}), **{j: use.sent.made[j] for j in use.senders if j != i}}
             told[i] = frozenset(range(len(use.batch.parts)))
             check_seen(made[i], self.agreed.others(i))
-        return self._share(replace(before, made=made, told=told), use)
+        return self._share(replace(before, made=made, told_parts=told), use)
 
     def _exchange_held(self, before: Frozen, use: HeldUse) -> Frozen:
-        made, told, holder = dict(before.made), dict(before.told), use.holder
-        if use.about.asked is None:
+        made, told, holder = dict(before.made), dict(before.told_parts), use.holder
+        if use.about.sent_part is None:
             made[holder] = {**made.get(holder, {}), **{j: use.embeddings.made[j] for j in use.senders}}
         check_seen(made.get(holder, {}), self.agreed.others(holder))
         every = frozenset(range(len(use.batch.parts)))
-        told |= dict.fromkeys(use.asking, every if use.about.answered is None else frozenset([use.about.answered]))
+        told |= dict.fromkeys(
+            use.asking, every if use.about.answered_part is None else frozenset([use.about.answered_part])
+        )
         told[holder] = every  # it is always told
-        after = replace(before, made=made, told=told)
+        after = replace(before, made=made, told_parts=told)
         return self._hold(after, use) if self.silo == holder else self._ask_holder(after, use)
 
     def decide(self, value: Number, *, round: int, by: int = 0) -> Number:
@@ -205,7 +207,7 @@ class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
         by_derivative = self.labels_held and not self.agreed.transfers
         for number, s in find_parts(local, [len(one.parts) for one, _ in exchanged])[1]:
             for j in silos:
-                check_told(j, told=s in exchanged[number][1].told.get(j, ()))
+                check_told(j, told=s in exchanged[number][1].told_parts.get(j, ()))
                 if local.continued and by_derivative and j != self.agreed.label_holder:
                     check_continued(head=self.agreed.head_holder is not None)
 

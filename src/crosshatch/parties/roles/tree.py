@@ -113,7 +113,7 @@ class Node:
         total = torch.zeros_like(own)
         if self._is_deepest:
             for k in mine:
-                total = total + each[k] * (self._block_of(k, blocks.told, call) if k in clients else own)
+                total = total + each[k] * (self._block_of(k, blocks.latest, call) if k in clients else own)
         else:
             below = self._below(clients)
             for name in below.values():

@@ -47,7 +47,7 @@ class HeldUse:
     def channels(self) -> dict[str, Sequence[int]]:
         """The holder's answers by channel, with the silos each of them serves."""
         asking = self.asking
-        return derivative_channels(asking, each=self.about.each or len(self.receivers) == 1) if asking else {}
+        return derivative_channels(asking, each=self.about.one_per_silo or len(self.receivers) == 1) if asking else {}
 
     @property
     def drawn(self) -> Call:

@@ -30,7 +30,7 @@ class Telling:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenEquations:
     """What one run gives: of `rows`, divided into batches by `batch_of` (n,), to every silo that is told anything.
 
     `clear`: derivatives travel in clear, all labels are given. `left_out` are rows that were left out of the run.
@@ -71,7 +71,7 @@ class Count:
         return self.most > MOST + _ROUNDING
 
 
-def count(rows: RowKeys, given: Iterable[Given]) -> Count:
+def count(rows: RowKeys, given: Iterable[GivenEquations]) -> Count:
     """The distinct equations of runs that are about these rows; every one counts among the labels of its batch alike.
 
     A batch that shares some of its rows counts with all its equations, and burdens these rows by their share.
@@ -93,7 +93,7 @@ def count(rows: RowKeys, given: Iterable[Given]) -> Count:
     return Count(equations, float((load + known).max(initial=0)))
 
 
-def _new_equations(one: Given, seen: dict[tuple[str, str, str], int]) -> Ids:
+def _new_equations(one: GivenEquations, seen: dict[tuple[str, str, str], int]) -> Ids:
     """Of every batch those that no earlier run gave; `seen` is told of them."""
     new = np.zeros(one.batches, np.int64)
     for batch in range(one.batches):
@@ -114,7 +114,7 @@ def differing_rows(rows: RowKeys, other: RowKeys) -> int | None:
     return None if common == 0 else len(rows) + len(other) - 2 * common
 
 
-def closest(rows: RowKeys, given: Sequence[Given]) -> int | None:
+def closest(rows: RowKeys, given: Sequence[GivenEquations]) -> int | None:
     """The smallest such difference that is not nothing."""
     found = [differing_rows(rows, one.rows) for one in given if not one.clear]
     return min((number for number in found if number), default=None)

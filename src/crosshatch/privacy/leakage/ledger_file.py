@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from crosshatch.errors import ConfigError
-from crosshatch.privacy.leakage.equations import Given, Telling
+from crosshatch.privacy.leakage.equations import GivenEquations, Telling
 from crosshatch.privacy.leakage.ledger_head import Heads
 from crosshatch.privacy.leakage.row_keys import RowKeys, from_text, to_text
 
@@ -88,7 +88,7 @@ class Ledger:
     key: LedgerKey
     file: BinaryIO
     seeds: dict[str, int]
-    given: list[Given]
+    given: list[GivenEquations]
     seals: list[str]
 
     @property
@@ -110,7 +110,7 @@ class Ledger:
         self._write(_Division("", self.last, self.key.name, labels, seed))
         self.seeds[labels] = seed
 
-    def append(self, given: Given, run: str) -> None:
+    def append(self, given: GivenEquations, run: str) -> None:
         """Count what a run is about to give."""
         rows, left_out = given.rows.encode(), given.left_out.encode()
         batch_of, labels = to_text(given.batch_of.astype("<u4")), given.rows.labels
@@ -205,12 +205,12 @@ def _take_in(ledger: Ledger, raw: bytes, place: str) -> None:
     ledger.seals.append(line.seal)
 
 
-def _given(line: _Line) -> Given:
+def _given(line: _Line) -> GivenEquations:
     rows, left_out = RowKeys.decode(line.labels, line.rows), RowKeys.decode(line.labels, line.left_out)
     batch_of = from_text(line.batch_of, "<u4").astype(np.uint32)
     if len(batch_of) != len(rows) or any(one.sums < 1 or one.times < 1 for one in line.told):
         raise ValueError("a batch for every row, and at least one sum")
-    return Given(rows, batch_of, line.told, left_out, line.clear)
+    return GivenEquations(rows, batch_of, line.told, left_out, line.clear)
 
 
 def _seal(line: _AnyLine, key: LedgerKey) -> str:
@@ -219,7 +219,7 @@ def _seal(line: _AnyLine, key: LedgerKey) -> str:
     return blake2b(content, key=key.secret, digest_size=16, person=b"ledger").hexdigest()
 
 
-def same_training_rows(rows: RowKeys, given: Sequence[Given]) -> list[Given]:
+def same_training_rows(rows: RowKeys, given: Sequence[GivenEquations]) -> list[GivenEquations]:
     """Runs on these rows, those included that they left out."""
     found = []
     for one in given:

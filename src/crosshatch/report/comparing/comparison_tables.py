@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosshatch.report.compare import Arrival, Comparison, Outcome, remark, seconds_apart
+from crosshatch.report.compare import Arrival, ComparedRun, Comparison, remark, seconds_apart
 from crosshatch.report.measures import Target, metric_title, sort_metrics
 from crosshatch.report.runs import add_remark
 from crosshatch.report.units import human_bytes, human_count, human_number, human_range, human_seconds, with_deviation
@@ -62,7 +62,7 @@ def _target_table(result: Comparison, target: Target) -> Table:
     return table
 
 
-def _arrival_cells(outcome: Outcome, target: Target, arrived: Sequence[Arrival]) -> tuple[str, str, str]:
+def _arrival_cells(outcome: ComparedRun, target: Target, arrived: Sequence[Arrival]) -> tuple[str, str, str]:
     arrival = outcome.arrivals[target.label]
     if arrival is None:
         best = outcome.best.get(target.metric)
@@ -81,6 +81,6 @@ def _with_range(words: Callable[[float], str], middle: float, values: Sequence[f
     return words(middle) + (f"\nfrom {between[0]}\nto {between[1]}" if between else "")
 
 
-def _name(outcome: Outcome) -> Text:
+def _name(outcome: ComparedRun) -> Text:
     # Text, so that square brackets in a name are not taken for markup
     return Text(add_remark(outcome.name, remark(outcome)))

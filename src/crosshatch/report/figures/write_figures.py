@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crosshatch.errors import RunError
 from crosshatch.report.figures.canvas import as_file, canvas, draw_curve
-from crosshatch.report.findings import Axis, axes_of, shared_metrics
+from crosshatch.report.findings import CostAxis, axes_of, shared_metrics
 from crosshatch.report.measures import metric_title
 from crosshatch.report.palette import run_styles
 from crosshatch.report.pooled import extremes
@@ -52,7 +52,7 @@ def write_figures(runs: Sequence[Run], folder: Path | str, formats: Sequence[str
     return written
 
 
-def _drawn(runs: Sequence[Run], metric: str, axis: Axis, kind: str) -> bytes:
+def _drawn(runs: Sequence[Run], metric: str, axis: CostAxis, kind: str) -> bytes:
     with canvas(_INCHES) as figure:
         axes = figure.add_subplot()
         for run, style in zip(runs, run_styles(runs), strict=True):
@@ -67,7 +67,7 @@ def _drawn(runs: Sequence[Run], metric: str, axis: Axis, kind: str) -> bytes:
         return as_file(figure, kind)
 
 
-def _csv(runs: Sequence[Run], metric: str, axis: Axis) -> bytes:
+def _csv(runs: Sequence[Run], metric: str, axis: CostAxis) -> bytes:
     """One line per run and evaluation; of several seeds the mean, the lowest and the highest."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

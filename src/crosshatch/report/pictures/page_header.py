@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from crosshatch.report.compare import Comparison, Outcome
+from crosshatch.report.compare import ComparedRun, Comparison
 from crosshatch.report.curves import metric_order
 from crosshatch.report.findings import headline
 from crosshatch.report.measures import metric_title
@@ -68,7 +68,7 @@ def page_header(runs: Sequence[Run], result: Comparison, notes: Sequence[str] = 
     )
 
 
-def _chosen_tile(outcome: Outcome, metric: str) -> list[tuple[str, str]]:
+def _chosen_tile(outcome: ComparedRun, metric: str) -> list[tuple[str, str]]:
     if metric not in outcome.chosen:
         return []
     where = "the rounds" if outcome.seeds else f"round {human_count(outcome.chosen['round'])}"

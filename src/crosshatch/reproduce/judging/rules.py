@@ -57,7 +57,7 @@ def check(
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedReading:
     """A verdict, and why nothing was judged where that is so."""
 
     verdict: Verdict
@@ -65,14 +65,14 @@ class Judged:
     checks: tuple[Check, ...] = field(default=())
 
 
-def judge(checks: Sequence[Check]) -> Judged:
+def judge(checks: Sequence[Check]) -> JudgedReading:
     """The verdict of a recipe's checks."""
     main = [one.outcome for one in checks if one.main]
     if "undecided" in main:
-        return Judged("not run", OUT_OF_REACH, tuple(checks))
+        return JudgedReading("not run", OUT_OF_REACH, tuple(checks))
     if all(one.outcome == "passes" for one in checks):
-        return Judged("holds", checks=tuple(checks))
-    return Judged("holds in part" if "passes" in main else "does not hold", checks=tuple(checks))
+        return JudgedReading("holds", checks=tuple(checks))
+    return JudgedReading("holds in part" if "passes" in main else "does not hold", checks=tuple(checks))
 
 
 @dataclass(frozen=True)

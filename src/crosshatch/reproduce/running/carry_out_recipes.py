@@ -12,10 +12,10 @@ from crosshatch.reproduce.recipe import Profile, Recipe
 from crosshatch.reproduce.running.folder import Folder, rules_digest
 from crosshatch.reproduce.running.keys import Keys
 from crosshatch.reproduce.running.look import SetState, look
-from crosshatch.reproduce.running.planned_runs import Planned
+from crosshatch.reproduce.running.planned_runs import PlannedRun
 from crosshatch.reproduce.running.whereabouts import commit
 from crosshatch.runs.stopping import Stop
-from crosshatch.sweeps.course import Listener, work_off
+from crosshatch.sweeps.course import SweepListener, work_off
 from crosshatch.sweeps.jobs import Ended, Executor, Job
 
 OUT_OF_TIME = "time"
@@ -38,7 +38,7 @@ class Desk:
     folder: Folder
     data: Path | None
     profile: Profile
-    listener: Listener
+    listener: SweepListener
     stop: Stop
     executor: Callable[[], Executor]  # a fresh one for every pile of jobs
     tell: Callable[[str], None] = lambda _: None
@@ -80,7 +80,7 @@ def states(recipe: Recipe, folder: Folder, profile: Profile, keys: Keys) -> tupl
     return tuple(look(runs, profile, keys, folder.find) for runs in recipe.sets)
 
 
-def _planned(recipe: Recipe, desk: Desk, keys: Keys) -> list[Planned]:
+def _planned(recipe: Recipe, desk: Desk, keys: Keys) -> list[PlannedRun]:
     return [one for state in states(recipe, desk.folder, desk.profile, keys) for one in state.planned]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from crosshatch.report.runs import Run, read_run
 from crosshatch.reproduce.running.keys import LENGTH
-from crosshatch.reproduce.running.planned_runs import Planned
+from crosshatch.reproduce.running.planned_runs import PlannedRun
 from crosshatch.runs.files import write_whole, writing
 
 
@@ -23,14 +23,14 @@ class Folder:
     path: Path
     _read_before: dict[str, Run] = field(default_factory=dict, repr=False)
 
-    def find(self, planned: Planned) -> Run | None:
+    def find(self, planned: PlannedRun) -> Run | None:
         """The finished run of a plan: one that diverged is finished, one that broke down is not. Read once."""
         place = self.path / "runs" / planned.folder
         if planned.folder not in self._read_before and (place / "summary.json").is_file():
             self._read_before[planned.folder] = read_run(place)
         return self._read_before.get(planned.folder)
 
-    def remove(self, planned: Planned) -> None:
+    def remove(self, planned: PlannedRun) -> None:
         """A finished run, to be trained again."""
         self._read_before.pop(planned.folder, None)
         shutil.rmtree(self.path / "runs" / planned.folder, ignore_errors=True)

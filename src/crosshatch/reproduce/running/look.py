@@ -14,10 +14,10 @@ from crosshatch.reproduce.measured import Series
 from crosshatch.reproduce.recipe import Method, Profile, RunSet
 from crosshatch.reproduce.running.choose_values import Score, beyond, common_value, own_best, searched
 from crosshatch.reproduce.running.keys import Keys
-from crosshatch.reproduce.running.planned_runs import Planned, plan, values_of
+from crosshatch.reproduce.running.planned_runs import PlannedRun, plan, values_of
 from crosshatch.sweeps.choice import parse_choice
 
-Find = Callable[[Planned], Run | None]
+Find = Callable[[PlannedRun], Run | None]
 """The finished run of a plan; None where there is none."""
 
 
@@ -37,8 +37,8 @@ class SetState:
     """A set as it is: all runs known to be needed so far, those missing of them, and the rest once none is."""
 
     runs: RunSet
-    planned: tuple[Planned, ...]
-    missing: tuple[Planned, ...]
+    planned: tuple[PlannedRun, ...]
+    missing: tuple[PlannedRun, ...]
     searched: tuple[Searched, ...] = ()
     series: Mapping[tuple[str, str], Series] | None = None  # by method and reading
     tried: Mapping[tuple[str, float], Series] = field(default_factory=dict)  # by method and value
@@ -46,12 +46,12 @@ class SetState:
 
 def look(runs: RunSet, profile: Profile, keys: Keys, find: Find) -> SetState:
     """The state of a set; values beyond a chosen edge are asked for once all before them are there."""
-    planned: dict[tuple[str, float | None], tuple[Planned, ...]] = {}
+    planned: dict[tuple[str, float | None], tuple[PlannedRun, ...]] = {}
     for method in runs.methods:
         planned |= {(method.name, value): plan(runs, method, value, profile, keys) for value in values_of(runs, method)}
     found: dict[str, Run] = {}
 
-    def missing() -> tuple[Planned, ...]:
+    def missing() -> tuple[PlannedRun, ...]:
         everything = [one for many in planned.values() for one in many]
         found.update({one.key: run for one in everything if one.key not in found and (run := find(one)) is not None})
         return tuple({one.key: one for one in everything if one.key not in found}.values())
@@ -68,12 +68,12 @@ def look(runs: RunSet, profile: Profile, keys: Keys, find: Find) -> SetState:
     return _chosen(runs, planned, found)
 
 
-def _all(planned: Mapping[tuple[str, float | None], tuple[Planned, ...]]) -> tuple[Planned, ...]:
+def _all(planned: Mapping[tuple[str, float | None], tuple[PlannedRun, ...]]) -> tuple[PlannedRun, ...]:
     return tuple({one.key: one for many in planned.values() for one in many}.values())
 
 
 def _tried(
-    method: Method, planned: Mapping[tuple[str, float | None], tuple[Planned, ...]], found: Mapping[str, Run]
+    method: Method, planned: Mapping[tuple[str, float | None], tuple[PlannedRun, ...]], found: Mapping[str, Run]
 ) -> dict[float, tuple[Run, ...]]:
     return {
         value: tuple(found[one.key] for one in many)
@@ -83,7 +83,7 @@ def _tried(
 
 
 def _further(
-    runs: RunSet, planned: Mapping[tuple[str, float | None], tuple[Planned, ...]], found: Mapping[str, Run]
+    runs: RunSet, planned: Mapping[tuple[str, float | None], tuple[PlannedRun, ...]], found: Mapping[str, Run]
 ) -> list[tuple[Method, float]]:
     """One value more for every method whose best is at an edge."""
     more = []
@@ -97,7 +97,7 @@ def _further(
 
 
 def _chosen(
-    runs: RunSet, planned: Mapping[tuple[str, float | None], tuple[Planned, ...]], found: Mapping[str, Run]
+    runs: RunSet, planned: Mapping[tuple[str, float | None], tuple[PlannedRun, ...]], found: Mapping[str, Run]
 ) -> SetState:
     series: dict[tuple[str, str], Series] = {}
     if runs.search is None:

@@ -18,7 +18,7 @@ VALUE = "VALUE"
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """A run that a set needs."""
 
     set: str
@@ -41,10 +41,10 @@ class Planned:
         return Job(self.folder, text, str((out / "runs" / self.folder).resolve()), folder, run.rounds, 1)
 
 
-def plan(runs: RunSet, method: Method, value: float | None, profile: Profile, keys: Keys) -> tuple[Planned, ...]:
+def plan(runs: RunSet, method: Method, value: float | None, profile: Profile, keys: Keys) -> tuple[PlannedRun, ...]:
     """The runs of one method with one value, a run per seed."""
     return tuple(
-        Planned(runs.name, method.name, value, seed, config, keys.of(config))
+        PlannedRun(runs.name, method.name, value, seed, config, keys.of(config))
         for seed in runs.seeds[profile]
         for config in (build(runs, method, value, seed, profile),)
     )

@@ -9,7 +9,7 @@ from math import isfinite
 
 from crosshatch.errors import RunError
 from crosshatch.reproduce.judging.rows import Row, read
-from crosshatch.reproduce.judging.rules import Check, Judged, judge
+from crosshatch.reproduce.judging.rules import Check, JudgedReading, judge
 from crosshatch.reproduce.measured import Measured
 from crosshatch.reproduce.recipe import Profile, Recipe
 from crosshatch.reproduce.running.folder import Folder, rules_digest
@@ -19,12 +19,12 @@ from crosshatch.reproduce.writing.result import (
     Made,
     Ours,
     Reading,
-    Result,
+    RecipeResult,
     ResultCheck,
     ResultFactor,
     ResultRow,
     ResultSearch,
-    Trial,
+    TriedValue,
 )  # fmt: skip
 
 
@@ -32,7 +32,7 @@ from crosshatch.reproduce.writing.result import (
 class Collected:
     """A result, and the runs it is made of, which figures draw; `measured` is None where something is missing."""
 
-    result: Result
+    result: RecipeResult
     measured: Measured | None
     rows: tuple[Row, ...] = ()
 
@@ -49,24 +49,24 @@ def collect(
     missing = sum(len(state.missing) for state in found)
     measured = None if missing or not found else measured_of(found, profile)
     rows: list[Row] = []
-    readings: dict[str, Judged] = {}
+    readings: dict[str, JudgedReading] = {}
     factors: list[ResultFactor] = []
     if measured is None:
         planned = sum(len(state.planned) for state in found)
-        readings["own"] = Judged("not run", why or f"{missing} of {planned} runs are missing")
+        readings["own"] = JudgedReading("not run", why or f"{missing} of {planned} runs are missing")
     else:
         rows = recipe.measure(measured)
         for reading in measured.readings:
             try:
                 ours = read(rows, reading)
             except RunError as error:
-                readings[reading] = Judged("not run", str(error))
+                readings[reading] = JudgedReading("not run", str(error))
                 continue
             readings[reading] = judge(recipe.rules(ours))
             factors += [ResultFactor(reading, one.name, one.ours, one.paper, one.near) for one in recipe.factors(ours)]
     own, began = readings["own"], folder.began(recipe.id)
     names = sorted({one.folder for state in found for one in state.planned if one not in state.missing})
-    result = Result(
+    result = RecipeResult(
         id=recipe.id,
         paper=recipe.paper,
         place=recipe.place,
@@ -128,7 +128,7 @@ def _check(one: Check) -> ResultCheck:
 
 def _search(state: SetState, one: Searched) -> ResultSearch:
     assert state.runs.search is not None
-    tried = tuple(Trial(score.value, score.arrived, _number(score.total)) for score in one.scores)
+    tried = tuple(TriedValue(score.value, score.arrived, _number(score.total)) for score in one.scores)
     search = state.runs.search
     return ResultSearch(
         state.runs.name, one.method, search.setting, search.choose, tried, one.own, one.at_edge, one.common

@@ -7,7 +7,7 @@ from textwrap import fill
 
 from crosshatch.reproduce.running.whereabouts import UNKNOWN
 from crosshatch.reproduce.writing.recipe_page import mean, verdict
-from crosshatch.reproduce.writing.result import Result
+from crosshatch.reproduce.writing.result import RecipeResult
 
 MARK = "<!-- rules: {} -->"
 _WORDS = (
@@ -19,7 +19,7 @@ _WORDS = (
 )
 
 
-def docs_page(results: Sequence[Result], later: Mapping[str, str]) -> str:
+def docs_page(results: Sequence[RecipeResult], later: Mapping[str, str]) -> str:
     """The page, written by `make results` and by nothing else."""
     made = results[0].made
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
@@ -54,7 +54,7 @@ def docs_page(results: Sequence[Result], later: Mapping[str, str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(one: Result) -> list[str]:
+def _section(one: RecipeResult) -> list[str]:
     if not one.readings["own"].checks:
         return []
     lines = [f"## {one.id}", "", fill(f"{one.paper}, {one.place}: {one.shows}.", 100), ""]

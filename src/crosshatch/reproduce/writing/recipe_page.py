@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from crosshatch.reproduce.writing.result import Ours, Reading, Result, ResultCheck
+from crosshatch.reproduce.writing.result import Ours, Reading, RecipeResult, ResultCheck
 
 CSS = Path(__file__).with_name("page.css")
 READINGS = {
@@ -15,7 +15,7 @@ READINGS = {
 }
 
 
-def recipe_page(result: Result, svg: str | None) -> str:
+def recipe_page(result: RecipeResult, svg: str | None) -> str:
     """All about a recipe. `svg` is its figure; None where there is none."""
     title = f"{result.paper}, {result.place}"
     figure = f'<div class="figure">{svg}</div>' if svg else "<p>There is no figure yet.</p>"
@@ -38,7 +38,7 @@ def recipe_page(result: Result, svg: str | None) -> str:
     return _document(title, "\n".join(parts))
 
 
-def index_page(results: Sequence[Result], later: Mapping[str, str]) -> str:
+def index_page(results: Sequence[RecipeResult], later: Mapping[str, str]) -> str:
     """A line per recipe, those that are not there yet too."""
     lines = [
         f'<tr><td><a href="{one.id}/index.html">{one.id}</a></td><td>{escape(verdict(one.verdict, one.why))}</td>'
@@ -75,7 +75,7 @@ def _document(title: str, body: str) -> str:
     )
 
 
-def _rows(result: Result) -> str:
+def _rows(result: RecipeResult) -> str:
     papers = any(row.paper is not None for row in result.rows)
     lines = [
         f"<tr><td>{escape(row.setting)}</td><td>{escape(row.what)}</td><td>{row.reading}</td>"
@@ -113,7 +113,7 @@ def _numbers(one: ResultCheck) -> str:
     return f"true with {true} of {len(one.by_seed)} seeds, of the means: {means}. {told}"
 
 
-def _factors(result: Result) -> str:
+def _factors(result: RecipeResult) -> str:
     lines = [
         f'<tr><td>{escape(one.name)}</td><td>{one.reading}</td><td class="number">{one.ours:.3g}</td>'
         f'<td class="number">{one.paper:.3g}</td><td>{"near" if one.near else "far"}</td></tr>'
@@ -128,7 +128,7 @@ def _factors(result: Result) -> str:
     return f"<h2>Sizes</h2><p>These never change a verdict, since data and models differ.</p>{_table(head, lines)}"
 
 
-def _search(result: Result) -> str:
+def _search(result: RecipeResult) -> str:
     lines = [
         f"<tr><td>{escape(one.method)}</td><td>"
         + escape("; ".join(f"{t.value:g}: {number(t.score)} ({t.arrived} seeds)" for t in one.tried))
@@ -143,7 +143,7 @@ def _search(result: Result) -> str:
     return f"<h2>The search for step sizes</h2><p>{escape(rules)}</p>{_table(head, lines)}"
 
 
-def _made(result: Result) -> str:
+def _made(result: RecipeResult) -> str:
     made = result.made
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     first = "were in place before the first run" if made.rules_first else "have changed since the first run"

@@ -57,7 +57,7 @@ class ResultFactor:
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriedValue:
     """A value that was tried: with how many seeds it arrived, and what counted, summed over these."""
 
     value: float
@@ -73,7 +73,7 @@ class ResultSearch:
     method: str
     setting: str
     choose: str
-    tried: tuple[Trial, ...]
+    tried: tuple[TriedValue, ...]
     own: float
     at_edge: bool
     common: float | None
@@ -105,7 +105,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Result:
+class RecipeResult:
     """All about one recipe. The verdict is that of the reading "own"."""
 
     id: str
@@ -128,7 +128,7 @@ class Result:
     failed: tuple[str, ...] = field(default=())
 
 
-def read_result(path: Path | str) -> Result:
+def read_result(path: Path | str) -> RecipeResult:
     """The result in a file or in a recipe's folder.
 
     >>> read_result("nowhere")
@@ -140,12 +140,12 @@ def read_result(path: Path | str) -> Result:
     if not file.is_file():
         raise RunError(f"no result {file}: run `crosshatch reproduce run` first")
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Result)
+        return msgspec.json.decode(file.read_bytes(), type=RecipeResult)
     except msgspec.DecodeError as error:
         raise RunError(f"{file} is not a result ({error}): make it anew by `crosshatch reproduce page`") from None
 
 
 def schema() -> dict[str, object]:
     """The JSON schema of a result, as it ships in result.schema.json."""
-    found: dict[str, object] = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(Result)))
+    found: dict[str, object] = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(RecipeResult)))
     return found

@@ -19,7 +19,7 @@ from crosshatch.reproduce.running.keys import Keys
 from crosshatch.reproduce.writing.collect import Collected, collect
 from crosshatch.reproduce.writing.figure import draw
 from crosshatch.reproduce.writing.recipe_page import index_page, recipe_page
-from crosshatch.reproduce.writing.result import NAME, Result
+from crosshatch.reproduce.writing.result import NAME, RecipeResult
 from crosshatch.runs.files import write_whole, writing
 
 
@@ -30,7 +30,7 @@ def write_all(
     data: Path | None,
     not_run: Mapping[str, str],
     later: Mapping[str, str],
-) -> list[Result]:
+) -> list[RecipeResult]:
     """Verdicts, figures and pages of recipes from the runs there are, and the index; trains nothing."""
     keys, results = Keys(data), []
     for recipe in recipes:
@@ -61,7 +61,7 @@ def _write_one(recipe: Recipe, collected: Collected, place: Path) -> None:
     write_whole(place / "index.html", recipe_page(result, svg).encode())
 
 
-def table(result: Result) -> str:
+def table(result: RecipeResult) -> str:
     """A line per row of the result, one column per seed."""
     out = io.StringIO()
     written = csv.writer(out, lineterminator="\n")

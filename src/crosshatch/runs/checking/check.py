@@ -60,7 +60,7 @@ class RoundCheck:
 
 @final
 @dataclass(frozen=True)
-class Check:
+class ConfigCheck:
     """Everything `crosshatch check` says; `notes` are in order of weight."""
 
     name: str
@@ -83,7 +83,7 @@ class Check:
         return tuple(note for note in self.notes if note.is_warning)
 
 
-def make_check(config: Config, *, folder: Path | None = None) -> Check:
+def make_check(config: Config, *, folder: Path | None = None) -> ConfigCheck:
     """Read the data of a config, divide it, build the model and let one round be simulated; nothing is written.
 
     >>> import tempfile
@@ -105,7 +105,7 @@ def make_check(config: Config, *, folder: Path | None = None) -> Check:
     head = ready.task.head
     model = config.model
     fusion = "embeddings are added up" if model.fusion == "sum" else f"{model.fusion}, held by '{model.head_holder}'"
-    return Check(
+    return ConfigCheck(
         name=config.name,
         algorithm=algorithm_name(config.algorithm),
         tiers="" if config.algorithm.central else str(algorithm.topology),

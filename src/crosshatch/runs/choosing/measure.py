@@ -19,7 +19,7 @@ from typing import NoReturn, final
 
 from crosshatch.errors import ConfigError
 from crosshatch.report.units import human_number
-from crosshatch.runs.choosing.trials import Simulate, Tell, Trial, Verdict, trial_rounds
+from crosshatch.runs.choosing.trials import Simulate, Tell, Trial, TrialResult, trial_rounds
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.schedules import Constant
@@ -37,7 +37,7 @@ LONGEST = 200
 def measure(config: Config, simulate: Simulate, tell: Tell) -> Config:
     """The config with numbers in place of "measure"; `simulate` takes data with samples put aside."""
     rounds = trial_rounds(config.run.rounds)
-    search = Search(config.algorithm, simulate, rounds, tell)
+    search = StepSearch(config.algorithm, simulate, rounds, tell)
     keys = [key for key in config.measured if key != "global_steps"]
     names = " and ".join(f"algorithm.{key}" for key in keys)
     tell(f"{names}: trials of up to {rounds} rounds, judged by training samples put aside")
@@ -83,7 +83,7 @@ class Candidate:
 
 @final
 @dataclass
-class Search:
+class StepSearch:
     """Trials of an algorithm, the longest of so many `rounds`.
 
     What was found of each candidate is kept, its simulation as long as it may go on.
@@ -93,7 +93,7 @@ class Search:
     simulate: Simulate
     rounds: int
     tell: Tell = lambda _: None
-    verdicts: dict[Candidate, Verdict] = field(default_factory=dict)
+    verdicts: dict[Candidate, TrialResult] = field(default_factory=dict)
     _trials: dict[Candidate, Trial] = field(default_factory=dict)
     _bytes: float = 0.0  # of a round of the first candidate
 
@@ -151,7 +151,7 @@ class Search:
             self._note(candidate, trial.go_on(max(1, round(share * ratio * self.rounds))))
         return self.verdicts[candidate].loss
 
-    def _note(self, candidate: Candidate, verdict: Verdict) -> Verdict:
+    def _note(self, candidate: Candidate, verdict: TrialResult) -> TrialResult:
         if self.verdicts.get(candidate) is not verdict:
             said = f"loss {human_number(verdict.loss)}" if not verdict.error else "diverged"
             self.tell(f"tried {candidate}: {said} after round {verdict.round}")

@@ -37,7 +37,7 @@ def trial_rounds(rounds: int) -> int:
 
 @final
 @dataclass(frozen=True)
-class Verdict:
+class TrialResult:
     """The `losses` (n,) of the samples put aside, each the mean over the last quarter of the rounds, or an `error`."""
 
     round: int = 0
@@ -49,7 +49,7 @@ class Verdict:
         """The mean over samples; infinite where training diverged."""
         return float("inf") if self.losses is None else float(self.losses.mean())
 
-    def is_as_good_as(self, best: Verdict) -> bool:
+    def is_as_good_as(self, best: TrialResult) -> bool:
         """Whether the best one is ahead by no more than the standard error of the difference, sample by sample."""
         if self.losses is None or best.losses is None:
             return False
@@ -63,7 +63,7 @@ class Trial:
 
     def __init__(self, simulator: Simulator) -> None:
         self._simulator = simulator
-        self.verdict = Verdict()
+        self.verdict = TrialResult()
         self._highest = GROWTH * max(float(self._look().mean()), simulator.zero_objective())
 
     @property
@@ -71,7 +71,7 @@ class Trial:
         """So far; 0 before the first round, and where nothing is sent."""
         return self._simulator.meter.bytes / max(1, self._simulator.round)
 
-    def go_on(self, rounds: int) -> Verdict:
+    def go_on(self, rounds: int) -> TrialResult:
         """Up to so many rounds in all. A trial that has diverged, by the rule that ends runs, stays as it is."""
         seen: list[Tensor] = []
         try:
@@ -80,11 +80,13 @@ class Trial:
                 if 4 * self._simulator.round > 3 * rounds:
                     seen.append(self._look())
         except TrainingError as error:
-            self.verdict = Verdict(self._simulator.round, error=str(error))
+            self.verdict = TrialResult(self._simulator.round, error=str(error))
         if seen and not self.verdict.error:
-            self.verdict = Verdict(rounds, torch.stack(seen).mean(0))
+            self.verdict = TrialResult(rounds, torch.stack(seen).mean(0))
             if self.verdict.loss > self._highest:
-                self.verdict = Verdict(rounds, error=f"round {rounds}: the loss has grown to {self.verdict.loss:.4g}")
+                self.verdict = TrialResult(
+                    rounds, error=f"round {rounds}: the loss has grown to {self.verdict.loss:.4g}"
+                )
         return self.verdict
 
     def _look(self) -> Tensor:

@@ -27,7 +27,7 @@ from crosshatch.task.task import Task
 _SMALL = 1e-3  # so that no step size is too large
 
 
-class Counted:
+class CountedRun:
     """A simulator that is run as far as it is asked for."""
 
     def __init__(self, prepared: Prepared) -> None:

@@ -17,7 +17,7 @@ from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.directory import PARTIES, RunDirectory
 from crosshatch.runs.evaluating.lines import cut_lines
-from crosshatch.runs.launching.process_plan import Plan
+from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runtime.store import Store, write_whole
 
 _RECORD = "begun_again.jsonl"
@@ -65,12 +65,12 @@ def tell_decisions(folder: Path, *, anywhere: bool) -> None:
             plan.write(home)
 
 
-def plans_of(folder: Path) -> dict[Path, Plan]:
+def plans_of(folder: Path) -> dict[Path, ProcessPlan]:
     """The plans of the processes, by their folders."""
     homes = sorted(path for path in folder.glob("*") if path.is_dir()) if folder.is_dir() else []
-    return {home: Plan.read(home) for home in homes}
+    return {home: ProcessPlan.read(home) for home in homes}
 
 
-def _kept_by_all(plans: Mapping[Path, Plan]) -> list[int]:
+def _kept_by_all(plans: Mapping[Path, ProcessPlan]) -> list[int]:
     kept = [set(Store(home / seat.name).copies()) for home, plan in plans.items() for seat in plan.seats]
     return sorted(set.intersection(*kept))

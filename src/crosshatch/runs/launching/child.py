@@ -32,7 +32,7 @@ from crosshatch.parties.party import Party
 from crosshatch.runs.config import Config, read_config
 from crosshatch.runs.evaluating.held_share import read_briefing, read_held
 from crosshatch.runs.evaluating.sent import note_what_is_sent
-from crosshatch.runs.launching.process_plan import CONFIG, HELD, REFUSED, Plan, SeatPlan
+from crosshatch.runs.launching.process_plan import CONFIG, HELD, REFUSED, ProcessPlan, SeatPlan
 from crosshatch.runs.launching.share import read_share
 from crosshatch.runs.launching.telling import keep_telling
 from crosshatch.runs.launching.text_files import what_is_agreed
@@ -52,7 +52,7 @@ def main(home: Path) -> int:
     limits: Queue[Limit] = Queue()
     threading.Thread(target=_follow_parent, args=(home, limits), daemon=True).start()
     try:
-        plan = Plan.read(home)
+        plan = ProcessPlan.read(home)
         asyncio.run(_run(plan, home, limits))
     except CrosshatchError as error:
         _say(one_line(error))
@@ -60,7 +60,7 @@ def main(home: Path) -> int:
     return 0
 
 
-async def _run(plan: Plan, home: Path, limits: Queue[Limit]) -> None:
+async def _run(plan: ProcessPlan, home: Path, limits: Queue[Limit]) -> None:
     settings = read_config(home / CONFIG).run
     course = Course(
         plan.run, what_is_agreed(home, plan.rounds), plan.rounds, lambda _: plan.longest, frozenset(plan.keep),

@@ -18,7 +18,7 @@ import msgspec
 from crosshatch.errors import RunError
 from crosshatch.parties.line import Name
 from crosshatch.runs.launching.process_plan import HELD, REFUSED
-from crosshatch.runs.launching.telling import Told
+from crosshatch.runs.launching.telling import PartyProgress
 from crosshatch.runtime.store import write_whole
 
 _LOG, _PID = "log.txt", "pid"
@@ -33,7 +33,7 @@ class Children:
     folder: Path
     houses: Iterable[str]
     say: Callable[[str], object]
-    told: dict[Name, Told] = field(default_factory=dict, init=False)
+    told: dict[Name, PartyProgress] = field(default_factory=dict, init=False)
     _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)
     _died: dict[str, list[float]] = field(default_factory=dict, init=False)  # when
     _buried: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)  # whose death was told
@@ -127,7 +127,7 @@ class Children:
         with pipe:
             for line in pipe:
                 try:
-                    self.told |= msgspec.json.decode(line, type=dict[Name, Told])
+                    self.told |= msgspec.json.decode(line, type=dict[Name, PartyProgress])
                 except msgspec.MsgspecError:
                     continue  # something that a library has printed
 

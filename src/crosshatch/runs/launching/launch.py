@@ -19,7 +19,7 @@ from crosshatch.runs.launching.begin_again import begin_again, tell_decisions
 from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.launchable import require_launchable
 from crosshatch.runs.launching.launched_run import LaunchedRun
-from crosshatch.runs.launching.process_plan import Plan
+from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runs.launching.seating import houses_of, seat
 from crosshatch.runs.launching.shared_processes import share_processes
 from crosshatch.runs.one_writer import one_writer
@@ -132,9 +132,9 @@ def _seated(prepared: Prepared, directory: RunDirectory, watcher: Watcher, *, be
     return LaunchedRun(prepared, directory, files, watcher, children, parties, homes, judge, run)
 
 
-def _plan_of(home: Path, rounds: int) -> Plan:
+def _plan_of(home: Path, rounds: int) -> ProcessPlan:
     """The plan that the processes of a run have, for as many rounds as it is to have."""
-    plan = Plan.read(home)
+    plan = ProcessPlan.read(home)
     if plan.rounds != rounds:
         raise RunError(
             f"run.rounds = {rounds}, the processes of this run were set up for {plan.rounds}: set run.rounds to "

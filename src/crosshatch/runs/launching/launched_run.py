@@ -24,12 +24,12 @@ from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.directory import RunDirectory
-from crosshatch.runs.evaluating.counted import Counted
+from crosshatch.runs.evaluating.counted import CountedRun
 from crosshatch.runs.evaluating.judge import best_of
 from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, read_lines
 from crosshatch.runs.evaluating.sent import sent_by
 from crosshatch.runs.launching.children import Children
-from crosshatch.runs.launching.telling import Told
+from crosshatch.runs.launching.telling import PartyProgress
 from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.stopping import Stop
@@ -62,7 +62,7 @@ class LaunchedRun:
     def __post_init__(self) -> None:
         """From what the folder has, if it was stopped before."""
         self.config, self.simulator = self.prepared.config, self.prepared.simulator
-        self._counted = Counted(self.prepared)
+        self._counted = CountedRun(self.prepared)
         self.rows = list(read_lines(self.directory.metrics)) if self.directory.metrics.is_file() else []
         self._before = self.rows[-1]["real_seconds"] if self.rows else 0.0
         self._began = time.monotonic()
@@ -174,7 +174,7 @@ class LaunchedRun:
         return summary | ({"parts": self.files.hashes} if self.files.hashes else {})
 
 
-def waited_for(told: Mapping[Name, Told]) -> tuple[Name, float] | None:
+def waited_for(told: Mapping[Name, PartyProgress]) -> tuple[Name, float] | None:
     """Who is waited for, and for how many seconds: of those that others wait for one that waits for nobody itself."""
     longest: dict[Name, float] = {}
     for one in told.values():

@@ -23,7 +23,7 @@ class SeatPlan(msgspec.Struct):
     port: int | None
 
 
-class Plan(msgspec.Struct):
+class ProcessPlan(msgspec.Struct):
     """Of one process: what all have in common, and its own parties. `again`, `anywhere`: see `Course`."""
 
     run: str
@@ -39,6 +39,6 @@ class Plan(msgspec.Struct):
         write_whole(home / _PLAN, msgspec.json.format(msgspec.json.encode(self)))
 
     @classmethod
-    def read(cls, home: Path) -> Plan:
+    def read(cls, home: Path) -> ProcessPlan:
         """From the folder of its process."""
         return msgspec.json.decode((home / _PLAN).read_bytes(), type=cls)

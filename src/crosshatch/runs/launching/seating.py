@@ -16,7 +16,7 @@ from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.runs.config import Config, config_text, part_files
-from crosshatch.runs.launching.process_plan import CONFIG, Plan, SeatPlan
+from crosshatch.runs.launching.process_plan import CONFIG, ProcessPlan, SeatPlan
 from crosshatch.runs.launching.share import peers_of, write_share
 from crosshatch.runs.launching.text_files import write_parts
 from crosshatch.runtime.identity import Identity
@@ -62,7 +62,7 @@ def seat(
         write_share(home, data, task, members)
         write_whole(home / CONFIG, text.encode())
         write_parts(home, files, text, blocks=any(_computes(party) for party in members))
-        Plan(run, rounds, sorted(keep), most, seats).write(home)
+        ProcessPlan(run, rounds, sorted(keep), most, seats).write(home)
 
 
 def told(config: Config, loss: Loss) -> Config:

@@ -14,7 +14,7 @@ from crosshatch.runtime.process import Process
 _OFTEN = 0.2  # seconds
 
 
-class Told(msgspec.Struct, array_like=True):
+class PartyProgress(msgspec.Struct, array_like=True):
     """Of one party: rounds done, bytes sent in training, and for whom it has waited how many seconds."""
 
     round: int
@@ -38,12 +38,12 @@ def _tell(process: Process) -> None:
         pause.wait(_OFTEN)
 
 
-def told_by(process: Process) -> dict[Name, Told]:
+def told_by(process: Process) -> dict[Name, PartyProgress]:
     """Its parties as they are now."""
     found = {}
     for name, life in process.lives.items():
         waits = life.line.waits_for
-        told = Told(life.party.round, life.party.meter.bytes)
+        told = PartyProgress(life.party.round, life.party.meter.bytes)
         if waits is not None:
             told.waits_for, told.seconds = waits[0], round(time.monotonic() - life.line.waits_since, 1)
         found[name] = told

@@ -13,7 +13,7 @@ import numpy as np
 
 from crosshatch.data.identity.keyed_digest import Digester
 from crosshatch.errors import ConfigError
-from crosshatch.privacy.leakage.equations import MOST, Count, Given, Telling, closest, count
+from crosshatch.privacy.leakage.equations import MOST, Count, GivenEquations, Telling, closest, count
 from crosshatch.privacy.leakage.ledger_file import open_ledger
 from crosshatch.protocol.encryption import LEAST_ROWS, TIMES_AS_MANY, or_accept
 from crosshatch.runs.config import Config, encode_config
@@ -31,7 +31,7 @@ class Leakage:
 
     config: Config
     exposed: Exposed
-    given: Given
+    given: GivenEquations
     read: Mapping[str, Sums] = field(default_factory=dict)  # by silo, what the holder decrypts for it per round
 
     @property
@@ -137,7 +137,7 @@ def count_leakage(config: Config, simulator: Simulator, exposed: Exposed) -> Lea
     encrypted = federation.encrypted if isinstance(federation, SimulatedFederation) else None
     if encrypted is None:
         clear = not algorithm.central
-        return Leakage(config, exposed, Given(rows, whole, (), exposed.left_out, clear=clear))
+        return Leakage(config, exposed, GivenEquations(rows, whole, (), exposed.left_out, clear=clear))
     batches = batches_of(algorithm, len(rows))
     batch_of = whole.copy()
     for number, batch in enumerate(batches):
@@ -151,7 +151,7 @@ def count_leakage(config: Config, simulator: Simulator, exposed: Exposed) -> Lea
         read[name] = sums
         columns = _columns(simulator, silo, exposed, (_course(config),) if fresh else ())
         told.append(Telling(name, columns, sums.count, -(-config.run.rounds // len(batches)) if fresh else 1))
-    return Leakage(config, exposed, Given(rows, batch_of, tuple(told), exposed.left_out), read)
+    return Leakage(config, exposed, GivenEquations(rows, batch_of, tuple(told), exposed.left_out), read)
 
 
 def _columns(simulator: Simulator, silo: int, exposed: Exposed, more: Iterable[str]) -> str:

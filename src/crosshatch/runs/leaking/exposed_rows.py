@@ -15,7 +15,7 @@ from crosshatch.data.identity.owner_key import OwnerKey, owner_key
 from crosshatch.data.identity.row_digests import row_digests
 from crosshatch.data.identity.take_fingerprint import take_fingerprint
 from crosshatch.errors import ConfigError
-from crosshatch.privacy.leakage.equations import Given
+from crosshatch.privacy.leakage.equations import GivenEquations
 from crosshatch.privacy.leakage.ledger_file import open_ledger, same_training_rows
 from crosshatch.privacy.leakage.lone_rows import lone_rows, rows_to_keep
 from crosshatch.privacy.leakage.row_keys import RowKeys
@@ -34,7 +34,7 @@ class Exposed:
     rows: RowKeys
     left_out: RowKeys
     names: tuple[str, ...] = ()  # of the rows that are left out
-    earlier: tuple[Given, ...] = ()
+    earlier: tuple[GivenEquations, ...] = ()
     key: OwnerKey | None = field(default=None, repr=False)
 
 

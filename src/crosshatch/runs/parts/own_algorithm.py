@@ -7,10 +7,10 @@ from typing import Any
 
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import declaring
-from crosshatch.own_parts import Kind, building, find_settings_class, name_of, remember_name, require_methods
+from crosshatch.own_parts import PartKind, building, find_settings_class, name_of, remember_name, require_methods
 from crosshatch.topology import Topology
 
-ALGORITHM = Kind("an algorithm", "algorithm.name")
+ALGORITHM = PartKind("an algorithm", "algorithm.name")
 _NEEDED = ("local_steps", "step_size", "topology")
 _HELP = "see docs/howto/own-algorithm.md"
 

@@ -32,7 +32,7 @@ FULL = 64 * 10**6  # bytes in memory, beyond which they are written before the n
 _NAME = re.compile(r"rounds-(\d+)-(\d+)\.safetensors")
 
 
-class Line(msgspec.Struct, frozen=True):
+class MessageLine(msgspec.Struct, frozen=True):
     """A message in the header of its file; `ids` is the number of the ids' tensor."""
 
     round: int
@@ -88,7 +88,7 @@ class MessageRecorder:
                 tensors[f"ids.{numbers[id(heard.ids)]}"] = torch.from_numpy(heard.ids.astype(np.int32))
             tensors[f"values.{number}"] = heard.values.contiguous()
             names = tuple(self._silos[j] for j in heard.receivers)
-            line = Line(
+            line = MessageLine(
                 heard.round, heard.exchange, heard.use, self._silos[heard.sender], names, heard.part,
                 numbers[id(heard.ids)],
             )  # fmt: skip
@@ -133,7 +133,7 @@ def read_messages(run: Path, silos: tuple[str, ...]) -> Iterator[Heard]:
 def _read(path: Path, silos: tuple[str, ...]) -> list[Heard]:
     try:
         with safe_open(path, framework="pt") as file:
-            lines = msgspec.json.decode((file.metadata() or {})["messages"], type=list[Line])
+            lines = msgspec.json.decode((file.metadata() or {})["messages"], type=list[MessageLine])
             ids = {line.ids: _ids(file.get_tensor(f"ids.{line.ids}")) for line in lines}
             return [
                 Heard(

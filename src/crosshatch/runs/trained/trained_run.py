@@ -13,14 +13,14 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from crosshatch.data.dataset import Array, Rows
+from crosshatch.data.dataset import Array, NewRows
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.local.forward import BATCH_ROWS
-from crosshatch.predict.align_rows import Aligned, Given, align, hand_out, id_names
+from crosshatch.predict.align_rows import Aligned, GivenRows, align, hand_out, id_names
 from crosshatch.predict.joint_model import JointModel, JointModule, export, program_bytes
 from crosshatch.predict.noticed import Noticed
 from crosshatch.predict.predictions import Predictions, interpret
-from crosshatch.predict.row_batches import Batch, OutOfStepError, gathered, streamed
+from crosshatch.predict.row_batches import OutOfStepError, RowBatch, gathered, streamed
 from crosshatch.predict.row_sources import Sources, files_to_stream, read_sources
 from crosshatch.predict.silo_part import SiloPart
 from crosshatch.runs.config import decode_config
@@ -158,7 +158,7 @@ class TrainedRun:
 
     def _find(
         self, data: Sources | None, id_column: str | None, common: bool, folder: Path | None, notes: list[str]
-    ) -> tuple[list[Given], Aligned]:
+    ) -> tuple[list[GivenRows], Aligned]:
         """All rows, and how they belong together; lines for the user go to the notes."""
         parts = self._parts
         named, loose = ({}, [self._test_rows(folder, notes)]) if data is None else read_sources(data, parts, id_column)
@@ -170,7 +170,7 @@ class TrainedRun:
         return Noticed(() if data is None else self._parts, ids)  # of test rows the training has said what there is
 
     def _write(
-        self, out: Path, batches: Iterator[Batch], noticed: Noticed, left_out: int = 0, notes: Sequence[str] = ()
+        self, out: Path, batches: Iterator[RowBatch], noticed: Noticed, left_out: int = 0, notes: Sequence[str] = ()
     ) -> Written:
         rows = 0
         with growing(out) as file:
@@ -181,13 +181,13 @@ class TrainedRun:
         lines = (f"{'warning' if note.is_warning else 'note'}: {note}" for note in odd)
         return Written(rows, left_out, (*(f"note: {note}" for note in notes), *lines))
 
-    def _score(self, batches: Iterable[Batch], noticed: Noticed) -> Iterator[Predictions]:
+    def _score(self, batches: Iterable[RowBatch], noticed: Noticed) -> Iterator[Predictions]:
         for batch in batches:
             xs = self._tensors(batch)
             noticed.see(batch.given)
             yield self._interpret(batch.ids, xs)
 
-    def _tensors(self, batch: Batch) -> list[Tensor]:
+    def _tensors(self, batch: RowBatch) -> list[Tensor]:
         silos = zip(self._parts, batch.given, strict=True)
         found = {part.name: part.prepare(one.rows, own=one.own) for part, one in silos}
         nothing = torch.zeros(len(batch.ids), 0, dtype=self.model.common.dtype)
@@ -222,7 +222,7 @@ class TrainedRun:
             name=self.name, finished=self.finished, diverged=self.diverged, silo=silo,
         )  # fmt: skip
 
-    def _test_rows(self, folder: Path | None, notes: list[str]) -> Rows:
+    def _test_rows(self, folder: Path | None, notes: list[str]) -> NewRows:
         path = self.path / "config.toml"
         if (self.path / MANIFEST).is_file():
             raise RunError(f"{self.path} was exported, and no test rows with it: give rows by --data")
@@ -235,4 +235,4 @@ class TrainedRun:
         static = test.extra.get("static")
         table = static if isinstance(static, pl.DataFrame) else None
         ids = np.arange(1, len(test) + 1) if test.ids is None else test.ids
-        return Rows(f"test rows of {dataset.name}", test.x, dataset.columns, table, ids)
+        return NewRows(f"test rows of {dataset.name}", test.x, dataset.columns, table, ids)

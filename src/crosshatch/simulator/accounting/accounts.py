@@ -16,7 +16,7 @@ from crosshatch.simulator.accounting.legs import ClientLeg, ClientLink, HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.vertical.batch import Batch
 
-Behind = Mapping[int, npt.NDArray[np.bool_]]
+Missed = Mapping[int, npt.NDArray[np.bool_]]
 """By silo which of its clients at work missed an earlier message; silos without any are left out."""
 _CLIENT_LINKS: dict[Within, ClientLink] = {"silo": "client-hub", "federation": "client-server"}
 
@@ -51,14 +51,14 @@ class Accounts:
         along = [self.contents.plain_block(n) for n in self.states] or [()] * len(self.sizes)
         return [(*self.contents.block(exchange, n), *more) for n, more in zip(self.sizes, along, strict=True)]
 
-    def broadcast(self, batch: Batch, within: Within, call: Call, behind: Behind) -> None:
+    def broadcast(self, batch: Batch, within: Within, call: Call, missed: Missed) -> None:
         """Hub (or server) to clients at work: the silo's block (TDCD lines 11-12)."""
         if within == "federation":
             self._straight_to_server(batch, self.with_blocks, call)
         linked, blocks = tuple(j for j in self.with_blocks if j in self._linked), self._blocks
         usual, whole = ([blocks[kind][j] for j in linked] for kind in ("broadcast", "whole"))
         leg = ClientLeg(call, "down", linked, usual, link=_CLIENT_LINKS[within])
-        self.links.send(batch, *(self._in_two(batch, leg, whole, behind) if behind else [leg]))
+        self.links.send(batch, *(self._in_two(batch, leg, whole, missed) if missed else [leg]))
 
     def average(self, batch: Batch, silos: Sequence[int], within: Within, call: Call) -> None:
         """Clients at work to hub (or server): the blocks of these silos (TDCD line 32)."""
@@ -81,14 +81,14 @@ class Accounts:
         """What hubs and the server send each other in an average over groups, for `with_blocks`."""
         return [specs for size, specs in zip(self.sizes, self._specs("average_groups"), strict=True) if size]
 
-    def _in_two(self, batch: Batch, leg: ClientLeg, whole: Sequence[Contents], behind: Behind) -> list[ClientLeg]:
-        """The leg for clients that are not behind, and one with the whole in place of the usual for those who are."""
+    def _in_two(self, batch: Batch, leg: ClientLeg, whole: Sequence[Contents], missed: Missed) -> list[ClientLeg]:
+        """The leg for clients that missed nothing, and one with the whole in place of the usual for those who did."""
         nobody = [np.zeros(len(batch.clients[j]), dtype=bool) for j in leg.silos]
-        late = np.concatenate([behind.get(j, no) for j, no in zip(leg.silos, nobody, strict=True)])
+        late = np.concatenate([missed.get(j, no) for j, no in zip(leg.silos, nobody, strict=True)])
         rows = batch.counts(leg.silos)
         return [leg._replace(rows=np.where(late, 0, rows)), leg._replace(rows=np.where(late, rows, 0), contents=whole)]
 
-    def share(self, batch: Batch, senders: Sequence[int], receivers: Sequence[int], call: Call, behind: Behind) -> None:
+    def share(self, batch: Batch, senders: Sequence[int], receivers: Sequence[int], call: Call, missed: Missed) -> None:
         """Clients to hub, hub to the receiving hubs, hub to clients (TDCD lines 13-22)."""
         contents = self.contents
         sending = [j for j in senders if len(receivers) > 1 or j not in receivers]
@@ -101,12 +101,12 @@ class Accounts:
         everybody = len(sending) == len(self.sizes)
         usual = [contents.answers[i] for i in linked] if everybody else contents.answers_of(sending, linked)
         answer = ClientLeg(call, "down", linked, usual)
-        whole = contents.answers_of(sending, linked, whole=True) if behind else ()
+        whole = contents.answers_of(sending, linked, whole=True) if missed else ()
         self.links.send(
             batch,
             ClientLeg(call, "up", below, [contents.asked[j] for j in below]),
             HubLeg(call, "across", sending, getting, specs),
-            *(self._in_two(batch, answer, whole, behind) if any(j in behind for j in linked) else [answer]),
+            *(self._in_two(batch, answer, whole, missed) if any(j in missed for j in linked) else [answer]),
         )
 
     def decide(self, everybody: Batch, by: int, call: Call, *, branches: bool = False) -> None:
@@ -130,7 +130,7 @@ class Accounts:
         down: Call,
     ) -> None:
         """Embeddings by way of the hubs to the label holder's clients, derivatives the same way back."""
-        contents, asked, answered = self.contents, about.asked, about.answered
+        contents, asked, answered = self.contents, about.sent_part, about.answered_part
         sending, asking = ([j for j in silos if j != holder] for silos in (senders, receivers))
         below, here, there = (tuple(j for j in of if j in self._linked) for of in (sending, [holder], asking))
         rows = None if asked is None else batch.counts(below, asked)
@@ -141,7 +141,7 @@ class Accounts:
             HubLeg(up, "up", sending, [holder], specs),
         ]
         if sending and here:
-            arriving = contents.embeddings_for(holder, sending, each=about.each)
+            arriving = contents.embeddings_for(holder, sending, each=about.one_per_silo)
             legs.append(ClientLeg(up, "down", here, [arriving], batch.counts(here, asked)))
         if asking:
             sent = batch.counts([holder], answered)
@@ -149,7 +149,7 @@ class Accounts:
             specs = contents.passed_on("derivatives", asking, length, lambda _: sent, by=holder)
             rows = None if answered is None else batch.counts(there, answered)
             legs += [
-                ClientLeg(down, "up", here, [contents.derivatives_of(asking, each=about.each)], sent),
+                ClientLeg(down, "up", here, [contents.derivatives_of(asking, each=about.one_per_silo)], sent),
                 HubLeg(down, "down", [holder], asking, specs),
                 ClientLeg(down, "down", there, [contents.derivatives_for(j) for j in there], rows),
             ]

@@ -99,7 +99,7 @@ class AgentLinks:
     def _look_up(self, link: str, direction: Direction, exchange: str, round: int, step: int) -> _Table:
         """Size of a message, and the seconds it takes on each agent's link."""
         content: Specs = ((self.dtype, self.shape),)
-        size = wire.size(round, exchange, content, step=step)
+        size = wire.size(round, exchange, content, use=step)
 
         def seconds(agent: str) -> float:
             return float(self.network.transfer(link, direction, np.array([size]), agent, None)[0])

@@ -249,7 +249,7 @@ class Links:
 
 
 def _size(specs: Specs, call: Call) -> int:
-    return wire.size(wire.as_long(call.round), call.exchange, specs, step=wire.as_long(call.use))
+    return wire.size(wire.as_long(call.round), call.exchange, specs, use=wire.as_long(call.use))
 
 
 @cache

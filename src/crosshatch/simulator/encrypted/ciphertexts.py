@@ -26,7 +26,7 @@ _HOLDER = "the label's holder"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DecryptedGradients:
     """Gradients as whole numbers by silo, row by row, and the seconds that parties computed."""
 
     gradients: Mapping[int, list[int]]
@@ -38,7 +38,7 @@ class Outcome:
 class Ciphertexts(Protocol):
     """What becomes of one batch's derivatives (n, c) and of silos' features (n, d)."""
 
-    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], batch: bytes) -> Outcome:
+    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], batch: bytes) -> DecryptedGradients:
         """Encrypt, multiply and mask, decrypt, unmask; `batch` tells it from others."""
         ...
 
@@ -58,7 +58,7 @@ class RealCiphertexts:
         holder.encrypt(np.zeros((1, 1), np.int64), {})  # makes the tables: part of set-up, as the key is
         return holder
 
-    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], batch: bytes) -> Outcome:
+    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], batch: bytes) -> DecryptedGradients:
         """One message after the other, as bytes."""
         holder = self._holder
         silo = LinearSilo(holder.key.public, self.settings.point, self.threads)
@@ -71,7 +71,7 @@ class RealCiphertexts:
             (back, masked), multiply[j] = timed(mask)
             read, seconds = timed(partial(holder.decrypt, back, peer=peers[j]))
             gradients[j], decrypting = silo.unmask(read, masked, peer=_HOLDER), decrypting + seconds
-        return Outcome(gradients, encrypting, multiply, decrypting)
+        return DecryptedGradients(gradients, encrypting, multiply, decrypting)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class CostsAlone:
     def _seconds(self) -> OperationSeconds:
         return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
 
-    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], batch: bytes) -> Outcome:  # noqa: ARG002
+    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], batch: bytes) -> DecryptedGradients:  # noqa: ARG002
         """Exact products, and how long they would take under encryption."""
         slots = gradient_slots(self.settings.point, len(derivatives), self.settings.key_bits)
         outputs = derivatives.shape[1]
@@ -98,7 +98,7 @@ class CostsAlone:
             multiply[j] = multiplying + side_by_side([packing, *[self._seconds.mask] * back], self.threads)
             decrypting += self._seconds.of({"decrypt": back})
         gradients = {j: exact_products(derivatives, x) for j, x in features.items()}
-        return Outcome(gradients, self._seconds.of({"encrypt": derivatives.size}), multiply, decrypting)
+        return DecryptedGradients(gradients, self._seconds.of({"encrypt": derivatives.size}), multiply, decrypting)
 
 
 def ciphertexts_of(settings: PrivacySettings, threads: int, names: tuple[str, ...]) -> Ciphertexts:

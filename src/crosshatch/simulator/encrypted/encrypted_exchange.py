@@ -26,7 +26,7 @@ from crosshatch.protocol.encryption import EncryptedContents
 from crosshatch.protocol.message_contents import Call
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
-from crosshatch.simulator.encrypted.ciphertexts import Ciphertexts, Outcome
+from crosshatch.simulator.encrypted.ciphertexts import Ciphertexts, DecryptedGradients
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Frozen
@@ -108,7 +108,7 @@ class EncryptedExchange:
     def _features(self, silo: int, batch: Batch) -> Whole:
         """A silo's samples (n, d), with ones behind them where the block has a bias."""
         train = self.data.silos[silo].train
-        x = train if batch.whole else train.index_select(0, torch.from_numpy(batch.parts[0]))
+        x = train if batch.all_in_order else train.index_select(0, torch.from_numpy(batch.parts[0]))
         rows = x.flatten(1).double().numpy(force=True)
         if self.layers[silo].bias:
             rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
@@ -116,7 +116,7 @@ class EncryptedExchange:
 
     def _send(
         self,
-        found: Outcome,
+        found: DecryptedGradients,
         holder: int,
         asking: Sequence[int],
         shape: tuple[int, ...],

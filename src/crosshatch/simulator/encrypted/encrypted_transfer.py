@@ -38,7 +38,7 @@ from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
 from crosshatch.simulator.encrypted.encrypted_exchange import NextCall, Sums, require_one_batch
 from crosshatch.simulator.encrypted.own_numbers import Side, clear_gradient, pull
-from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, Told, TransferCiphertexts
+from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, EncryptedTerms, TransferCiphertexts
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Frozen
 from crosshatch.task.losses import Transfer
@@ -57,7 +57,7 @@ class EncryptedTransfer:
     ciphertexts: TransferCiphertexts[Any]
     clocks: ComputingClocks = field(init=False)
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # B's gradients, A and the step
-    _told: dict[int, Told[Any]] = field(default_factory=dict)  # by the silo that was told, of this round
+    _told: dict[int, EncryptedTerms[Any]] = field(default_factory=dict)  # by the silo that was told, of this round
     _signed: dict[int, Any] = field(default_factory=dict)  # what the silo with the labels made of it
     _next_call: NextCall = field(init=False)
     _batch: Batch = field(init=False)

@@ -28,7 +28,7 @@ M = TypeVar("M", bound=Hidden)
 
 
 @dataclass(frozen=True)
-class Told(Generic[H]):
+class EncryptedTerms(Generic[H]):
     """What one side was told by the other, encrypted: rows (n, d), a symmetric matrix (d, d), and who can read them.
 
     `batch` tells the rows from those of other batches.
@@ -57,15 +57,15 @@ class TransferCiphertexts(Protocol[M]):
         """At work on everything."""
         ...
 
-    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[Told[M], float]:
+    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[EncryptedTerms[M], float]:
         """Encrypt under the sender's key, and the seconds that took."""
         ...
 
-    def work(self, told: Told[M], compute: Callable[[], M]) -> tuple[M, float]:
+    def work(self, told: EncryptedTerms[M], compute: Callable[[], M]) -> tuple[M, float]:
         """Compute with what was told, and the seconds that took."""
         ...
 
-    def gradient(self, told: Told[M], compute: Callable[[], list[M]], slots: Slots) -> Answer:
+    def gradient(self, told: EncryptedTerms[M], compute: Callable[[], list[M]], slots: Slots) -> Answer:
         """Compute a gradient layer by layer, mask it, have it read by the owner of the key, take the masks away."""
         ...
 
@@ -89,7 +89,7 @@ class RealTransfer:
     def _reads(self) -> Reads:
         return Reads(self.settings.reads_per_batch)  # those of one side, for the other
 
-    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[Told[EncryptedMatrix], float]:
+    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[EncryptedTerms[EncryptedMatrix], float]:
         """As bytes."""
         key, bound = self._keys[sender], self.settings.point.bound
         of = partial(EncryptedMatrix.of, key, threads=self.threads)
@@ -97,17 +97,17 @@ class RealTransfer:
         (rows, half), seconds = timed(lambda: (of(plain.rows, longer), of(plain.half, bound)))
         read = partial(EncryptedMatrix.from_bytes, key.public, peer=self._peer(sender))
         arrived = [read(one.shape, one.bound, one.to_bytes()) for one in (rows, half)]
-        return Told(arrived[0], arrived[1].take(whole_square(rows.shape[1])), sender, batch), seconds
+        return EncryptedTerms(arrived[0], arrived[1].take(whole_square(rows.shape[1])), sender, batch), seconds
 
     def work(
-        self, told: Told[EncryptedMatrix], compute: Callable[[], EncryptedMatrix]
+        self, told: EncryptedTerms[EncryptedMatrix], compute: Callable[[], EncryptedMatrix]
     ) -> tuple[EncryptedMatrix, float]:
         """Timed."""
         assert told.rows.key == self._keys[told.sender].public
         return timed(compute)
 
     def gradient(
-        self, told: Told[EncryptedMatrix], compute: Callable[[], list[EncryptedMatrix]], slots: Slots
+        self, told: EncryptedTerms[EncryptedMatrix], compute: Callable[[], list[EncryptedMatrix]], slots: Slots
     ) -> Answer:
         """One message after the other, as bytes."""
         owner = self._keys[told.sender]
@@ -143,20 +143,29 @@ class TransferCosts:
     def _seconds(self) -> OperationSeconds:
         return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
 
-    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[Told[CountedMatrix], float]:
+    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[EncryptedTerms[CountedMatrix], float]:
         """An encryption per number."""
         bound = self.settings.point.bound
         rows = CountedMatrix(plain.rows, bound << self.settings.fraction_bits, self.made)
         half = CountedMatrix(plain.half.astype(object), bound, self.made)
-        told = Told(rows, half.take(whole_square(rows.shape[1])), sender, batch)
+        told = EncryptedTerms(rows, half.take(whole_square(rows.shape[1])), sender, batch)
         return told, self._seconds.of({"encrypt": plain.size})
 
-    def work(self, told: Told[CountedMatrix], compute: Callable[[], CountedMatrix]) -> tuple[CountedMatrix, float]:  # noqa: ARG002
+    def work(
+        self,
+        told: EncryptedTerms[CountedMatrix],  # noqa: ARG002
+        compute: Callable[[], CountedMatrix],
+    ) -> tuple[CountedMatrix, float]:
         """By the operations that were counted."""
         self.made.clear()
         return compute(), self._seconds.of(self.made)
 
-    def gradient(self, told: Told[CountedMatrix], compute: Callable[[], list[CountedMatrix]], slots: Slots) -> Answer:  # noqa: ARG002
+    def gradient(
+        self,
+        told: EncryptedTerms[CountedMatrix],  # noqa: ARG002
+        compute: Callable[[], list[CountedMatrix]],
+        slots: Slots,
+    ) -> Answer:
         """By the operations that were counted, and those of packing, masking and reading."""
         self.made.clear()
         layers = compute()

@@ -32,7 +32,7 @@ class Batch:
     parts: tuple[Ids, ...]
     clients: tuple[Ids, ...]
     held: tuple[tuple[Holdings, ...], ...]  # [silo][part]
-    whole: bool  # a single part holding all samples in order
+    all_in_order: bool  # a single part holding all samples in order
 
     @cached_property
     def rows(self) -> int:
@@ -64,7 +64,7 @@ class Draws:
     source: BatchSource
     owners: Sequence[Ids]
     clients: Sequence[int]
-    by_number: bool  # a client's rows in the order of the samples' numbers, however they were drawn
+    in_order_of_ids: bool  # a client's rows in the order of the samples' numbers, however they were drawn
     device: torch.device
 
     def __post_init__(self) -> None:
@@ -76,30 +76,30 @@ class Draws:
         self._numbers = np.array([self.owners[j] for j in self._several], np.int16 if small else np.int64).T.copy()
 
     @cached_property
-    def _whole(self) -> Batch:
+    def _all_samples(self) -> Batch:
         """All samples, shared out once for the whole run."""
-        return self._share_out((np.arange(len(self.owners[0]), dtype=np.int64),), 0, whole=True)
+        return self._share_out((np.arange(len(self.owners[0]), dtype=np.int64),), 0, all_in_order=True)
 
     def draw(self, size: int | None, *, round: int, parts: int, first: int) -> Batch:
         """`size` samples per part; None: all of them."""
         if size is None:
-            return replace(self._whole, round=round)
+            return replace(self._all_samples, round=round)
         samples = len(self.owners[0])
         ids = draw(self.source, samples=samples, size=size, round=round, parts=parts, first=first)
-        return self._share_out(ids, round, whole=False)
+        return self._share_out(ids, round, all_in_order=False)
 
     def select(self, fraction: float, *, round: int) -> Batch:
         """The samples held by a fraction of the clients of the silo with the most."""
         most = max(range(len(self.clients)), key=self.clients.__getitem__)
         if self.clients[most] == 1 or fraction >= 1:
-            return replace(self._whole, round=round)
+            return replace(self._all_samples, round=round)
         chosen = np.zeros(self.clients[most], dtype=bool)
         chosen[self.source.clients(round, fraction, self.clients[most])] = True
-        return self._share_out((np.flatnonzero(chosen[self.owners[most]]),), round, whole=False)
+        return self._share_out((np.flatnonzero(chosen[self.owners[most]]),), round, all_in_order=False)
 
-    def _share_out(self, parts: tuple[Ids, ...], round: int, *, whole: bool) -> Batch:
+    def _share_out(self, parts: tuple[Ids, ...], round: int, *, all_in_order: bool) -> Batch:
         """Who holds what of the parts."""
-        if self.by_number:
+        if self.in_order_of_ids:
             parts = tuple(np.sort(part) for part in parts)
         clients = [_FIRST] * len(self.clients)
         held: list[list[Holdings]] = [[] for _ in clients]
@@ -110,7 +110,7 @@ class Draws:
             counts[s] = np.bincount((own + self._first[:-1, np.newaxis]).reshape(-1), minlength=int(self._first[-1]))
             order = np.argsort(own, axis=1, kind="stable")
             orders[s] = list(torch.as_tensor(order, device=self.device).unbind(0))
-            if whole:  # samples that lie in order are not even copied
+            if all_in_order:  # samples that lie in order are not even copied
                 still = np.all(own[:, 1:] >= own[:, :-1], axis=1)
                 orders[s] = [None if as_it_is else one for one, as_it_is in zip(orders[s], still, strict=True)]
         for j in range(len(clients)):
@@ -122,4 +122,4 @@ class Draws:
             mine = at_work[edges[i] : edges[i + 1]]
             clients[j] = mine - self._first[i]
             held[j] = [Holdings(order[i], n[mine]) for order, n in zip(orders, counts, strict=True)]
-        return Batch(round, parts, tuple(clients), tuple(map(tuple, held)), whole=whole)
+        return Batch(round, parts, tuple(clients), tuple(map(tuple, held)), all_in_order=all_in_order)

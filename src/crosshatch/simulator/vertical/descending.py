@@ -153,7 +153,9 @@ class Descending:
         assert self.task.transfer is not None
         own = batch.by_client(silo, part, frozen.own[silo][part])
         class_mean = frozen.heads[silo] if self.task.holds_head(silo) else None
-        return replace(inputs, start=self.task.transfer.stood(inputs.sides(self.task.transfer, own, class_mean)))
+        return replace(
+            inputs, start=self.task.transfer.starting_point(inputs.sides(self.task.transfer, own, class_mean))
+        )
 
 
 def rows_by_part(problems: Mapping[int, Problem]) -> list[Ids]:

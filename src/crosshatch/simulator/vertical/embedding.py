@@ -122,7 +122,7 @@ class Embedder:
         """Of silos alike; together for a batch in one part, at the hubs' weights."""
         if chain is None or len(batch.parts) > 1 or any(one.dim() == 2 for one in weights):
             return [self._silo(one, batch, j) for j, one in zip(silos, weights, strict=True)]
-        if batch.whole and len(silos) > 1:  # all samples lie where they are
+        if batch.all_in_order and len(silos) > 1:  # all samples lie where they are
             return [self._silos([one], batch, [j], chain)[0] for j, one in zip(silos, weights, strict=True)]
         together, xs = self.passes.gather(batch, silos)
         done = ChainPass.through(chain, weights, together)

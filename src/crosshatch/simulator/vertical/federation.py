@@ -20,7 +20,7 @@ from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import head_channel
 from crosshatch.protocol.refusals import check_selects, check_server_keeps
 from crosshatch.protocol.what_is_known import check_decision, check_only, check_samples, find_route
-from crosshatch.simulator.accounting.accounts import Accounts, Behind
+from crosshatch.simulator.accounting.accounts import Accounts, Missed
 from crosshatch.simulator.accounting.branch_accounts import BranchAccounts
 from crosshatch.simulator.passes import Passes
 from crosshatch.simulator.vertical.averaging import AtClients, Solver, Weighed, averaged
@@ -106,7 +106,7 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     @cached_property
     def _draws(self) -> Draws:
         owners, device = tuple(silo.owners for silo in self.data.silos), self.data.y_train.device
-        return Draws(self.source, owners, self.clients, by_number=self.embedder.random, device=device)
+        return Draws(self.source, owners, self.clients, in_order_of_ids=self.embedder.random, device=device)
 
     def call(self, exchange: str, round: int) -> Call:
         """The next use of an exchange: every party counts the same, since all run the same text."""
@@ -137,16 +137,16 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         if self.branches is not None:
             BranchAccounts(self.branches, self.accounts).down(batch, depth, call)
             return self.branches.broadcast(blocks, batch, self.on_the_way, self.task.trained, depth, call)
-        altered = "broadcast" in self._coded
-        behind = self._behind("broadcast", self.silos, batch) if altered else {}
-        self.accounts.broadcast(batch, within, call, behind)
-        received = self.on_the_way.broadcast(blocks.base, self.task.trained, call) if altered else ()
+        coded = "broadcast" in self._coded
+        missed = self._missed("broadcast", self.silos, batch) if coded else {}
+        self.accounts.broadcast(batch, within, call, missed)
+        received = self.on_the_way.broadcast(blocks.base, self.task.trained, call) if coded else ()
         return Blocks(blocks.base, received=received, sent_to=batch.clients)
 
-    def _behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Behind:
+    def _missed(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Missed:
         """By silo which of its clients at work missed an earlier message that this one builds on."""
         linked = [j for j in silos if j not in self.accounts.links.one_party]
-        return self.on_the_way.behind(exchange, linked, batch, to)
+        return self.on_the_way.missed(exchange, linked, batch, to)
 
     def average(
         self, blocks: Blocks, batch: Batch, *, weights: ClientWeights = "equal", within: Within = "silo", depth: int = 0
@@ -175,10 +175,10 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
             return self.branches.average(
                 blocks, moved, starts, batch, weights, owners, self.on_the_way, trained, depth, call
             )
-        altered = "average" in self._coded
-        if altered or any(one.clients is not batch.clients[j] for j, one in blocks.moved.items()):
+        coded = "average" in self._coded
+        if coded or any(one.clients is not batch.clients[j] for j, one in blocks.moved.items()):
             rows, starts = self.at_clients.weights(blocks, batch, blocks.moved), blocks.received or blocks.base
-            for j in silos if altered else ():
+            for j in silos if coded else ():
                 rows[j] = self.on_the_way.blocks(
                     rows[j], starts[j], j, batch.clients[j], self.clients[j], call, where=self.task.trained[j]
                 )
@@ -229,11 +229,11 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
             return before
         call = self.call("share", batch.round)
         if len(self.silos) > 1:
-            behind: Behind = {}
+            missed: Missed = {}
             if "head" in self._coded and self.task.fusion.holder in sending:
                 others = [j for j in receivers if j != self.task.fusion.holder]
-                behind = self._behind("head", others, batch, f" {head_channel(to)}")
-            self.accounts.share(batch, sending, receivers, call, behind)
+                missed = self._missed("head", others, batch, f" {head_channel(to)}")
+            self.accounts.share(batch, sending, receivers, call, missed)
         return self.sharing.share(embeddings, at, batch, before, sending, receivers, to=to, use=call.use)
 
     def _ask_holder(

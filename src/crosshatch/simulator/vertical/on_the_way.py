@@ -89,11 +89,11 @@ class OnTheWay:
             return rows
         return start + self.vectors(block_channel(silo), rows - start, clients, total, call, where=where)
 
-    def behind(self, exchange: str, silos: Sequence[int], batch: Batch, to: str) -> Mapping[int, npt.NDArray[np.bool_]]:
+    def missed(self, exchange: str, silos: Sequence[int], batch: Batch, to: str) -> Mapping[int, npt.NDArray[np.bool_]]:
         """By silo which of its clients at work missed an earlier message that this one builds on; empty for nobody."""
         if not self.alters(exchange):
             return {}
-        late = {j: self.channels.behind(exchange, f"{block_channel(j)}{to}", batch.clients[j]) for j in silos}
+        late = {j: self.channels.missed(exchange, f"{block_channel(j)}{to}", batch.clients[j]) for j in silos}
         return {j: missed for j, missed in late.items() if missed is not None}
 
 

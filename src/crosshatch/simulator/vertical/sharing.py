@@ -54,7 +54,7 @@ Arrived = dict[int, Rows]
 """By sender and part the rows (n, e) that arrived of its embeddings."""
 
 
-class Listener(Protocol):
+class ArrivalListener(Protocol):
     """Who is told what arrived in every exchange."""
 
     def share(self, batch: Batch, use: int, arrived: Arrived, receivers: Sequence[int], heads: Heads) -> None:
@@ -76,7 +76,7 @@ class Sharing:
     passes: Passes
     on_the_way: OnTheWay
     widths: tuple[int, ...]
-    listener: Listener | None = None
+    listener: ArrivalListener | None = None
 
     def share(
         self, embeddings: Embeddings, around: Embeddings, batch: Batch, known: Frozen, senders: Sequence[int],
@@ -116,16 +116,19 @@ class Sharing:
         receivers: Sequence[int], *, holder: int, about: About, use: int,
     ) -> Frozen:  # fmt: skip
         """The holder gets the senders' embeddings, the other receivers the loss's derivatives at theirs."""
-        arrived = self._arrive(embeddings, batch, senders, use=use, part=about.asked)
+        arrived = self._arrive(embeddings, batch, senders, use=use, part=about.sent_part)
         view = known.seen.get(holder, _NOTHING)
-        if about.asked is None:  # what is sent of a single local step serves that step alone
-            view = {**view, **{j: Sent(embeddings.made[j], tuple(rows.values())) for j, rows in arrived.items()}}
+        if about.sent_part is None:  # what is sent of a single local step serves that step alone
+            view = {
+                **view,
+                **{j: Sent(embeddings.made[j], tuple(rows.values())) for j, rows in arrived.items()},
+            }
         silos = range(len(self.widths))
         check_seen(view, [j for j in silos if j != holder])
         asking = [j for j in receivers if j != holder]
-        answered = range(len(batch.parts)) if about.answered is None else [about.answered]
+        answered = range(len(batch.parts)) if about.answered_part is None else [about.answered_part]
         rows: dict[int, list[Tensor]] = {j: [] for j in asking}
-        channels = derivative_channels(asking, each=about.each or len(receivers) == 1) if asking else {}
+        channels = derivative_channels(asking, each=about.one_per_silo or len(receivers) == 1) if asking else {}
         for s in answered if asking else ():
             _, labels = self.passes.samples(batch, (), s)
             every = [around.values[j][s] if j == holder else view[j].rows[s] for j in silos]

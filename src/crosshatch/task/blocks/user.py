@@ -9,9 +9,9 @@ from pathlib import Path
 from torch import nn
 
 from crosshatch.errors import ModelError
-from crosshatch.own_parts import Kind, building, find_part, short_name
+from crosshatch.own_parts import PartKind, building, find_part, short_name
 
-BLOCK = Kind("a block", "block", ModelError)
+BLOCK = PartKind("a block", "block", ModelError)
 
 
 def load_block(

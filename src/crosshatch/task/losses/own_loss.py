@@ -10,10 +10,10 @@ from torch import Tensor
 
 from crosshatch.data.dataset import Target
 from crosshatch.errors import ModelError
-from crosshatch.own_parts import Kind, building, find_part, is_own, require_methods, short_name
+from crosshatch.own_parts import PartKind, building, find_part, is_own, require_methods, short_name
 from crosshatch.task.losses import LOSSES, MultiLogistic, SampleLoss
 
-_LOSS = Kind("a loss", "model.loss", ModelError)
+_LOSS = PartKind("a loss", "model.loss", ModelError)
 _METHODS = {
     "scores": ("classes",),
     "value": ("scores", "y"),

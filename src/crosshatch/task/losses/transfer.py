@@ -97,21 +97,21 @@ class Transfer:
             return -self.weight * (u_a * u_b).sum(-1)
         return self.weight * (u_a - u_b).square().sum(-1)
 
-    def stood(self, sides: Sides) -> Tensor:
+    def starting_point(self, sides: Sides) -> Tensor:
         """Where the sides are at an exchange, for steps that look ahead of it: margins and differences (n, 1 + d)."""
         return torch.cat([sides.margins, sides.apart], dim=-1)
 
-    def ahead(self, loss: Loss, sides: Sides, stood: Tensor, anticipation: float) -> Tensor:
+    def anticipated_loss(self, loss: Loss, sides: Sides, start: Tensor, anticipation: float) -> Tensor:
         """What has the gradient (n,) of `values` as if the other side moved along.
 
         The loss's derivative is taken at margins `anticipation` times as far from where they stood as this side alone
         has moved them, and so is that of the squared distance at the differences. A product's derivative is constant.
         """
-        margins = torch.lerp(stood[..., :1], sides.margins.detach(), anticipation)
+        margins = torch.lerp(start[..., :1], sides.margins.detach(), anticipation)
         values = (loss.derivative(margins, _ones(sides)) * sides.margins).sum(-1)
         if self.alignment == "product":
             return values + self.aligned(sides.u_a, sides.u_b)
-        apart = torch.lerp(stood[..., 1:], sides.apart.detach(), anticipation)
+        apart = torch.lerp(start[..., 1:], sides.apart.detach(), anticipation)
         return values + 2 * self.weight * (apart * sides.apart).sum(-1)
 
     def check(self, silos: Sequence[str], widths: Sequence[int], loss: Loss) -> None:
