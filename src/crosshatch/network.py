@@ -66,7 +66,6 @@ class ConstantNetwork:
     slow: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse negative times."""
         slow = ((f"slow.{name}", factor) for name, factor in self.slow.items())
         for name, value in (("t_comm", self.t_comm), ("t_comp", self.t_comp), *slow):
             _check_positive(f"network.{name}", value, zero=True)
@@ -74,7 +73,6 @@ class ConstantNetwork:
 
     @property
     def named(self) -> Mapping[str, str]:
-        """The slow parties."""
         return dict.fromkeys(self.slow, "network.slow")
 
     def transfer(
@@ -175,17 +173,14 @@ class SeveralNetworks:
 
     @property
     def named(self) -> Mapping[str, str]:
-        """Of all of them."""
         return {name: place for network in self.networks for name, place in network.named.items()}
 
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
     ) -> Seconds:
-        """That of the first."""
         return self.networks[0].transfer(link, direction, sizes, silo, clients)
 
     def local_step(self, silo: str, clients: Clients) -> Seconds:
-        """That of the first."""
         return self.networks[0].local_step(silo, clients)
 
 

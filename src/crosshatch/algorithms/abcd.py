@@ -94,7 +94,6 @@ class ABCD(DrawsBatches):
 
     @property
     def continues_derivatives(self) -> bool:
-        """Always."""
         return True
 
     @property
@@ -103,7 +102,6 @@ class ABCD(DrawsBatches):
         return "algorithm.tiers = 'auto' or 'V H'" if self.tiers == "V" else ""
 
     def anticipated(self, silos: int) -> float:
-        """s."""
         return self.factor(silos)
 
     def on(self, *, clients: int, groups: int, labels_held: bool) -> Self:  # noqa: ARG002

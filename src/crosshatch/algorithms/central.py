@@ -38,7 +38,6 @@ class Central(DrawsBatches):
 
     @property
     def fresh_batches(self) -> bool:
-        """As the setting says."""
         return self.batches == "fresh"
 
     @property

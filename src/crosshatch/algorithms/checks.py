@@ -42,7 +42,6 @@ def check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def check_graph(value: object) -> None:
-    """Who may send to whom."""
     if not isinstance(value, Graph):
         raise ConfigError(f"algorithm.graph = {value!r}: give a Graph, such as Graph('path')")
 

@@ -55,7 +55,6 @@ class DCPA(Planned):
         return Topology((Tier("V", 1),))
 
     def run_round(self, fed: DualFederation[Duals], duals: Duals, r: int) -> Duals:
-        """Iteration r."""
         duals = fed.descend(duals)  # w: against the agent's own dual
         duals = fed.compare(duals, round=r)  # x: against the neighbours' duals
         return fed.ascend(duals)  # y: with w and x extrapolated

@@ -48,7 +48,6 @@ class FedAvg(DrawsBatches):
 
     @property
     def topology(self) -> Topology:
-        """One horizontal tier."""
         return Topology((Tier("H", self.local_steps),))
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:

@@ -51,7 +51,6 @@ class Tiered(DrawsBatches):
 
     @property
     def topology(self) -> Topology:
-        """The tiers as given."""
         return Topology.parse(self.tiers)
 
     @property

@@ -79,7 +79,6 @@ class AuditedRun:
 
     @property
     def rounds(self) -> int:
-        """Recorded ones."""
         return self.messages[-1].round + 1 if self.messages else 0
 
     def simulator(
@@ -126,7 +125,6 @@ class AuditedRun:
         return simulator
 
     def number(self, silo: str) -> int:
-        """Of a silo by its name."""
         if silo not in self.task.names:
             raise RunError(f"'{silo}' is not a silo of {self.path}: its silos are {', '.join(self.task.names)}")
         return self.task.names.index(silo)

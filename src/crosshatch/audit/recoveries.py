@@ -94,7 +94,6 @@ class _Solved:
     determined: npt.NDArray[np.bool_]
 
     def as_recovery(self, condition: str, knows: str) -> Recovery:
-        """In figures."""
         off, size = np.linalg.norm(self.rows - self.true, axis=1), np.linalg.norm(self.true, axis=1)
         which = self.determined if self.determined.any() else np.ones_like(self.determined)
         few = len(off) - int(self.determined.sum())

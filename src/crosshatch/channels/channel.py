@@ -85,7 +85,6 @@ class Channel:
         return {} if self._memory is None else {"memory": self._memory.clone()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from a snapshot."""
         memory = tensors.get("memory")
         if memory is not None and (memory.ndim != 2 or len(memory) != self.rows):
             raise RunError(

@@ -42,7 +42,6 @@ class PlainProgress(Watcher):
         return None
 
     def tell(self, text: str) -> None:
-        """A line of its own."""
         self._print(text)
 
     def begin(self, prepared: Prepared, path: Path) -> None:
@@ -70,7 +69,6 @@ class PlainProgress(Watcher):
         self._waited_for = name
 
     def warned(self, text: str) -> None:
-        """A line of its own."""
         _warn(text)
 
     def _print(self, line: str) -> None:
@@ -120,7 +118,6 @@ class Bar(Watcher):
         self._pace = (done, time.monotonic())
 
     def advance(self, round: int) -> None:
-        """Move on."""
         assert self._task is not None
         self._done = round
         self._progress.update(self._task, completed=round)

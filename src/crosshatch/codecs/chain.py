@@ -41,5 +41,4 @@ class Chain(Codec):
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The parts."""
         return self.parts

@@ -165,7 +165,6 @@ class Stage(Codec):
     @final
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """Itself alone."""
         return (self,)
 
     @property

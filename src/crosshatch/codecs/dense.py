@@ -29,35 +29,27 @@ class Identity(Stage):
 
     @property
     def keeps_all(self) -> bool:
-        """Always."""
         return True
 
     def kept(self, n: int) -> int:
-        """All."""
         return n
 
     def kind(self, kind: DTypes) -> DTypes:
-        """The same."""
         return kind
 
     def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
-        """Nothing of its own."""
         return 0
 
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:  # noqa: ARG002
-        """As they are."""
         return (), values
 
     def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
-        """Nothing."""
         return b""
 
     def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
-        """Nothing."""
         return ()
 
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:  # noqa: ARG002
-        """As they are."""
         return values
 
 
@@ -76,23 +68,18 @@ class Half(Stage):
 
     @property
     def keeps_all(self) -> bool:
-        """Not for wider numbers."""
         return False
 
     def kept(self, n: int) -> int:
-        """All."""
         return n
 
     def kind(self, kind: DTypes) -> DTypes:  # noqa: ARG002
-        """Two bytes."""
         return _HALF
 
     def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
-        """Nothing of its own."""
         return 0
 
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:  # noqa: ARG002
-        """Rounded."""
         if values.dtype == _HALF:
             return (), values
         clipped = np.clip(values, -_LARGEST, _LARGEST)
@@ -100,13 +87,10 @@ class Half(Stage):
         return (), clipped.astype(_HALF)
 
     def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
-        """Nothing."""
         return b""
 
     def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
-        """Nothing."""
         return ()
 
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:  # noqa: ARG002
-        """Widened."""
         return values.astype(kind)

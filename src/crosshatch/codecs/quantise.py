@@ -41,7 +41,6 @@ class Quantise(Stage):
 
     @property
     def width(self) -> int:
-        """Bits a number."""
         return (self.levels - 1).bit_length()
 
     @property
@@ -54,7 +53,6 @@ class Quantise(Stage):
         return 0
 
     def kind(self, kind: DTypes) -> DTypes:
-        """The same."""
         return kind
 
     def side_size(self, n: int, kind: DTypes) -> int:

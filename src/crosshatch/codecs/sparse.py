@@ -54,11 +54,9 @@ class TopK(Stage):
         return _share(self.fraction, n) if self.fraction is not None else min(n, self.k or n)
 
     def kind(self, kind: DTypes) -> DTypes:
-        """The same."""
         return kind
 
     def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
-        """The positions."""
         return positions_size(n, self.kept(n))
 
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:  # noqa: ARG002
@@ -79,11 +77,9 @@ class TopK(Stage):
         return (at - np.arange(0, values.size, n)[:, None],), values.reshape(-1)[at]
 
     def write(self, parts: Parts, n: int) -> bytes:
-        """The positions."""
         return pack_positions(parts[0][0], n)
 
     def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
-        """The positions."""
         return (unpack_positions(data, n, self.kept(n))[None],)
 
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:
@@ -123,15 +119,12 @@ class RandomK(Stage):
         return self.fraction == 1
 
     def kept(self, n: int) -> int:
-        """The fraction."""
         return _share(self.fraction, n)
 
     def kind(self, kind: DTypes) -> DTypes:
-        """The same."""
         return kind
 
     def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
-        """Nothing of its own."""
         return 0
 
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:

@@ -41,12 +41,10 @@ class Step(Stage):
 
     @final
     def kept(self, n: int) -> int:
-        """All of them."""
         return n
 
     @final
     def kind(self, kind: DTypes) -> DTypes:
-        """As they were."""
         return kind
 
     @final
@@ -64,15 +62,12 @@ class Step(Stage):
 
     @final
     def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
-        """Nothing."""
         return b""
 
     @final
     def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
-        """Nothing."""
         return ()
 
     @final
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:  # noqa: ARG002
-        """What came."""
         return values

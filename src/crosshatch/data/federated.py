@@ -48,7 +48,6 @@ class SiloData:
     client_names: tuple[str, ...] = ()
 
     def rows(self, of: Split) -> torch.Tensor:
-        """Its rows of one kind."""
         found = {"train": self.train, "test": self.test, "validation": self.validation}[of]
         assert found is not None
         return found

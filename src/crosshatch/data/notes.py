@@ -45,7 +45,6 @@ def by_weight(notes: Iterable[Note]) -> list[Note]:
 
 
 def listed(names: Collection[str], mark: str = "'") -> str:
-    """Some names in a line."""
     shown = ", ".join(f"{mark}{name}{mark}" for name in list(names)[:6])
     return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 

@@ -70,7 +70,6 @@ class ChainPass:
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=1)
 
     def one(self, place: int) -> ChainPass:
-        """The pass of one silo."""
         where = slice(place, place + 1)
         return ChainPass(self.chain, self.weights[where], self.x[where], tuple(out[where] for out in self.outputs))
 

@@ -6,12 +6,10 @@ from crosshatch.parties.line import Name
 
 
 def hub_name(group: int, silo: int) -> Name:
-    """The hub of a silo."""
     return f"hub-{group}-{silo}"
 
 
 def client_name(group: int, silo: int, number: int) -> Name:
-    """A client of a silo."""
     return f"client-{group}-{silo}-{number}"
 
 

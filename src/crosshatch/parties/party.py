@@ -25,9 +25,7 @@ class AnyRole(Protocol):
         """What all parties had settled before the first round."""
         ...
 
-    def begin_round(self, round: int) -> None:
-        """A round begins."""
-        ...
+    def begin_round(self, round: int) -> None: ...
 
     def set_out(self, blocks: Any) -> Any:
         """What happens once, before the first round, to what the text is handed."""
@@ -37,9 +35,7 @@ class AnyRole(Protocol):
         """What it carries from round to round, as plain data."""
         ...
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        ...
+    def load(self, state: Mapping[str, Any]) -> None: ...
 
 
 @dataclass
@@ -105,7 +101,6 @@ class Party:
         return {"round": self.round, "blocks": self.blocks, "memory": self.memory, **self.role.state(), **evaluated}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         self.round, self.blocks, self.memory = state["round"], state["blocks"], state["memory"]
         self.role.load(state)
         if self.evaluation is not None:

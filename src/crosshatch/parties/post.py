@@ -22,11 +22,9 @@ class Nowhere:
     """The line of a party that nobody has joined to the others yet."""
 
     def send(self, to: Name, key: tuple[int, str, int], message: bytes) -> None:
-        """Nothing can be sent."""
         raise AssertionError(f"a message {key} of {len(message)} bytes for {to}: the party has no line yet")
 
     def recv(self, sender: Name, key: tuple[int, str, int]) -> bytes:
-        """Nothing can arrive."""
         raise AssertionError(f"a message {key} of {sender} is waited for: the party has no line yet")
 
 
@@ -98,6 +96,5 @@ class Uses:
         self._count.clear()
 
     def call(self, exchange: str, round: int) -> Call:
-        """The next use."""
         self._count[exchange] += 1
         return Call(exchange, round, self._count[exchange] - 1)

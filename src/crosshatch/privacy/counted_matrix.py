@@ -24,7 +24,6 @@ class CountedMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         rows, columns = self.values.shape
         return rows, columns
 
@@ -38,7 +37,6 @@ class CountedMatrix:
 
     @property
     def T(self) -> CountedMatrix:  # noqa: N802 - as arrays have it
-        """The columns as rows."""
         return self._with(self.values.T, self.bound, 0)
 
     def transposed_product(self, numbers: Whole, bound: int, *, threads: int = 1) -> CountedMatrix:

@@ -83,7 +83,6 @@ class EncryptedMatrix:
 
     @property
     def T(self) -> EncryptedMatrix:  # noqa: N802 - as arrays have it
-        """The columns as rows."""
         columns = (self.values[i :: self.shape[1]] for i in range(self.shape[1]))
         values = tuple(value for column in columns for value in column)
         return EncryptedMatrix(self.key, self.shape[::-1], values, self.bound)
@@ -159,7 +158,6 @@ class Masked(Secret):
         return cls(key, slots, len(matrix.values), tuple(sent), tuple(masks))
 
     def to_bytes(self) -> Bytes:
-        """As it is sent."""
         return to_bytes(self.sent, self.key.ciphertext_bytes)
 
     def unmask(self, returned: Bytes, *, peer: str) -> list[int]:

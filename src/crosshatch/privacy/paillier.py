@@ -39,7 +39,6 @@ class PublicKey:
 
     @cached_property
     def bits(self) -> int:
-        """Length of n."""
         return int(self.n.bit_length())
 
     @cached_property

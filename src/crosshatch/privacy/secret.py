@@ -15,7 +15,6 @@ class Secret:
     """
 
     def __repr__(self) -> str:
-        """The kind alone."""
         return f"<{type(self).__name__}, not shown>"
 
     def __reduce__(self) -> NoReturn:

@@ -30,9 +30,7 @@ class Hidden(Protocol):
     """A matrix of encrypted whole numbers; see `EncryptedMatrix`."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        ...
+    def shape(self) -> tuple[int, int]: ...
 
     def __add__(self, other: Self) -> Self:
         """The sum of two matrices."""
@@ -40,7 +38,6 @@ class Hidden(Protocol):
 
     @property
     def T(self) -> Self:  # noqa: N802 - as arrays have it
-        """The columns as rows."""
         ...
 
     def transposed_product(self, numbers: Whole, bound: int, *, threads: int = 1) -> Self:
@@ -78,7 +75,6 @@ class Plain:
 
     @property
     def size(self) -> int:
-        """How many numbers."""
         return self.rows.size + self.half.size
 
 

@@ -103,18 +103,15 @@ class GivenBatches:
     rounds: Ids  # (rounds, parts, size), or (rounds, 1, clients) where clients are selected
 
     def ids(self, round: int, part: int, size: int, samples: int) -> Ids:  # noqa: ARG002
-        """The listed ids."""
         ids: Ids = self.rounds[round, part]
         return ids
 
     def clients(self, round: int, fraction: float, clients: int) -> Ids:  # noqa: ARG002
-        """The listed clients."""
         ids: Ids = self.rounds[round, 0]
         return ids
 
 
 def draw(source: BatchSource, *, samples: int, size: int, round: int, parts: int, first: int) -> tuple[Ids, ...]:
-    """The ids of each part."""
     if size > samples:
         raise ConfigError(
             f"algorithm.batch_size = {size}: more than the {samples} training samples; leave it out to use all of them"

@@ -35,7 +35,6 @@ class TransferContents:
 
     @property
     def width(self) -> int:
-        """Of the embeddings."""
         return self.chains[0][-1].outputs
 
     @property
@@ -48,7 +47,6 @@ class TransferContents:
         return ciphertexts(self.settings, self._plaintexts(silo))
 
     def read(self, silo: int) -> Specs:
-        """The same, decrypted."""
         return plaintexts(self.settings, self._plaintexts(silo))
 
     def _plaintexts(self, silo: int) -> int:

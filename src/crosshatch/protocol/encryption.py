@@ -46,7 +46,6 @@ class EncryptedContents:
         return ciphertexts(self.settings, self._plaintexts(numbers))
 
     def read(self, numbers: int) -> Specs:
-        """The same, decrypted."""
         return plaintexts(self.settings, self._plaintexts(numbers))
 
     def _plaintexts(self, numbers: int) -> int:

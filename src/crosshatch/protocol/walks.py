@@ -89,10 +89,8 @@ class GivenWalk:
     visits: Ids
 
     def begin(self, tokens: int) -> Ids:
-        """The first column."""
         assert len(self.visits) == tokens, f"{len(self.visits)} walks for {tokens} tokens"
         return self.visits[:, 0].astype(np.int64)
 
     def next(self, at: Ids, hop: int, *, stay: bool) -> Ids:  # noqa: ARG002 - decided beforehand
-        """The next column."""
         return self.visits[:, min(hop + 1, self.visits.shape[1] - 1)].astype(np.int64)

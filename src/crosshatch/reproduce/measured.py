@@ -60,7 +60,6 @@ class Measured:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """Those that there are."""
         return tuple(dict.fromkeys(reading for _, _, reading in self.series))
 
 

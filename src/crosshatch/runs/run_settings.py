@@ -61,7 +61,6 @@ class EvaluateSettings:
 
     @property
     def parsed_targets(self) -> tuple[Target, ...]:
-        """The targets as values."""
         return tuple(parse_target(text, directions(self.higher_is_better)) for text in self.targets)
 
     @property

@@ -26,7 +26,6 @@ class Stop:
 
     @property
     def requested(self) -> bool:
-        """Whether it is to end."""
         return self.asked
 
 

@@ -30,7 +30,6 @@ class Outcome:
 
     @property
     def state(self) -> Literal["finished", "stopped", "diverged", "failed"]:
-        """In a word."""
         if "diverged" in self.summary:
             return "diverged"
         return "finished" if self.finished else "failed" if self.why else "stopped"
@@ -89,36 +88,29 @@ class Watchers(Watcher):
         self._watchers = tuple(watchers)
 
     def tell(self, text: str) -> None:
-        """To all."""
         for one in self._watchers:
             one.tell(text)
 
     def begin(self, prepared: Prepared, path: Path) -> None:
-        """To all."""
         for one in self._watchers:
             one.begin(prepared, path)
 
     def advance(self, round: int) -> None:
-        """To all."""
         for one in self._watchers:
             one.advance(round)
 
     def under_way(self, sent: int, waited_for: tuple[str, float] | None) -> None:
-        """To all."""
         for one in self._watchers:
             one.under_way(sent, waited_for)
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
-        """To all."""
         for one in self._watchers:
             one.evaluated(row)
 
     def warned(self, text: str) -> None:
-        """To all."""
         for one in self._watchers:
             one.warned(text)
 
     def ended(self, outcome: Outcome) -> None:
-        """To all."""
         for one in self._watchers:
             one.ended(outcome)

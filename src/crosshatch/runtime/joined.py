@@ -45,18 +45,15 @@ class JoinedLine:
         return self._until(lambda: self.mail.take(sender, key), sender, key)
 
     def connected(self, peer: Name) -> None:
-        """A new stream."""
         with self._news:
             self.mail.connected(peer)
 
     def arrived(self, peer: Name, frame: Frame) -> None:
-        """A frame on a stream."""
         with self._news:
             self.mail.arrived(peer, frame)
             self._news.notify_all()
 
     def has_stored(self, round: int) -> None:
-        """A state is on disk."""
         with self._news:
             self.mail.has_stored(round)
             self._news.notify_all()

@@ -41,7 +41,6 @@ class Passes:
     _gathered: dict[int, _OfBatch] = field(default_factory=dict)  # by the identity of the samples, oldest first
 
     def clear(self) -> None:
-        """Keep nothing."""
         for kept in (self.kept, self.blocks, self._gathered):
             kept.clear()
 

@@ -136,7 +136,6 @@ class Simulator:
 
     @property
     def iteration(self) -> int:
-        """Local steps so far."""
         return self.round * self.algorithm.local_steps
 
     @property
@@ -286,7 +285,6 @@ class Simulator:
         return self.state.snapshot(), plain
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
         self.state.restore(tensors)
         self.meter.load(plain["meter"])
         self.round = int(plain["round"])

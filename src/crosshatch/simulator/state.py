@@ -42,7 +42,6 @@ class VerticalState:
 
     @property
     def seconds(self) -> float:
-        """That of the last hub."""
         return self.seconds_under_each[0]
 
     @property

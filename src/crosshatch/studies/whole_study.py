@@ -62,12 +62,10 @@ class StudyRequest:
 
     @property
     def silos(self) -> tuple[str, ...]:
-        """Those with columns."""
         return tuple(silo.name for silo in self.data.silos if silo.train[0].numel())
 
     @property
     def course(self) -> StudyCourse:
-        """What is to be run."""
         return StudyCourse(methods(self.config, self.silos), self.steps, self.seeds, self.config.name)
 
 

@@ -31,7 +31,6 @@ class Yardstick:
 
     @property
     def path(self) -> Path:
-        """The file."""
         return Path(self.home) / YARDSTICKS / self.file
 
     def run(self, tell: Callable[[int], None], last: LastSet) -> Ended:  # noqa: ARG002 - it has no rounds
@@ -48,7 +47,6 @@ class Yardstick:
         return Ended("finished")
 
     def broken(self, why: str) -> Ended:
-        """Nothing more is known."""
         return Ended("failed", why)
 
     def read(self, data: FederatedData) -> Kept | None:

@@ -36,9 +36,7 @@ class SweepListener(Protocol):
         """A job has done so many rounds."""
         ...
 
-    def ended(self, job: Work, ended: Ended) -> None:
-        """A job has ended."""
-        ...
+    def ended(self, job: Work, ended: Ended) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,7 @@ class Work(Protocol):
     """What an executor works off: a run, or what is computed beside the runs. It goes to other processes as data."""
 
     @property
-    def name(self) -> str:
-        """No two have the same."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def rounds(self) -> int:
@@ -202,7 +200,6 @@ class _Teller(Watcher):
         self.began = True
 
     def advance(self, round: int) -> None:
-        """Pass it on."""
         now = time.monotonic()
         if now - self._told > 0.25:
             self._told = now

@@ -51,9 +51,7 @@ class Engine(Protocol):
         """Bytes and messages so far, by link and by exchange."""
         ...
 
-    def run_round(self) -> None:
-        """One round."""
-        ...
+    def run_round(self) -> None: ...
 
 
 @runtime_checkable
@@ -64,9 +62,7 @@ class Resumable(Protocol):
         """Everything a later round depends on."""
         ...
 
-    def restore(self, *state: Any) -> None:
-        """Go on from a snapshot."""
-        ...
+    def restore(self, *state: Any) -> None: ...
 
 
 class MakeEngine(Protocol):

@@ -41,9 +41,7 @@ NO_FAULTS = Faults()
 class Times(Protocol):
     """How long a message is under way, where nothing goes wrong and time is what is asked for."""
 
-    def seconds(self, sender: Name, to: Name, key: Key, message: bytes) -> float:
-        """Of one message."""
-        ...
+    def seconds(self, sender: Name, to: Name, key: Key, message: bytes) -> float: ...
 
 
 @dataclass

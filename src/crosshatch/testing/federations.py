@@ -106,7 +106,6 @@ class _Dropped(nn.Module):
         self.inner = nn.Sequential(nn.Linear(_COLUMNS, 4), nn.Dropout(0.5), nn.Linear(4, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """As its layers do."""
         out: Tensor = self.inner(x)
         return out
 
@@ -296,5 +295,4 @@ def graph_cases() -> tuple[FederationCase, ...]:
 
 
 def all_cases() -> tuple[FederationCase, ...]:
-    """All of the above."""
     return (*vertical_cases(), *optimiser_cases(), *graph_cases())

@@ -37,9 +37,7 @@ class Restarted(Protocol):
         """All that the next round depends on, taken between two rounds."""
         ...
 
-    def load(self, state: Any) -> None:
-        """Go on from a state."""
-        ...
+    def load(self, state: Any) -> None: ...
 
 
 P = TypeVar("P", bound=Restarted)

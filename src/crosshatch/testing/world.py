@@ -213,7 +213,6 @@ class Station:
         return f"{self.name} {'is at the end' if self.strand.over else f'waits for {self.waits_for}'}"
 
     def send(self, to: Name, key: Key, message: bytes) -> None:
-        """As a line does."""
         self._may_crash()
         self._wait(lambda: self.mail.has_room(to, key[0]), ("room", to, key))
         self.mail.send(to, key, message)
@@ -221,7 +220,6 @@ class Station:
         self._may_crash()
 
     def recv(self, sender: Name, key: Key) -> bytes:
-        """As a line does."""
         self._may_crash()
         found: list[bytes] = []
 
@@ -247,7 +245,6 @@ class Station:
         self._wait(lambda: not self._writing, "the disk")
 
     def spend(self, seconds: float) -> None:
-        """Be busy for so long."""
         until = self.world.now + seconds
         self.world.at(seconds, lambda: self.world.wake(self.name))
         self._wait(lambda: self.world.now >= until, "its work")

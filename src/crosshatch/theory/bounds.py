@@ -46,7 +46,6 @@ class Bound:
 
     @property
     def value(self) -> float:
-        """The bound itself."""
         return self.start + self.noise + self.drift
 
     @property

@@ -42,7 +42,6 @@ class CentralLoss:
 
     @cached_property
     def rows(self) -> Rows:
-        """All training samples."""
         return np.arange(len(self.data.y_train), dtype=np.int64)
 
     @cached_property

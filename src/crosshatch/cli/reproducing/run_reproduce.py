@@ -50,7 +50,6 @@ class ReproduceOptions:
 
 
 def profile_of(text: str) -> Profile:
-    """One of the profiles."""
     for profile in PROFILES:
         if text == profile:
             return profile
@@ -75,7 +74,6 @@ def recipes_of(ids: Sequence[str]) -> list[Recipe]:
 
 
 def show_list(profile: str, out: Path, data: Path | None, *, as_json: bool) -> None:
-    """A line per recipe."""
     which, folder, keys = profile_of(profile), Folder(out), Keys(data)
     lines = []
     for recipe in RECIPES.values():

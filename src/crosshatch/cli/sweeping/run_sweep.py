@@ -47,7 +47,6 @@ class Further:
 
     @property
     def words(self) -> list[str]:
-        """As they are written."""
         words = [word for option, texts in (("--pair", self.pairs), ("--random", self.ranges)) for text in texts
                  for word in (option, text)]  # fmt: skip
         given: dict[str, object] = {

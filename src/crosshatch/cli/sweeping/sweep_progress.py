@@ -29,7 +29,6 @@ class SweepPace:
 
     @property
     def done(self) -> int:
-        """Rounds."""
         return sum(self._done.values())
 
     @property
@@ -39,7 +38,6 @@ class SweepPace:
         return (self._clock() - self._started) / here * (self.total - self.done) if here > 0 else None
 
     def begin(self, jobs: Sequence[Work], finished: Collection[str], rounds_after: int) -> None:
-        """The runs of a rung."""
         for job in jobs:
             if job.name in finished:
                 self._before += job.rounds - self._done.get(job.name, 0)
@@ -103,7 +101,6 @@ class SweepLines:
             say(opening(jobs, finished, rung, rungs), self._stream)
 
     def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
-        """Count them."""
         self._pace.more(jobs, finished)
 
     def advance(self, job: Work, rounds: int) -> None:
@@ -148,7 +145,6 @@ class SweepBar:
     def begin(
         self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
     ) -> None:
-        """Draw the bar."""
         self._pace.begin(jobs, finished, rounds_after)
         self._print(opening(jobs, finished, rung, rungs))
         if self._task is None:
@@ -156,12 +152,10 @@ class SweepBar:
         self._update()
 
     def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
-        """Count them."""
         self._pace.more(jobs, finished)
         self._update()
 
     def advance(self, job: Work, rounds: int) -> None:
-        """Move on."""
         self._pace.advance(job, rounds)
         self._update()
 

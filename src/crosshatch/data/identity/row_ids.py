@@ -42,7 +42,6 @@ class RowIds:
 
     @property
     def as_text(self) -> pl.Series:
-        """As they are written."""
         return as_text([self.numbers]) if self.numbers is not None else self._texts
 
     @cached_property

@@ -74,7 +74,6 @@ def locate(folder: Path, name: str) -> Path:
 
 
 def names_in(folder: Path) -> list[str]:
-    """All sets of a folder."""
     return sorted(
         {p.stem for p in folder.glob("*.npz")} | {p.name.removesuffix(FIRST) for p in folder.glob(f"*{FIRST}")}
     )

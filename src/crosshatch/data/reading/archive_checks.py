@@ -100,7 +100,6 @@ def channels(names: Sequence[str], mean: Sequence[float], tolerance: float) -> A
 
 
 def complete(name: str) -> ArchiveCheck:
-    """No value is missing."""
     return ArchiveCheck(f"{name} has no missing value", "0", lambda a: str(int(np.isnan(a[name]).sum())))
 
 

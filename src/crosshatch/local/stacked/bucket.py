@@ -247,7 +247,6 @@ class Bucket:
         return tensors
 
     def _flat(self, tensors: Sequence[Tensor]) -> Tensor:
-        """Back from there."""
         pieces: list[Tensor] = []
         rest = list(tensors)
         for layers in [*([] if self.front is None else [self.front]), *self.behind]:

@@ -43,7 +43,6 @@ class StepByStep:
         return torch.mv(self.x.T, self.y)
 
     def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
-        """The step as above."""
         with torch.inference_mode():  # every call is a little shorter
             self._walk(theta, z, steps, step)
 

@@ -21,9 +21,7 @@ class AgentRole:
         """Nothing is counted by round: an agent's messages are told apart by token or neighbour."""
 
     def state(self) -> dict[str, Any]:
-        """Counters."""
         return {"meter": self.post.meter.snapshot()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         self.post.meter.load(state["meter"])

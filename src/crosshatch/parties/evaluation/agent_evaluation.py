@@ -78,7 +78,6 @@ class AgentEvaluation:
         return Found(found + float(penalty), zero, scored)
 
     def look_again(self, told: Tensor) -> Scored | None:
-        """At the first agent."""
         scores = self._scores(told, self.held.x)
         if scores is None:
             return None
@@ -90,7 +89,6 @@ class AgentEvaluation:
         return Verdict.GO_ON if found is None or self.judging is None else self.judging.see(found, done)
 
     def close(self, scored: Scored | None, done: int) -> None:
-        """At the first agent."""
         if scored is not None and self.judging is not None:
             self.judging.close(scored, done)
 
@@ -112,7 +110,6 @@ class AgentEvaluation:
         return {"meter": self.post.meter.snapshot(), "judged": judged}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         self.post.meter.load(state["meter"])
         if self.judging is not None and state["judged"] is not None:
             self.judging.load(state["judged"])
@@ -162,21 +159,17 @@ class TokenServerEvaluation:
         """It has no rows."""
 
     def judge(self, found: None, done: int) -> Verdict:  # noqa: ARG002
-        """Nobody asks it."""
         return Verdict.GO_ON
 
     def close(self, scored: None, done: int) -> None:
         """It has no figures."""
 
     def decide(self, verdict: Verdict) -> Verdict:  # noqa: ARG002
-        """From the first agent."""
         (said,) = self.post.recv(agent_name(0), self.uses.call("decide", self.round))
         return Verdict(int(said))
 
     def state(self) -> dict[str, Any]:
-        """Counters."""
         return {"meter": self.post.meter.snapshot()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         self.post.meter.load(state["meter"])

@@ -27,5 +27,4 @@ class EvaluationSteps:
             return torch.cat([self.model.embed(block, x[rows]) for rows in in_pieces(len(x)) or [slice(0)]])
 
     def descend(self, work: Work) -> NoReturn:
-        """Nobody trains here."""
         raise AssertionError(f"a step in an evaluation, on {len(work.parts)} parts")

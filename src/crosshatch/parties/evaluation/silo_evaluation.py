@@ -98,7 +98,6 @@ class SiloEvaluation:
         return Verdict.GO_ON if found is None or self.judging is None else self.judging.see(found, done)
 
     def close(self, scored: Scored | None, done: int) -> None:
-        """At the holder."""
         if scored is not None and self.judging is not None:
             self.judging.close(scored, done)
 
@@ -112,7 +111,6 @@ class SiloEvaluation:
         return {"meter": self.post.meter.snapshot(), "judged": judged}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         self.post.meter.load(state["meter"])
         if self.judging is not None and state["judged"] is not None:
             self.judging.load(state["judged"])

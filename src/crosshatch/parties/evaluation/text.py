@@ -15,9 +15,7 @@ class EvaluatingFederation(Protocol):
     """What the text asks of a party's role; everything of one `round` goes under keys of its own."""
 
     @property
-    def post(self) -> Post:
-        """What it sends with."""
-        ...
+    def post(self) -> Post: ...
 
     def begin_round(self, round: int) -> None:
         """A round begins, in which there may be evaluations."""
@@ -43,9 +41,7 @@ class EvaluatingFederation(Protocol):
         """What the holder makes of it; of others nobody asks."""
         ...
 
-    def close(self, scored: Any, done: int) -> None:
-        """The holder sums up."""
-        ...
+    def close(self, scored: Any, done: int) -> None: ...
 
     def decide(self, verdict: Verdict) -> Verdict:
         """The holder's word goes to everybody."""
@@ -55,9 +51,7 @@ class EvaluatingFederation(Protocol):
         """Counters, and what the holder has found so far."""
         ...
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        ...
+    def load(self, state: Mapping[str, Any]) -> None: ...
 
 
 @dataclass
@@ -99,6 +93,5 @@ class Evaluation:
         return {"kept": self.kept, "ended": self.ended, **self.fed.state()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         self.kept, self.ended = state["kept"], state["ended"]
         self.fed.load(state)

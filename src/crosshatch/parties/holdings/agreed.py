@@ -59,7 +59,6 @@ class Agreed:
         return range(len(self.clients))
 
     def others(self, silo: int) -> Sequence[int]:
-        """All silos but one."""
         return [j for j in self.silos if j != silo]
 
     def is_alone(self, silo: int) -> bool:

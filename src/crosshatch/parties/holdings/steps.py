@@ -75,7 +75,6 @@ class PlainSteps:
         return own_masks(seed, self.silo, self.number) if self.draws else nullcontext()
 
     def embed(self, block: Tensor, x: Tensor, seed: tuple[int, int, int]) -> Tensor:
-        """One pass."""
         with torch.no_grad(), self._masks(seed):
             return self.model.embed(block, x)
 
@@ -127,7 +126,6 @@ class SolvedSteps:
         return rows
 
     def descend(self, work: Work) -> tuple[Tensor, Moments | None]:
-        """All steps in one go."""
         if not any(len(x) for x, _ in work.parts):
             return work.block, work.moments
         parts = tuple(Part(x, self._inputs(work, known), np.array([len(x)])) for x, known in work.parts)

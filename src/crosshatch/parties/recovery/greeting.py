@@ -22,7 +22,6 @@ class Greeting(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fiel
     about: dict[str, str]
 
     def encode(self) -> bytes:
-        """As bytes."""
         return msgspec.msgpack.encode(self)
 
 

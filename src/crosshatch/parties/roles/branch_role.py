@@ -27,7 +27,6 @@ class BranchRole(Role):
         return {**super().state(), "channels": self.node.channels.snapshot()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         super().load(state)
         self.node.channels.restore(state["channels"])
 

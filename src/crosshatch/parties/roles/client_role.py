@@ -37,7 +37,6 @@ class ClientRole(Role):
     channels: Channels
 
     def __post_init__(self) -> None:
-        """Whom it talks to."""
         deepest, agreed = len(self.agreed.branches), self.agreed
         node = node_above(agreed, self.silo, self.client.number, deepest)
         self._hub = hub_name(self.group, self.silo)
@@ -61,7 +60,6 @@ class ClientRole(Role):
         return {**super().state(), "channels": self.channels.snapshot(), "moments": moments}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         super().load(state)
         self.channels.restore(state["channels"])
         flat = state["moments"]

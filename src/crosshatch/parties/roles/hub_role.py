@@ -49,7 +49,6 @@ class HubRole(Role):
     anchored: bool = False
 
     def __post_init__(self) -> None:
-        """How it is linked."""
         self._alone = self.agreed.is_alone(self.silo)
         self._down = None if self._is_inside else "client-hub down"
 
@@ -67,7 +66,6 @@ class HubRole(Role):
         return {**super().state(), **self.keeper.state()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         super().load(state)
         self.keeper.load(state)
 

@@ -95,7 +95,6 @@ class Keeper:
         return {"channels": self.channels.snapshot(), "moments": None if self.moments is None else self.moments.flat}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         self.channels.restore(state["channels"])
         flat = state["moments"]
         self.moments = None if flat is None else Moments.of(self.vectors.optimiser, flat)

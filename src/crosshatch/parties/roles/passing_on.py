@@ -91,7 +91,6 @@ def _written(holders: Ids, size: int) -> Tensor:
 
 
 def _numbers(written: Tensor) -> Ids:
-    """The same read again."""
     whole = np.zeros((len(written), 8), dtype=np.uint8)
     whole[:, : written.shape[1]] = written.numpy()
     numbers: Ids = whole.view("<i8")[:, 0].astype(np.int64)

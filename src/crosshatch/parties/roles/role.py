@@ -56,7 +56,6 @@ class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
         return {"meter": self.post.meter.snapshot()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         self.post.meter.load(state["meter"])
 
     @property

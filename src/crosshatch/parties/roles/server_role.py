@@ -48,7 +48,6 @@ class ServerRole(Role):
         return {**super().state(), "channels": channels, "keepers": keepers}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
         super().load(state)
         for one, channels, keepers in zip(self.below, state["channels"], state["keepers"], strict=True):
             one.channels.restore(channels)

@@ -40,7 +40,6 @@ class HeldUse:
 
     @property
     def asking(self) -> list[int]:
-        """Who gets an answer."""
         return [j for j in self.receivers if j != self.holder]
 
     @property

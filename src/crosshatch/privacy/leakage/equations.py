@@ -44,17 +44,14 @@ class GivenEquations:
 
     @property
     def batches(self) -> int:
-        """How many."""
         return int(self.batch_of.max(initial=0)) + 1
 
     @property
     def sizes(self) -> Ids:
-        """Rows of each batch."""
         return np.bincount(self.batch_of, minlength=self.batches)
 
     @property
     def equations(self) -> int:
-        """All of them."""
         return len(self.rows) if self.clear else self.batches * sum(one.sums * one.times for one in self.told)
 
 

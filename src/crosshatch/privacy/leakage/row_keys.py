@@ -30,7 +30,6 @@ class RowKeys:
     kinds: Mapping[str, Keys]  # each (n,)
 
     def __len__(self) -> int:
-        """How many rows."""
         return len(next(iter(self.kinds.values())))
 
     def take(self, rows: Ids) -> RowKeys:
@@ -56,7 +55,6 @@ class RowKeys:
         return blake2b(f"{kind} {scope} ".encode() + content, digest_size=16).hexdigest()
 
     def encode(self) -> dict[str, str]:
-        """The numbers as text."""
         return {kind: to_text(keys.astype("<u8")) for kind, keys in self.kinds.items()}
 
     @classmethod

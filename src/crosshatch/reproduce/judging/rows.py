@@ -60,7 +60,6 @@ class Rows:
                 )
 
     def of(self, setting: str, what: str) -> tuple[float, ...]:
-        """A number per seed."""
         found = [row.ours for row in self.rows if row.setting == setting and row.what == what]
         if len(found) != 1:
             raise RunError(f"{len(found)} rows are called {setting!r}, {what!r}: one is needed")

@@ -134,7 +134,6 @@ def every(found: object) -> Holds:
 
 
 def some(found: object) -> Holds:
-    """One is true."""
     known = list(found)  # type: ignore[call-overload]
     return True if True in known else None if None in known else False
 

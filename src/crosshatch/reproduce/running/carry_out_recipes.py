@@ -76,7 +76,6 @@ def require_data(recipe: Recipe, folder: Path | None) -> str:
 
 
 def states(recipe: Recipe, folder: Folder, profile: Profile, keys: Keys) -> tuple[SetState, ...]:
-    """How far its sets are."""
     return tuple(look(runs, profile, keys, folder.find) for runs in recipe.sets)
 
 

@@ -35,7 +35,6 @@ class Score:
 
 
 def score(value: float, runs: Sequence[Run], choice: Choice) -> Score:
-    """The score of a value."""
     assert choice.metric is not None
     higher = choice.higher and choice.target is None
     counted = [None if run.diverged else choice.counted(run) for run in runs]

@@ -31,7 +31,6 @@ class Keys:
     _files: dict[str, str] = field(default_factory=dict)
 
     def of(self, config: Config) -> str:
-        """The key of a config."""
         tables = encode_config(config)
         run = {key: value for key, value in tables["run"].items() if key not in ("name", "threads")}
         known = {"config": tables | {"run": run}, "data": self._data(config.data.name), "made by": code()}

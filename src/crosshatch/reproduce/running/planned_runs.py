@@ -51,7 +51,6 @@ def plan(runs: RunSet, method: Method, value: float | None, profile: Profile, ke
 
 
 def build(runs: RunSet, method: Method, value: float | None, seed: int, profile: Profile) -> Config:
-    """The config of one run."""
     changes = [*runs.changes.get(profile, ()), *method.changes]
     if value is not None:
         assert runs.search is not None

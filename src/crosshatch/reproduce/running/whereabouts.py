@@ -32,7 +32,6 @@ def _git(home: Path, *words: str) -> str:
 
 
 def machine() -> str:
-    """In a few words."""
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
 
 

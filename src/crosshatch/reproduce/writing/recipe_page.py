@@ -181,7 +181,6 @@ def number(value: float | None) -> str:
 
 
 def mean(ours: Ours) -> str:
-    """With its deviation."""
     if ours.deviation is None:
         return number(ours.mean)
     return (

@@ -62,7 +62,6 @@ class Candidate:
 
     @property
     def step_size(self) -> float | None:
-        """Two digits of it."""
         return None if self.half_decades is None else float(f"{10 ** (self.half_decades / 2):.2g}")
 
     def of(self, algorithm: AnyAlgorithm) -> AnyAlgorithm:

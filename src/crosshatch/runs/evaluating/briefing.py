@@ -19,7 +19,6 @@ class Briefing:
 
     @classmethod
     def of(cls, data: FederatedData, optimum: tuple[float, float] | None, *, per_client: bool) -> Briefing:
-        """From all the data."""
         named = [(one.name, one.clients, one.test_owners, one.client_names) for one in data.silos]
         silos = tuple((*start, tuple(held.tolist()), last) for *start, held, last in named if held is not None)
         return cls(optimum, silos if per_client else ())  # type: ignore[arg-type]

@@ -94,11 +94,9 @@ class RunJudge:
         write_whole(self.folder / CLOSED, json.dumps(told, allow_nan=False).encode())
 
     def state(self) -> dict[str, Any]:
-        """The lines."""
         return {"rows": [dict(row) for row in self.rows], "zero": self.zero}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from them."""
         self.rows, self.zero = [dict(row) for row in state["rows"]], state["zero"]
 
     def _measure(self, scores: Tensor, y: Tensor, objective: float) -> dict[str, float]:

@@ -40,7 +40,6 @@ class Children:
     _last: bytes | None = field(default=None, init=False)  # what all were told last, and who starts later is told too
 
     def start(self) -> None:
-        """All of them."""
         for house in self.houses:
             self._start(house)
 

@@ -83,7 +83,6 @@ class LaunchedRun:
         return self._end()
 
     def _look(self) -> None:
-        """Note what is new."""
         told = self.children.told
         if told:
             self.watcher.advance(min(one.round for one in told.values()))

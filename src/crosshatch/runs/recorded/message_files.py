@@ -55,7 +55,6 @@ class MessageRecorder:
         self._fits = False  # whether all rounds do, known after the first
 
     def hear(self, message: Heard) -> None:
-        """One more message."""
         if self._held and message.round > self._held[-1].round:
             self._require_room(message.round)
             if self._bytes > FULL:

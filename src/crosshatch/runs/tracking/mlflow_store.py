@@ -54,7 +54,6 @@ class MlflowStore:
             self._client.set_tag(self._run, "crosshatch.state", "running")
 
     def write(self, round: int, figures: Mapping[str, float]) -> None:
-        """All in one request."""
         from mlflow.entities import Metric
 
         now = time.time_ns() // 1_000_000

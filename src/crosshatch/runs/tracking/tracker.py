@@ -44,9 +44,7 @@ class Store(Protocol):
         """The figures of one evaluation."""
         ...
 
-    def close(self, outcome: Outcome) -> None:
-        """How the run ended."""
-        ...
+    def close(self, outcome: Outcome) -> None: ...
 
 
 @final
@@ -76,7 +74,6 @@ class Tracker(Watcher):
             self._open()
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
-        """Pass it on."""
         if self._store is None:
             self._open()
         elif not self._failed:

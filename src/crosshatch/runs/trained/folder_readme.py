@@ -32,7 +32,6 @@ There are no training rows in it, but what was fitted on them: means, deviations
 
 
 def folder_readme(manifest: Manifest, common: CommonShape, parts: Sequence[SiloPart], code: Sequence[str]) -> str:
-    """The text, in Markdown."""
     return "\n".join(_lines(manifest, common, parts, code)) + "\n"
 
 

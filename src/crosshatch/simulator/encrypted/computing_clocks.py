@@ -52,5 +52,4 @@ class ComputingClocks:
         return torch.as_tensor(np.stack([self.computing, self._seen]))
 
     def restore(self, clocks: Tensor) -> None:
-        """Go on from a snapshot."""
         self.computing, self._seen = clocks.numpy().copy()

@@ -64,12 +64,10 @@ class Side:
         )
 
     def half(self, values: Tensor, what: str) -> Whole:
-        """Half of some numbers."""
         return self._encode(values / 2, what)
 
     @property
     def sizes(self) -> list[int]:
-        """Numbers of each layer."""
         return [layer.size for layer in self.chain]
 
     def flat(self, numbers: Floats) -> Tensor:

@@ -53,9 +53,7 @@ class TransferCiphertexts(Protocol[M]):
     """What becomes of numbers that one side hides and the other computes with."""
 
     @property
-    def threads(self) -> int:
-        """At work on everything."""
-        ...
+    def threads(self) -> int: ...
 
     def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[EncryptedTerms[M], float]:
         """Encrypt under the sender's key, and the seconds that took."""
@@ -90,7 +88,6 @@ class RealTransfer:
         return Reads(self.settings.reads_per_batch)  # those of one side, for the other
 
     def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[EncryptedTerms[EncryptedMatrix], float]:
-        """As bytes."""
         key, bound = self._keys[sender], self.settings.point.bound
         of = partial(EncryptedMatrix.of, key, threads=self.threads)
         longer = bound << self.settings.fraction_bits
@@ -102,7 +99,6 @@ class RealTransfer:
     def work(
         self, told: EncryptedTerms[EncryptedMatrix], compute: Callable[[], EncryptedMatrix]
     ) -> tuple[EncryptedMatrix, float]:
-        """Timed."""
         assert told.rows.key == self._keys[told.sender].public
         return timed(compute)
 

@@ -115,7 +115,6 @@ class DualState(GraphState[Duals]):
         return None if isfinite(float(self.values.duals.sum())) else "a dual is"
 
     def describe(self) -> dict[str, Any]:
-        """The edges."""
         return {"edges": _edges(self.federation.graph)}
 
 

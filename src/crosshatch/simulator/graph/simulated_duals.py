@@ -59,7 +59,6 @@ class SimulatedDuals:
         self.chosen = dict.fromkeys(self.links.agents, "linear")
 
     def begin(self) -> Duals:
-        """All zeros."""
         like = self.agents[0].x
         weights = like.new_zeros(sum(self._sizes))
         duals = like.new_zeros(len(self.agents), *self.links.shape)
@@ -103,7 +102,6 @@ class SimulatedDuals:
         return duals
 
     def model(self, duals: Duals) -> tuple[Tensor, ...]:
-        """The blocks."""
         return tuple(block.clone() for block in torch.split(duals.weights, self._sizes))
 
 

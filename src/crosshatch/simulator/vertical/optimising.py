@@ -99,7 +99,6 @@ class Optimising:
                 self._at_hubs[j] = (weights.to(sent) @ sent).add_(self.of_hub(j), alpha=idle[j])
 
     def snapshot(self) -> dict[str, Tensor]:
-        """For a checkpoint."""
         states = {_CLIENTS: self._at_clients, _HUB: self._at_hubs}
         return {f"{whose}.{j}": state.clone() for whose, of in states.items() for j, state in of.items()}
 

@@ -229,9 +229,7 @@ class SampleLoss(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """What messages call it."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def target(self) -> str:

@@ -64,7 +64,6 @@ class TurnLine:
     turns: Turns
 
     def send(self, to: Name, key: Key, message: bytes) -> None:
-        """It is there at once."""
         where = (self.me, to, key)
         if self.turns.under_way.setdefault(where, message) != message:
             raise RunError(f"{self.me} would send {to} other bytes for '{key[1]}' of round {key[0]} than before")

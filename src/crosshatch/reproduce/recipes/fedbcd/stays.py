@@ -38,7 +38,6 @@ def silos(parties: int) -> str:
 
 
 def fedbcd(steps: int, order: str = "parallel") -> tuple[str, ...]:
-    """Settings of FedBCD."""
     return ("algorithm.name=fedbcd", f"algorithm.local_steps={steps}", f"algorithm.order={order}")
 
 
