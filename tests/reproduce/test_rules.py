@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from crosshatch.errors import RunError
 from crosshatch.reproduce.all_recipes import RECIPES
 from crosshatch.reproduce.judging.rows import Row, Rows
-from crosshatch.reproduce.judging.rules import OUT_OF_REACH, below, check, judge
+from crosshatch.reproduce.judging.rules import OUT_OF_REACH, Factor, below, check, judge
 from tests.reproduce.made_rows import CONTRARY, FAVOURABLE, UNREACHED, Numbers, rows
 
 IDS = list(RECIPES)
@@ -72,9 +73,20 @@ def test_some_main_checks_make_a_part() -> None:
     assert judge(RECIPES["fedbcd-table1-lr"].rules(rows(numbers))).verdict == "holds in part"
 
 
+def cnn_factors(slow: float) -> list[Factor]:
+    """Of the paper's numbers, but for the rounds of FedSGD, which ran 60."""
+    numbers = {**FAVOURABLE["fedbcd-table1-cnn"], ("FedSGD", "rounds that were run"): 60.0}
+    papers = {key: Row(*key, (value,) * 3, value) for key, value in numbers.items()}
+    slowest = replace(papers["FedSGD", "rounds"], ours=(slow,) * 3)
+    return RECIPES["fedbcd-table1-cnn"].factors(Rows(tuple({**papers, ("FedSGD", "rounds"): slowest}.values())))
+
+
 def test_factors_are_of_the_papers_ratio() -> None:
-    found = RECIPES["fedbcd-table1-cnn"].factors(
-        Rows(tuple(Row(*key, (value,) * 3, value) for key, value in FAVOURABLE["fedbcd-table1-cnn"].items()))
-    )
+    found = cnn_factors(46.0)
     assert [(one.ours == one.paper, one.near) for one in found] == [(True, True)] * 2
     assert found[1].paper == pytest.approx(5.75)
+
+
+def test_a_factor_of_what_was_not_reached_is_a_bound() -> None:
+    found = cnn_factors(inf)
+    assert [(one.ours, one.near, one.at_least) for one in found] == [(60 / 16, False, True), (60 / 8, False, True)]

@@ -130,11 +130,12 @@ def run_reproduce(asked: ReproduceOptions) -> int:
 
 def write_pages(profile: str, out: Path, data: Path | None, docs: Path | None) -> None:
     """All pages anew, of whatever is there."""
+    folder = Folder(out)
     with one_writer(out, "reproducing"):
-        results = write_all(list(RECIPES.values()), Folder(out), profile_of(profile), data, {}, LATER)
+        results = write_all(list(RECIPES.values()), folder, profile_of(profile), data, {}, LATER)
     _conclude(results, out)
     if docs is not None:
-        write_whole(docs, docs_page(results, LATER).encode())
+        write_whole(docs, docs_page(results, LATER, folder.seconds).encode())
         say(f"page: {docs}")
 
 

@@ -77,11 +77,15 @@ def judge(checks: Sequence[Check]) -> JudgedReading:
 
 @dataclass(frozen=True)
 class Factor:
-    """How a ratio of ours compares with the paper's; it never changes a verdict."""
+    """How a ratio of ours compares with the paper's; it never changes a verdict.
+
+    `at_least`: what is above was not reached with every seed, so the rounds that were run stand there.
+    """
 
     name: str
     ours: float
     paper: float
+    at_least: bool = False
 
     @property
     def near(self) -> bool:
@@ -89,15 +93,20 @@ class Factor:
         >>> Factor("rounds", 6.8, 4.7).near, Factor("rounds", 1.2, 4.7).near
         (True, False)
         """
-        return bool(self.ours) and 1 / NEAR <= self.ours / self.paper <= NEAR
+        return not self.at_least and 1 / NEAR <= self.ours / self.paper <= NEAR
 
 
-def factor(name: str, rows: Rows, over: tuple[str, str], under: tuple[str, str]) -> list[Factor]:
-    """The ratio of two rows' means beside that of the paper's numbers; none where either is unknown."""
-    ours, theirs = [fmean(rows.of(*row)) for row in (over, under)], [rows.paper(*row) for row in (over, under)]
-    if theirs[0] is None or theirs[1] is None or any(map(isinf, ours)) or not ours[1]:
+def factor(name: str, rows: Rows, over: tuple[str, str], under: tuple[str, str], ran: tuple[str, str]) -> list[Factor]:
+    """The ratio of two rows' means beside that of the paper's numbers; none where either is unknown.
+
+    `ran` has the rounds that were run of what is above.
+    """
+    reached, fast = rows.of(*over), fmean(rows.of(*under))
+    slow = [most if isinf(rounds) else rounds for rounds, most in zip(reached, rows.of(*ran), strict=True)]
+    theirs = [rows.paper(*row) for row in (over, under)]
+    if theirs[0] is None or theirs[1] is None or any(map(isinf, (fast, *slow))) or not fast:
         return []
-    return [Factor(name, ours[0] / ours[1], theirs[0] / theirs[1])]
+    return [Factor(name, fmean(slow) / fast, theirs[0] / theirs[1], at_least=any(map(isinf, reached)))]
 
 
 def below(one: float, other: float) -> Holds:

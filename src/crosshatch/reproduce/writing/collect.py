@@ -63,7 +63,10 @@ def collect(
                 readings[reading] = JudgedReading("not run", str(error))
                 continue
             readings[reading] = judge(recipe.rules(ours))
-            factors += [ResultFactor(reading, one.name, one.ours, one.paper, one.near) for one in recipe.factors(ours)]
+            factors += [
+                ResultFactor(reading, one.name, one.ours, one.paper, one.near, one.at_least)
+                for one in recipe.factors(ours)
+            ]
     own, began = readings["own"], folder.began(recipe.id)
     names = sorted({one.folder for state in found for one in state.planned if one not in state.missing})
     result = RecipeResult(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 from crosshatch.reproduce.running.whereabouts import UNKNOWN
-from crosshatch.reproduce.writing.recipe_page import mean, verdict
+from crosshatch.reproduce.writing.recipe_page import mean, numbers, ratio, verdict
 from crosshatch.reproduce.writing.result import RecipeResult
 
 MARK = "<!-- rules: {} -->"
@@ -19,11 +19,11 @@ _WORDS = (
 )
 
 
-def docs_page(results: Sequence[RecipeResult], later: Mapping[str, str]) -> str:
-    """The page, written by `make results` and by nothing else."""
+def docs_page(results: Sequence[RecipeResult], later: Mapping[str, str], seconds: Mapping[str, float]) -> str:
+    """The page, written by `make results` and by nothing else; `seconds` of processor time by run."""
     made = results[0].made
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
-    seconds = sum(one.made.processor_seconds for one in results)
+    spent = sum(seconds.get(name, 0.0) for name in {name for one in results for name in one.runs})
     commit = "" if made.commit == UNKNOWN else f", commit {made.commit}"
     lines = [
         "# The papers, reproduced",
@@ -36,8 +36,8 @@ def docs_page(results: Sequence[RecipeResult], later: Mapping[str, str]) -> str:
         f"crosshatch reproduce run all --profile {results[0].profile} --data DIR",
         "```",
         "",
-        fill(f"Made on {made.date}, {made.machine}; {versions}; rules {made.rules}{commit}. Processor time of the "
-             f"recipes, runs that several share counted for each: {seconds / 60:.0f} minutes.", 100,
+        fill(f"Made on {made.date}, {made.machine}; {versions}; rules {made.rules}{commit}. Processor time of all "
+             f"runs, those that several recipes share counted once: {spent / 60:.1f} minutes.", 100,
              break_on_hyphens=False),
         "",
         "| recipe | where | own | common |",
@@ -59,16 +59,23 @@ def _section(one: RecipeResult) -> list[str]:
         return []
     lines = [f"## {one.id}", "", fill(f"{one.paper}, {one.place}: {one.shows}.", 100), ""]
     lines += ["| check | own | common |", "|---|---|---|"]
-    common = one.readings.get("common")
-    others = {check.name: check.outcome for check in common.checks} if common is not None else {}
+    outcomes = {name: {check.name: check.outcome for check in read.checks} for name, read in one.readings.items()}
     for check in one.readings["own"].checks:
         main = " (main)" if check.main else ""
-        lines.append(f"| {check.words}{main} | {check.outcome} | {others.get(check.name, '')} |")
+        lines.append(f"| {check.words}{main} | {check.outcome} | {outcomes.get('common', {}).get(check.name, '')} |")
+    amiss = [(name, check) for name, read in one.readings.items() for check in read.checks if check.outcome != "passes"]
+    if amiss:
+        lines += ["", "Numbers of the seeds where a check does not pass:", ""]
+        lines += [_item(f"{check.words} ({name}): {numbers(check)}") for name, check in amiss]
     papers = [row for row in one.rows if row.paper is not None]
     if papers:
         lines += ["", "| setting | what | step size | the paper | ours |", "|---|---|---|---:|---:|"]
         lines += [f"| {r.setting} | {r.what} | {r.reading} | {r.paper:g} | {mean(r.ours)} |" for r in papers]
     if one.factors:
-        told = "; ".join(f"{f.name} ({f.reading}): {f.ours:.3g}, the paper {f.paper:.3g}" for f in one.factors)
+        told = "; ".join(f"{f.name} ({f.reading}): {ratio(f)}, the paper {f.paper:.3g}" for f in one.factors)
         lines += ["", fill(f"Ratios: {told}.", 100, break_on_hyphens=False)]
     return [*lines, ""]
+
+
+def _item(words: str) -> str:
+    return fill(f"{words}.", 100, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from crosshatch.reproduce.writing.result import Ours, Reading, RecipeResult, ResultCheck
+from crosshatch.reproduce.writing.result import Ours, Reading, RecipeResult, ResultCheck, ResultFactor
 
 CSS = Path(__file__).with_name("page.css")
 READINGS = {
@@ -97,7 +97,7 @@ def _rows(result: RecipeResult) -> str:
 def _reading(name: str, reading: Reading, *, searched: bool) -> str:
     lines = [
         f"<tr><td>{escape(one.name)}{' (main)' if one.main else ''}</td><td>{escape(one.words)}</td>"
-        f"<td>{one.outcome}</td><td>{escape(_numbers(one))}</td></tr>"
+        f"<td>{one.outcome}</td><td>{escape(numbers(one))}</td></tr>"
         for one in reading.checks
     ]
     head = "<tr><th>check</th><th>says</th><th>outcome</th><th>numbers of the seeds</th></tr>"
@@ -106,7 +106,8 @@ def _reading(name: str, reading: Reading, *, searched: bool) -> str:
     return f"<h2>Checks, step size: {name}</h2>{words}{_table(head, lines) if lines else ''}"
 
 
-def _numbers(one: ResultCheck) -> str:
+def numbers(one: ResultCheck) -> str:
+    """With how many seeds a check is true, and what it compares."""
     true = sum(held is True for held in one.by_seed)
     told = "; ".join(f"{name}: {', '.join(map(number, ours))}" for name, ours in one.numbers.items())
     means = {True: "yes", False: "no", None: "cannot be compared"}[one.of_means]
@@ -115,7 +116,7 @@ def _numbers(one: ResultCheck) -> str:
 
 def _factors(result: RecipeResult) -> str:
     lines = [
-        f'<tr><td>{escape(one.name)}</td><td>{one.reading}</td><td class="number">{one.ours:.3g}</td>'
+        f'<tr><td>{escape(one.name)}</td><td>{one.reading}</td><td class="number">{ratio(one)}</td>'
         f'<td class="number">{one.paper:.3g}</td><td>{"near" if one.near else "far"}</td></tr>'
         for one in result.factors
     ]
@@ -168,6 +169,11 @@ def _table(head: str, lines: Sequence[str]) -> str:
 
 def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
+
+
+def ratio(one: ResultFactor) -> str:
+    """Ours in words: where something was not reached, only a bound is known."""
+    return f"{'at least ' if one.at_least else ''}{one.ours:.3g}"
 
 
 def number(value: float | None) -> str:

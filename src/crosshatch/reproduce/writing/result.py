@@ -47,13 +47,14 @@ class ResultCheck:
 
 @dataclass(frozen=True)
 class ResultFactor:
-    """A ratio of ours beside the paper's; near: within a factor of 1.5."""
+    """A ratio of ours beside the paper's; near: within a factor of 1.5. `at_least`: it is not smaller than ours."""
 
     reading: str
     name: str
     ours: float
     paper: float
     near: bool
+    at_least: bool
 
 
 @dataclass(frozen=True)

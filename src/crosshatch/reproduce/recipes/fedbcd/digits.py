@@ -19,12 +19,12 @@ targets = ["auc=0.997", "validation_auc=0.997"]
 train_samples = 64
 test_samples = 500
 """
-BOTH, SMALLER = (0.0001, 0.001), (0.0003, 0.001)
+BOTH, SMALLER, AROUND = (0.0001, 0.001), (0.0003, 0.001), (0.0003, 0.001, 0.003)
 RUNS = RunSet(
     "F2",
     CONFIG,
     (
-        Method("FedSGD", (), (0.001,)),
+        Method("FedSGD", (), AROUND),
         *(Method(f"FedBCD-p, Q = {q}", fedbcd(q), BOTH if q == 5 else (0.001,)) for q in (3, 5)),
         Method("FedBCD-s, Q = 1", fedbcd(1, "sequential"), SMALLER),
         *(Method(f"FedBCD-s, Q = {q}", fedbcd(q, "sequential"), BOTH if q == 5 else (0.001,)) for q in (3, 5)),

@@ -47,5 +47,5 @@ RECIPE = Recipe(
         Curves(f"Q = {q}", "auc", (name(REFERENCE), name(q), name(q, proximal=True)), labels=("rounds", "AUC"))
         for q in LARGE
     ),
-    6.0, SAME, DIFFERS,
+    10.0, SAME, DIFFERS,
 )  # fmt: skip

@@ -36,17 +36,17 @@ def rules(rows: Rows) -> list[Check]:
     """As the specification has them, for each target."""
     found = []
     for level in TARGETS:
-        n = {f"{what} {name}": (name, f"{what}, {level} AUC")
-             for what in ("rounds", "computing", "communication", "total") for name in NAMES.values()}  # fmt: skip
+        of = {what: {name: (name, f"{what}, {level} AUC") for name in NAMES.values()}
+              for what in ("rounds", "computing", "communication", "total")}  # fmt: skip
         found += [
-            check(f"1, {level}", f"{level} AUC: Q = 10 takes at most 0.3 of FedSGD's rounds", rows, n,
-                  lambda n: at_most(n["rounds Q = 10"], 0.3 * n["rounds FedSGD"]), main=True),
-            check(f"2, {level}", f"{level} AUC: Q = 10 communicates for less than half of FedSGD's time", rows, n,
-                  lambda n: below(n["communication Q = 10"], n["communication FedSGD"] / 2), main=True),
+            check(f"1, {level}", f"{level} AUC: Q = 10 takes at most 0.3 of FedSGD's rounds", rows, of["rounds"],
+                  lambda n: at_most(n["Q = 10"], 0.3 * n["FedSGD"]), main=True),
+            check(f"2, {level}", f"{level} AUC: Q = 10 communicates for less than half of FedSGD's time", rows,
+                  of["communication"], lambda n: below(n["Q = 10"], n["FedSGD"] / 2), main=True),
             check(f"3, {level}", f"{level} AUC: in all Q = 5 is faster than FedSGD, and Q = 10 faster than Q = 5",
-                  rows, n, lambda n: falls([n[f"total {name}"] for name in NAMES.values()])),
-            check(f"4, {level}", f"{level} AUC: Q = 10 computes within 1.5 of FedSGD's time", rows, n,
-                  lambda n: within(n["computing Q = 10"], n["computing FedSGD"], 1.5)),
+                  rows, of["total"], lambda n: falls([n[name] for name in NAMES.values()])),
+            check(f"4, {level}", f"{level} AUC: Q = 10 computes within 1.5 of FedSGD's time", rows, of["computing"],
+                  lambda n: within(n["Q = 10"], n["FedSGD"], 1.5)),
         ]  # fmt: skip
     return found
 

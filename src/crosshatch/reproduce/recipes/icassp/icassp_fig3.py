@@ -19,7 +19,7 @@ algorithm = {name = "tdcd", batches = "fresh", batch_size = 640, step_size = 0.0
 evaluate = {every = 1, metrics = ["accuracy"]}
 run = {rounds = 200, checkpoint_every = 20}
 """
-SMALL = ("data.limit=2000", "model.channels=8", "model.dense=64", "algorithm.step_size=0.05", "run.rounds=15",
+SMALL = ("data.limit=3000", "model.channels=8", "model.dense=64", "algorithm.step_size=0.05", "run.rounds=20",
          "evaluate.train_samples=1000", "evaluate.test_samples=500")  # fmt: skip
 STEPS, CLIENTS = (1, 5, 10, 20), (1, 5, 25)
 BY_STEPS, BY_CLIENTS = (
@@ -31,7 +31,7 @@ BY_STEPS, BY_CLIENTS = (
 )
 BY_Q, BY_K = (tuple(method.name for method in runs.methods) for runs in (BY_STEPS, BY_CLIENTS))
 DIFFERS = {
-    "size": "2,000 images, 8 channels, 64 units, 15 rounds and a step size of 0.05 (quick), since with the paper's "
+    "size": "3,000 images, 8 channels, 64 units, 20 rounds and a step size of 0.05 (quick), since with the paper's "
     "0.001 the loss hardly moves in so few rounds; 60,000 images, 64 channels, 256 units and 0.001 in full",
     "batch": "drawn for the whole silo; figure 3b: 1,250 per silo for every K, so that a silo sees as many samples",
     "step sizes": "one for all, so *own* and *common* are the same",

@@ -45,7 +45,7 @@ RECIPE = Recipe(
                logarithmic=(False, True))
         for k in AGENTS
     ),
-    3.0,
+    4.0,
     ("the made ridge problem; chains; step 1e-5, Q = 20, ten tokens, an average at the server every ten hops",),
     {"seeds": "five; they draw the walks. The paper does not say how many", "iterations": "to 0.01"},
     note="Per communication STCD stays ahead: a hop of MTCD is ten communications, and every tenth adds twenty.",

@@ -72,6 +72,6 @@ CHAINS = RunSet(
             ("MTCD", ("algorithm.name=mtcd", "algorithm.tokens=10", "algorithm.hops_between_averages=10")),
         )
     ),
-    dict.fromkeys(PROFILES, (21, 22, 23, 24, 25)),
-    changes=dict.fromkeys(PROFILES, ("evaluate.targets=['suboptimality=0.01']", "evaluate.every=50")),
+    dict.fromkeys(PROFILES, (31, 32, 33, 34, 35)),
+    changes=dict.fromkeys(PROFILES, ("evaluate.targets=['suboptimality=0.01']", "evaluate.every=10")),
 )
