@@ -27,7 +27,7 @@ def run(out: Path, *recipes: Recipe, data: Path | None = None, fresh: bool = Fal
     with stop_on_signals() as stop:
         desk = _desk(out, stop, data)
         done = carry_out(recipes, desk, fresh=fresh)
-    write_all(recipes, Folder(out), "quick", data, done.not_run, {"later": "Somebody"})
+    write_all(recipes, Folder(out), "quick", data, done.not_run, {"later": ("Somebody", "not there yet")})
     return done
 
 
@@ -112,6 +112,20 @@ def test_absent_data_name_the_file(tmp_path: Path) -> None:
     absent = replace(RECIPE, sets=(replace(RUNS, data="mnist"),))
     assert "data absent: no file" in run(tmp_path, absent, data=tmp_path).not_run["small"]
     assert "mnist.npz" in run(tmp_path, absent, data=tmp_path).not_run["small"]
+    assert (
+        "data absent: no file mnist.npz: data 'mnist' is read from a data folder"
+        in run(tmp_path, absent).not_run["small"]
+    )
+
+
+def test_the_index_is_over_all(tmp_path: Path) -> None:
+    places = {name: ("Somebody", f"no {name}") for name in ("small", "other", "third")}
+    for name in ("small", "other"):
+        write_all((replace(RECIPE, id=name),), Folder(tmp_path), "quick", None, {}, places)
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    told = [index.index(words) for words in ('href="small/index.html"', 'href="other/index.html"', "no third")]
+    assert told == sorted(told)
+    assert index.count("12 of 12 runs are missing") == 2
 
 
 def test_too_long_is_not_run(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crosshatch.cli.pipes import say
 from crosshatch.cli.sweeping.sweep_progress import choose_listener
-from crosshatch.errors import ConfigError, meant
+from crosshatch.errors import ConfigError, RunError, meant
 from crosshatch.report.units import human_seconds
 from crosshatch.reproduce.all_recipes import LATER, RECIPES
 from crosshatch.reproduce.recipe import PROFILES, Profile, Recipe
@@ -22,7 +22,7 @@ from crosshatch.reproduce.writing.docs_page import docs_page
 from crosshatch.reproduce.writing.recipe_page import verdict
 from crosshatch.reproduce.writing.result import RecipeResult
 from crosshatch.reproduce.writing.write import write_all
-from crosshatch.runs.files import write_whole
+from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
@@ -74,7 +74,7 @@ def recipes_of(ids: Sequence[str]) -> list[Recipe]:
 
 
 def show_list(profile: str, out: Path, data: Path | None, *, as_json: bool) -> None:
-    which, folder, keys = profile_of(profile), Folder(out), Keys(data)
+    which, folder, keys = profile_of(profile), Folder(_folder(out)), Keys(data)
     lines = []
     for recipe in RECIPES.values():
         found = states(recipe, folder, which, keys)
@@ -119,7 +119,7 @@ def run_reproduce(asked: ReproduceOptions) -> int:
             lambda line: say(line, sys.stderr),
         )
         done = carry_out(recipes, desk, fresh=asked.fresh)
-        results = write_all(recipes, folder, profile, asked.data, done.not_run, LATER)
+        results = write_all(recipes, folder, profile, asked.data, done.not_run, everything())
     _conclude(results, asked.out)
     say(f"{done.trained} runs trained")
     if done.stopped:
@@ -130,13 +130,28 @@ def run_reproduce(asked: ReproduceOptions) -> int:
 
 def write_pages(profile: str, out: Path, data: Path | None, docs: Path | None) -> None:
     """All pages anew, of whatever is there."""
-    folder = Folder(out)
+    which, folder = profile_of(profile), Folder(_folder(out))
+    if not (out / "runs").is_dir():
+        raise RunError(f"no runs in {out}: `crosshatch reproduce run` makes them, or name another folder by --out")
     with one_writer(out, "reproducing"):
-        results = write_all(list(RECIPES.values()), folder, profile_of(profile), data, {}, LATER)
+        results = write_all(list(RECIPES.values()), folder, which, data, {}, everything())
     _conclude(results, out)
     if docs is not None:
-        write_whole(docs, docs_page(results, LATER, folder.seconds).encode())
+        with writing(docs.parent, "another --docs"):
+            write_whole(docs, docs_page(results, LATER, folder.seconds).encode())
         say(f"page: {docs}")
+
+
+def everything() -> dict[str, tuple[str, str]]:
+    """What stands in the index about a recipe without a result: its paper, and why there is none."""
+    here = {one.id: (f"{one.paper}, {one.place}", "not run: not asked for yet") for one in RECIPES.values()}
+    return here | {name: (paper, "not there yet") for name, paper in LATER.items()}
+
+
+def _folder(out: Path) -> Path:
+    if out.exists() and not out.is_dir():
+        raise RunError(f"the folder {out} is a file: choose another --out")
+    return out
 
 
 def _conclude(results: Sequence[RecipeResult], out: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crosshatch.data.reading.archive import locate
 from crosshatch.data.reading.sources import require_named
 from crosshatch.errors import DataError
 from crosshatch.reproduce.recipe import Profile, Recipe
@@ -67,11 +68,12 @@ def carry_out(recipes: Sequence[Recipe], desk: Desk, *, fresh: bool = False) -> 
 
 def require_data(recipe: Recipe, folder: Path | None) -> str:
     """Which file is missing, in words; empty where none is."""
-    try:
-        for name in recipe.data:
+    for name in recipe.data:
+        try:
             require_named(name, folder)
-    except DataError as error:
-        return f"data absent: {error}"
+        except DataError as error:
+            file = f"no file {locate(Path(), name)}: " if folder is None else ""
+            return f"data absent: {file}{error}"
     return ""
 
 

@@ -38,17 +38,15 @@ def recipe_page(result: RecipeResult, svg: str | None) -> str:
     return _document(title, "\n".join(parts))
 
 
-def index_page(results: Sequence[RecipeResult], later: Mapping[str, str]) -> str:
-    """A line per recipe, those that are not there yet too."""
+def index_page(told: Mapping[str, RecipeResult | tuple[str, str]]) -> str:
+    """A line per recipe: its result, or where it belongs and why there is none."""
     lines = [
-        f'<tr><td><a href="{one.id}/index.html">{one.id}</a></td><td>{escape(verdict(one.verdict, one.why))}</td>'
+        f"<tr><td>{name}</td><td>{escape(one[1])}</td><td>{escape(one[0])}</td><td></td><td></td></tr>"
+        if isinstance(one, tuple)
+        else f'<tr><td><a href="{name}/index.html">{name}</a></td><td>{escape(verdict(one.verdict, one.why))}</td>'
         f"<td>{escape(one.paper)}, {escape(one.place)}</td><td>{escape(one.shows)}</td>"
         f'<td class="number">{one.made.processor_seconds:.0f}</td></tr>'
-        for one in results
-    ]
-    lines += [
-        f"<tr><td>{name}</td><td>not there yet</td><td>{paper}</td><td></td><td></td></tr>"
-        for name, paper in later.items()
+        for name, one in told.items()
     ]
     head = "<tr><th>recipe</th><th>verdict</th><th>where</th><th>shows</th><th class='number'>processor s</th></tr>"
     words = (

@@ -19,7 +19,7 @@ from crosshatch.reproduce.running.keys import Keys
 from crosshatch.reproduce.writing.collect import Collected, collect
 from crosshatch.reproduce.writing.figure import draw
 from crosshatch.reproduce.writing.recipe_page import index_page, recipe_page
-from crosshatch.reproduce.writing.result import NAME, RecipeResult
+from crosshatch.reproduce.writing.result import NAME, RecipeResult, read_result
 from crosshatch.runs.files import write_whole, writing
 
 
@@ -29,9 +29,12 @@ def write_all(
     profile: Profile,
     data: Path | None,
     not_run: Mapping[str, str],
-    later: Mapping[str, str],
+    everything: Mapping[str, tuple[str, str]],
 ) -> list[RecipeResult]:
-    """Verdicts, figures and pages of recipes from the runs there are, and the index; trains nothing."""
+    """Verdicts, figures and pages of recipes from the runs there are, and the index; trains nothing.
+
+    The index is over `everything`: where and why not by id, which counts for those without a result from before.
+    """
     keys, results = Keys(data), []
     for recipe in recipes:
         why = not_run.get(recipe.id, "") or require_data(recipe, data)
@@ -40,8 +43,12 @@ def write_all(
         with writing(folder.path):
             _write_one(recipe, collected, folder.path / recipe.id)
         results.append(collected.result)
+    known = {one.id: one for one in results}
+    before = [name for name in everything if name not in known and (folder.path / name / NAME).is_file()]
+    known |= {name: read_result(folder.path / name) for name in before}
+    told = {name: known.get(name, why) for name, why in everything.items()} | known
     with writing(folder.path):
-        write_whole(folder.path / "index.html", index_page(results, later).encode())
+        write_whole(folder.path / "index.html", index_page(told).encode())
     return results
 
 
