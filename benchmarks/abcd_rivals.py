@@ -4,8 +4,8 @@
 
 The rule, written down before the seeds that count were run:
 
-- Sets, models, batches and targets are those of the first table of docs/algorithms/abcd.md. "batch 50" is the same set
-  with batches of 50 samples; its target is what plain FedSGD reaches on the test rows in `TARGET_ROUND` rounds with the
+- Sets, models, batches and targets are those of the first table of docs/algorithms/abcd-results.md. "batch 50" is the
+  same set with batches of 50; its target is what plain FedSGD reaches on the test rows in `TARGET_ROUND` rounds at the
   step size that is best on the validation rows within these rounds, by the mean of the `CHOOSING` seeds.
 - Every contestant has a step size of its own, chosen by the `CHOOSING` seeds on the validation rows: that with which
   these reach their target in the fewest rounds, by the mean of the seeds. Their target is what plain FedSGD reaches on

@@ -22,12 +22,38 @@ if TYPE_CHECKING:
     from crosshatch.algorithms.tiered import Tiered
     from crosshatch.audit.attacks import audit_attacks
     from crosshatch.audit.theorem1 import audit_theorem1
-    from crosshatch.codecs import parse_codec
+    from crosshatch.codecs import (
+        Chain,
+        Codec,
+        Draw,
+        ErrorFeedback,
+        Half,
+        Identity,
+        Quantise,
+        RandomK,
+        Stage,
+        Step,
+        TopK,
+        parse_codec,
+    )
     from crosshatch.data.build import federate, load_dataset
     from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
     from crosshatch.data.federated import FederatedData, SiloData, merge_clients, with_sample_weights
     from crosshatch.data.reading.arrays import federation_from_arrays
-    from crosshatch.errors import CrosshatchError
+    from crosshatch.errors import (
+        ConfigError,
+        CrosshatchError,
+        DataError,
+        DivergenceError,
+        MessageError,
+        ModelError,
+        PartitionError,
+        RunError,
+        TrainingError,
+    )
+    from crosshatch.exchanges.algorithm import Algorithm
+    from crosshatch.exchanges.declared import Declared
+    from crosshatch.exchanges.vertical import Federation
     from crosshatch.graphs import Graph
     from crosshatch.local.local_steps import LocalSteps
     from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
@@ -43,11 +69,21 @@ if TYPE_CHECKING:
     from crosshatch.sweeps.whole_sweep import sweep
     from crosshatch.task.build_task import build_task
     from crosshatch.task.fusion import Head, Sum
-    from crosshatch.task.losses import ClassWeighted, CrossEntropy, Logistic, MultiLogistic, SampleWeighted, Squared
+    from crosshatch.task.losses import (
+        ClassWeighted,
+        CrossEntropy,
+        Logistic,
+        MultiLogistic,
+        SampleLoss,
+        SampleWeighted,
+        Squared,
+    )
     from crosshatch.task.model_settings import ModelSettings
     from crosshatch.task.optimisers import Adam, Momentum
     from crosshatch.task.regulariser import Regulariser
     from crosshatch.task.task import Task
+    from crosshatch.testing.check_federation import check_federation
+    from crosshatch.testing.federations import FederationCase
     from crosshatch.topology import Topology
 
 __all__ = [
@@ -59,45 +95,70 @@ __all__ = [
     "STCD",
     "TDCD",
     "Adam",
+    "Algorithm",
     "BandwidthNetwork",
     "Central",
+    "Chain",
     "ClassWeighted",
+    "Codec",
+    "ConfigError",
     "ConstantNetwork",
     "CrossEntropy",
     "CrosshatchError",
+    "DataError",
     "DataSettings",
+    "Declared",
+    "DivergenceError",
+    "Draw",
+    "ErrorFeedback",
     "FedAvg",
     "FedBCD",
     "FedSGD",
     "FederatedData",
+    "Federation",
+    "FederationCase",
     "FederationSettings",
     "Graph",
+    "Half",
     "Halving",
     "Head",
+    "Identity",
     "InverseSqrt",
     "Link",
     "LocalSteps",
     "Logistic",
+    "MessageError",
+    "ModelError",
     "ModelSettings",
     "Momentum",
     "MultiLogistic",
+    "PartitionError",
     "Preparation",
     "PrivacySettings",
+    "Quantise",
+    "RandomK",
     "Regulariser",
+    "RunError",
+    "SampleLoss",
     "SampleSplit",
     "SampleWeighted",
     "SiloData",
     "SiloSettings",
     "Simulator",
     "Squared",
+    "Stage",
+    "Step",
     "Sum",
     "Task",
     "Tiered",
+    "TopK",
     "Topology",
+    "TrainingError",
     "Watcher",
     "audit_attacks",
     "audit_theorem1",
     "build_task",
+    "check_federation",
     "compare_runs",
     "federate",
     "federation_from_arrays",
@@ -116,70 +177,54 @@ __all__ = [
     "write_report",
 ]
 
-_HOMES = {
-    "ABCD": "algorithms.abcd",
-    "Adam": "task.optimisers",
-    "BandwidthNetwork": "network",
-    "Central": "algorithms.central",
-    "ClassWeighted": "task.losses",
-    "ConstantNetwork": "network",
-    "CrossEntropy": "task.losses",
-    "CrosshatchError": "errors",
-    "DCPA": "algorithms.dcpa",
-    "DataSettings": "data.data_settings",
-    "FedAvg": "algorithms.fedavg",
-    "FedBCD": "algorithms.fedbcd",
-    "FedSGD": "algorithms.fedsgd",
-    "FederatedData": "data.federated",
-    "FederationSettings": "data.data_settings",
-    "Graph": "graphs",
-    "HSGD": "algorithms.hsgd",
-    "Halving": "schedules",
-    "Head": "task.fusion",
-    "InverseSqrt": "schedules",
-    "JFL": "algorithms.jfl",
-    "Link": "network",
-    "LocalSteps": "local.local_steps",
-    "Logistic": "task.losses",
-    "MTCD": "algorithms.mtcd",
-    "ModelSettings": "task.model_settings",
-    "Momentum": "task.optimisers",
-    "MultiLogistic": "task.losses",
-    "Preparation": "data.data_settings",
-    "PrivacySettings": "privacy.privacy_settings",
-    "Regulariser": "task.regulariser",
-    "STCD": "algorithms.mtcd",
-    "SampleSplit": "data.data_settings",
-    "SampleWeighted": "task.losses",
-    "SiloData": "data.federated",
-    "SiloSettings": "data.data_settings",
-    "Simulator": "simulator.simulator",
-    "Squared": "task.losses",
-    "Sum": "task.fusion",
-    "TDCD": "algorithms.tdcd",
-    "Task": "task.task",
-    "Tiered": "algorithms.tiered",
-    "Topology": "topology",
-    "Watcher": "runs.watcher",
-    "audit_attacks": "audit.attacks",
-    "audit_theorem1": "audit.theorem1",
-    "build_task": "task.build_task",
-    "compare_runs": "report",
-    "federate": "data.build",
-    "federation_from_arrays": "data.reading.arrays",
-    "load_dataset": "data.build",
-    "load_run": "runs.trained.load_run",
-    "merge_clients": "data.federated",
-    "parse_codec": "codecs",
-    "pool_seeds": "report",
-    "read_config": "runs.config",
-    "read_run": "report",
-    "study": "studies.whole_study",
-    "sweep": "sweeps.whole_sweep",
-    "train": "runs.train",
-    "with_sample_weights": "data.federated",
-    "write_figures": "report",
-    "write_report": "report",
+# The module of each name; several names of one module stand in one string.
+_ROOMS = {
+    "algorithms.abcd": "ABCD",
+    "algorithms.central": "Central",
+    "algorithms.dcpa": "DCPA",
+    "algorithms.fedavg": "FedAvg",
+    "algorithms.fedbcd": "FedBCD",
+    "algorithms.fedsgd": "FedSGD",
+    "algorithms.hsgd": "HSGD",
+    "algorithms.jfl": "JFL",
+    "algorithms.mtcd": "MTCD STCD",
+    "algorithms.tdcd": "TDCD",
+    "algorithms.tiered": "Tiered",
+    "audit.attacks": "audit_attacks",
+    "audit.theorem1": "audit_theorem1",
+    "codecs": "Chain Codec Draw ErrorFeedback Half Identity Quantise RandomK Stage Step TopK parse_codec",
+    "data.build": "federate load_dataset",
+    "data.data_settings": "DataSettings FederationSettings Preparation SampleSplit SiloSettings",
+    "data.federated": "FederatedData SiloData merge_clients with_sample_weights",
+    "data.reading.arrays": "federation_from_arrays",
+    "errors": "ConfigError CrosshatchError DataError DivergenceError MessageError ModelError PartitionError RunError "
+    "TrainingError",
+    "exchanges.algorithm": "Algorithm",
+    "exchanges.declared": "Declared",
+    "exchanges.vertical": "Federation",
+    "graphs": "Graph",
+    "local.local_steps": "LocalSteps",
+    "network": "BandwidthNetwork ConstantNetwork Link",
+    "privacy.privacy_settings": "PrivacySettings",
+    "report": "compare_runs pool_seeds read_run write_figures write_report",
+    "runs.config": "read_config",
+    "runs.train": "train",
+    "runs.trained.load_run": "load_run",
+    "runs.watcher": "Watcher",
+    "schedules": "Halving InverseSqrt",
+    "simulator.simulator": "Simulator",
+    "studies.whole_study": "study",
+    "sweeps.whole_sweep": "sweep",
+    "task.build_task": "build_task",
+    "task.fusion": "Head Sum",
+    "task.losses": "ClassWeighted CrossEntropy Logistic MultiLogistic SampleLoss SampleWeighted Squared",
+    "task.model_settings": "ModelSettings",
+    "task.optimisers": "Adam Momentum",
+    "task.regulariser": "Regulariser",
+    "task.task": "Task",
+    "testing.check_federation": "check_federation",
+    "testing.federations": "FederationCase",
+    "topology": "Topology",
 }
 
 
@@ -189,9 +234,10 @@ if not TYPE_CHECKING:  # a type checker shall know the names above, and no other
         """Load a public name from its home."""
         from importlib import import_module
 
-        if name not in _HOMES:
-            raise AttributeError(f"module 'crosshatch' has no attribute {name!r}")
-        return getattr(import_module(f"crosshatch.{_HOMES[name]}"), name)
+        for room, names in _ROOMS.items():
+            if name in names.split():
+                return getattr(import_module(f"crosshatch.{room}"), name)
+        raise AttributeError(f"module 'crosshatch' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -26,35 +26,85 @@ class CrosshatchError(Exception):
 
 
 class ConfigError(CrosshatchError):
-    """A setting is unknown, has the wrong type or contradicts another one."""
+    """A setting is unknown, has the wrong type or contradicts another one.
+
+    >>> from crosshatch import FedBCD
+    >>> FedBCD(local_steps=5, order="random")
+    Traceback (most recent call last):
+    crosshatch.errors.ConfigError: algorithm.order = 'random': must be 'parallel' or 'sequential'
+    """
 
 
 class DataError(CrosshatchError):
-    """A data set is absent, malformed or unfit for training."""
+    """A data set is absent, malformed or unfit for training.
+
+    >>> from crosshatch import load_dataset
+    >>> load_dataset("wines")
+    Traceback (most recent call last):
+    crosshatch.errors.DataError: data.name: unknown data set 'wines': did you mean 'wine'? (see `crosshatch datasets`)
+    """
 
 
 class PartitionError(CrosshatchError):
-    """Columns or samples cannot be divided among silos and clients as asked."""
+    """Columns or samples cannot be divided among silos and clients as asked.
+
+    >>> from crosshatch import FederationSettings, federate, load_dataset
+    >>> federate(load_dataset("wine"), FederationSettings(silos=20), seed=0)
+    Traceback (most recent call last):
+    crosshatch.errors.PartitionError: 20 silos for 13 columns: use at most 13 silos, so that each has one
+    """
 
 
 class ModelError(CrosshatchError):
-    """A block, the fusion or the loss do not fit each other or the data."""
+    """A block, the fusion or the loss do not fit each other or the data.
+
+    >>> from crosshatch import FederationSettings, ModelSettings, build_task, federate, load_dataset
+    >>> data = federate(load_dataset("wine"), FederationSettings(silos=2), seed=0)
+    >>> try:
+    ...     build_task(data, ModelSettings(loss="squared"), seed=0)
+    ... except ModelError as error:
+    ...     print(error)
+    loss 'squared' is for regression labels, the data has multiclass ones: use 'cross_entropy'
+    """
 
 
 class TrainingError(CrosshatchError):
-    """Training went wrong while running, for example a loss that is no longer finite."""
+    """Training went wrong while running, for example a loss that is no longer finite.
+
+    >>> import torch
+    >>> from crosshatch import Quantise
+    >>> try:
+    ...     Quantise(8).encode(torch.tensor([1.0, float("inf")]))
+    ... except TrainingError as error:
+    ...     print(error)
+    values to be sent are no longer finite, training diverged: lower algorithm.step_size
+    """
 
 
 class DivergenceError(TrainingError):
-    """Training diverged: its loss grew too far, or its numbers are no longer finite. A run's summary says so."""
+    """Training diverged: its loss grew too far, or its numbers are no longer finite. A run's summary says so.
+
+    >>> issubclass(DivergenceError, TrainingError)  # whoever catches the one catches the other
+    True
+    """
 
 
 class MessageError(CrosshatchError):
-    """What another party sent cannot be right: cut off, changed on its way, or not what is due. It names the party."""
+    """What another party sent cannot be right: cut off, changed on its way, or not what is due. It names the party.
+
+    >>> issubclass(MessageError, CrosshatchError), issubclass(MessageError, DataError)
+    (True, False)
+    """
 
 
 class RunError(CrosshatchError):
-    """A run directory cannot be written, read or resumed."""
+    """A run directory cannot be written, read or resumed.
+
+    >>> from crosshatch import read_run
+    >>> read_run("nowhere")
+    Traceback (most recent call last):
+    crosshatch.errors.RunError: nowhere is not a directory: name a run directory, as written by `crosshatch train --out`
+    """
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 
@@ -10,56 +11,82 @@ import pytest
 
 import crosshatch
 from crosshatch.runs.config_names import ALGORITHMS
+from tests.architecture.modules import ROOT
 
 # Sorted as sorted() does. Adding a name here is a promise to users; removing one breaks it: say so in CHANGELOG.md.
 EXPORTED = [
     "ABCD",
     "Adam",
+    "Algorithm",
     "BandwidthNetwork",
     "Central",
+    "Chain",
     "ClassWeighted",
+    "Codec",
+    "ConfigError",
     "ConstantNetwork",
     "CrossEntropy",
     "CrosshatchError",
     "DCPA",
+    "DataError",
     "DataSettings",
+    "Declared",
+    "DivergenceError",
+    "Draw",
+    "ErrorFeedback",
     "FedAvg",
     "FedBCD",
     "FedSGD",
     "FederatedData",
+    "Federation",
+    "FederationCase",
     "FederationSettings",
     "Graph",
     "HSGD",
+    "Half",
     "Halving",
     "Head",
+    "Identity",
     "InverseSqrt",
     "JFL",
     "Link",
     "LocalSteps",
     "Logistic",
     "MTCD",
+    "MessageError",
+    "ModelError",
     "ModelSettings",
     "Momentum",
     "MultiLogistic",
+    "PartitionError",
     "Preparation",
     "PrivacySettings",
+    "Quantise",
+    "RandomK",
     "Regulariser",
+    "RunError",
     "STCD",
+    "SampleLoss",
     "SampleSplit",
     "SampleWeighted",
     "SiloData",
     "SiloSettings",
     "Simulator",
     "Squared",
+    "Stage",
+    "Step",
     "Sum",
     "TDCD",
     "Task",
     "Tiered",
+    "TopK",
     "Topology",
+    "TrainingError",
     "Watcher",
     "audit_attacks",
     "audit_theorem1",
     "build_task",
+    "check_federation",
     "compare_runs",
     "federate",
     "federation_from_arrays",
@@ -89,6 +116,14 @@ def test_every_algorithm_of_a_config_is_exported(name: str) -> None:
     kind = ALGORITHMS[name]
     assert kind.__name__ in EXPORTED, f"crosshatch.{kind.__name__} is absent: what configs can run, programs can too"
     assert getattr(crosshatch, kind.__name__) is kind
+
+
+def test_what_authors_are_promised_is_exported() -> None:
+    page = (ROOT / "docs" / "howto" / "extending.md").read_text(encoding="utf-8")
+    table = page.partition("| for | public names |")[2]
+    names = re.findall(r"`(\w+)`", table)
+    assert len(names) > 30
+    assert set(names) <= set(EXPORTED)
 
 
 @pytest.mark.parametrize("name", EXPORTED)

@@ -13,7 +13,6 @@ from tests.architecture.modules import Module, modules
 EXPECTED = {
     "LINE_CHECKS": "for the tests of any line",
     "_should_skip_dynamo": "torch asks for it when the class is made",
-    "check_federation": "for the tests of any engine",
     "check_values": "for the tests of any case",
     "demo": "a command: typer calls it",
     "of_party": "a task as one party has it: for engines in which parties are processes",

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from crosshatch.cli import main
+from crosshatch.report.units import human_bytes, human_seconds
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.plan import make_plan
 from tests.runs.conftest import MakeConfig
@@ -207,6 +208,22 @@ def test_tables(command: Command) -> None:
     ):  # fmt: skip
         assert words in printed
     assert "\x1b" not in printed
+
+
+def test_what_it_costs_comes_first_and_what_does_not_apply_last(command: Command) -> None:
+    _, printed, _ = command()
+    lines = printed.splitlines()
+    read = json.loads(command("--json")[1])
+    run = next(line for line in lines if "the run of the config" in line)
+    assert f" {human_bytes(read['run']['bytes'])} " in run
+    assert f" {human_seconds(read['run']['sim_seconds'])} " in run
+    places = [next(i for i, line in enumerate(lines) if words in line) for words in (
+        "What it costs", "constant network: 10 s per round trip", "At the latest", "Bounds on", "does not cover",
+    )]  # fmt: skip
+    assert places == sorted(places)
+    forecast = "\n".join(lines[places[2] : next(i for i, line in enumerate(lines) if "Adaptive" in line)])
+    told = [theorem["theorem"] for theorem in read["theorems"] if theorem["theorem"] in forecast]
+    assert told == [theorem["theorem"] for theorem in read["theorems"] if theorem["applies"]] != []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """ABCD, anticipating block coordinate descent: silos descend in parallel, each assuming that the others move along.
 
-A method of our own; `docs/algorithms/abcd.md` has the derivation and the theorem.
+A method of our own; docs/algorithms/abcd.md has the derivation, abcd-theorem.md beside it the theorem.
 theta_k: block   z0: scores at the exchange   u_k: what the silo's own block has added to them since   K: silos
 Q: local_steps   eta: step_size   s: anticipation   W: window   P: global_steps
 """

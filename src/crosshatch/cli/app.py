@@ -171,10 +171,11 @@ def plan(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what theory expects of a config.
+    """Say what a config will cost, and what theory expects of it.
 
-    CONFIG is a TOML file. After a short pre-training: constants, bounds and step-size limits of the theorems, P, Q and
-    step size by the adaptive strategies, and a forecast of rounds, bytes and time.
+    CONFIG is a TOML file. First bytes and simulated time of a round and of the whole run. Then, after a short
+    pre-training, by when theory promises an end, P, Q and step size by the adaptive strategies, and the theorems'
+    bounds, step-size limits and constants.
 
     \b
     Example:

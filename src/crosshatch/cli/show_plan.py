@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from crosshatch.cli.opening import describe_network
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
 from crosshatch.report.word_widths import keep_words
@@ -123,6 +124,7 @@ def _forecast_table(outlook: Outlook) -> dict[str, Any]:
 
 
 def _print(plan: Plan, console: Console) -> None:
+    """What it costs first, then what theory promises, and at the end what it does not speak of."""
     config = plan.config
     _say(
         console,
@@ -130,23 +132,29 @@ def _print(plan: Plan, console: Console) -> None:
         f"T = {plan.iterations} local steps, step size {human_number(plan.step_size)}",
     )
     _say(console, "")
-    console.print(keep_words(_constants(plan), console))
-    _say(console, "")
-    console.print(keep_words(_bounds(plan), console))
-    for judged in plan.judgements:
-        if not judged.applies:
-            _say(console, f"{judged.theorem.name} does not cover this setting: {'; '.join(judged.theorem.differs)}")
-    for table in (_strategies(plan), _forecast(plan)):
-        _say(console, "")
-        console.print(keep_words(table, console))
-    _say(console, UPPER)
-    if any(outlook.forecast is None for outlook in plan.outlooks):
-        _say(console, NEVER)
+    console.print(keep_words(_cost(plan), console))
+    _say(console, describe_network(config.network))
     if plan.leakage is not None:
-        _say(console, "")
         _say(console, leakage_words(plan.leakage))
     for warning in plan.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+    _say(console, "")
+    console.print(keep_words(_forecast(plan), console))
+    _say(console, UPPER)
+    if any(outlook.forecast is None for outlook in _shown(plan)):
+        _say(console, NEVER)
+    for table in (_strategies(plan), _bounds(plan), _constants(plan)):
+        _say(console, "")
+        console.print(keep_words(table, console))
+    for judged in plan.judgements:
+        if not judged.applies:
+            _say(console, f"{judged.theorem.name} does not cover this setting: {'; '.join(judged.theorem.differs)}")
+
+
+def _shown(plan: Plan) -> list[Outlook]:
+    """Forecasts of the theorems that are about this setting; where none is, of those about the nearest ones."""
+    about = {judged.theorem.name for judged in plan.judgements if judged.applies}
+    return [outlook for outlook in plan.outlooks if not about or outlook.theorem in about]
 
 
 def leakage_words(found: Mapping[str, Any]) -> str:
@@ -195,7 +203,7 @@ def _bounds(plan: Plan) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("largest term")
     table.add_column("applies")
-    for judged in plan.judgements:
+    for judged in sorted(plan.judgements, key=lambda judged: not judged.applies):
         limit = Text(human_number(judged.theorem.limit.stated))
         if judged.above:
             limit = Text(f"{limit}, exceeded", style="yellow" if judged.applies else "")
@@ -220,24 +228,27 @@ def _strategies(plan: Plan) -> Table:
     return table
 
 
-def _forecast(plan: Plan) -> Table:
-    table = Table(title=f"Forecast: until the averaged squared gradient norm is at most {human_number(plan.level)}")
-    table.add_column("by", overflow="fold")
-    for heading in ("step size", "rounds", "bytes", "simulated time"):
+def _cost(plan: Plan) -> Table:
+    table = Table(title="What it costs, by simulated rounds")
+    table.add_column("")
+    for heading in ("rounds", "sent", "simulated time"):
         table.add_column(heading, justify="right")
-    rounds, cost = plan.config.run.rounds, plan.cost
-    for outlook in plan.outlooks:
+    for what, rounds in (("a round", 1), ("the run of the config", plan.config.run.rounds)):
+        table.add_row(
+            what, human_count(rounds), human_bytes(rounds * plan.cost.bytes), human_seconds(rounds * plan.cost.seconds)
+        )
+    return table
+
+
+def _forecast(plan: Plan) -> Table:
+    table = Table(title=f"At the latest: until |grad F|^2 is on average at most {human_number(plan.level)}")
+    table.add_column("by", overflow="fold")
+    for heading in ("step size", "rounds", "sent", "simulated time"):
+        table.add_column(heading, justify="right")
+    for outlook in _shown(plan):
         found = outlook.forecast
-        if found is None:
-            table.add_row(outlook.theorem, human_number(outlook.step_size), "never", "-", "-")
-        else:
-            table.add_row(
-                outlook.theorem, human_number(outlook.step_size), human_count(found.rounds), human_bytes(found.bytes),
-                human_seconds(found.seconds),
-            )  # fmt: skip
-    table.add_section()
-    table.add_row(
-        "the config's rounds", human_number(plan.step_size), human_count(rounds), human_bytes(rounds * cost.bytes),
-        human_seconds(rounds * cost.seconds),
-    )  # fmt: skip
+        cells = ["never", "-", "-"]
+        if found is not None:
+            cells = [human_count(found.rounds), human_bytes(found.bytes), human_seconds(found.seconds)]
+        table.add_row(outlook.theorem, human_number(outlook.step_size), *cells)
     return table

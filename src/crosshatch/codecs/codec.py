@@ -60,7 +60,13 @@ Undo: TypeAlias = "list[tuple[Stage, Parts, int, DTypes]]"
 
 
 class Codec(ABC):
-    """Numbers to bytes and back. Tensors may have any shape; a message is one tensor, encoded as a whole."""
+    """Numbers to bytes and back. Tensors may have any shape; a message is one tensor, encoded as a whole.
+
+    >>> from crosshatch import TopK
+    >>> codec: Codec = TopK(0.25)
+    >>> len(codec.encode(torch.arange(8.0))), codec.size((8,), torch.float32)
+    (9, 9)
+    """
 
     @property
     @abstractmethod
@@ -160,7 +166,12 @@ class Codec(ABC):
 
 
 class Stage(Codec):
-    """One step of a codec, and a codec by itself."""
+    """One step of a codec, and a codec by itself.
+
+    >>> from crosshatch import Chain, Half, TopK
+    >>> [type(stage).__name__ for stage in Chain(TopK(0.5), Half()).stages]
+    ['TopK', 'Half']
+    """
 
     @final
     @property

@@ -10,7 +10,13 @@ from crosshatch.topology import Topology
 
 
 class Algorithm(Protocol):
-    """A method, whatever it runs on; those on a graph have more settings (`TokenAlgorithm`, `DualAlgorithm`)."""
+    """A method, whatever it runs on; those on a graph have more settings (`TokenAlgorithm`, `DualAlgorithm`).
+
+    >>> from crosshatch import TDCD
+    >>> method: Algorithm = TDCD(local_steps=5, step_size=0.1)
+    >>> str(method.topology)
+    'V(5) H(5)'
+    """
 
     @property
     def local_steps(self) -> int:

@@ -37,7 +37,14 @@ also in tuples, lists and dicts within. Engines keep it in checkpoints."""
 
 
 class Federation(ABC, Generic[Blocks, Batch, Embeddings, Frozen]):
-    """The parties, as an algorithm sees them."""
+    """The parties, as an algorithm sees them.
+
+    >>> from crosshatch import Federation, FedSGD, LocalSteps
+    >>> def run_round(fed: Federation, blocks, r):  # FedSGD, written out
+    ...     batch = fed.draw_batch(32, round=r)
+    ...     frozen = fed.exchange(fed.embed(blocks, batch), batch)
+    ...     return fed.descend(blocks, batch, frozen, LocalSteps(1, 0.1))
+    """
 
     @property
     @abstractmethod

@@ -102,7 +102,7 @@ def _advise(
             f"{abcd}take fewer local steps, or {lower}"
         )
     anticipated = known.anticipated(silos)
-    # beyond half the silos anticipation asks for shorter steps, and diverges sooner (docs/algorithms/abcd.md)
+    # beyond half the silos anticipation asks for shorter steps, and diverges sooner (docs/algorithms/abcd-results.md)
     if anticipated is not None and 2 * anticipated >= silos:
         return f"{both}, or have trials find what lasts: algorithm.step_size = 'measure'"
     if silos < CROWD or known.takes_turns:

@@ -31,18 +31,21 @@ from crosshatch.task.optimisers import Adam, Momentum
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
-AnyAlgorithm = Algorithm
 _COLUMNS = 3
 
 
 @dataclass(frozen=True)
 class FederationCase:
-    """A federation, a task and an algorithm with its codecs, under a name that says what is special about it."""
+    """A federation, a task and an algorithm with its codecs, under a name that says what is special about it.
+
+    >>> FederationCase("two silos", make_data((1, 1)), make_task(2), FedBCD(2, 0.1)).codecs
+    {}
+    """
 
     name: str
     data: FederatedData
     task: Task
-    algorithm: AnyAlgorithm
+    algorithm: Algorithm
     codecs: Mapping[str, AnyCodec] = field(default_factory=dict)
     seed: int = 11
 
@@ -117,12 +120,7 @@ def _partly_trained(number: int) -> nn.Module:
 
 
 def _case(
-    name: str,
-    data: FederatedData,
-    algorithm: AnyAlgorithm,
-    *,
-    holder: int | None = None,
-    **codecs: str,
+    name: str, data: FederatedData, algorithm: Algorithm, *, holder: int | None = None, **codecs: str
 ) -> FederationCase:
     coded = {exchange: parse_codec(text) for exchange, text in codecs.items()}
     return FederationCase(name, data, make_task(len(data.silos), holder=holder), algorithm, coded)

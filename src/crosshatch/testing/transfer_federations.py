@@ -13,6 +13,7 @@ from crosshatch.algorithms.fedbcd import FedBCD
 from crosshatch.algorithms.fedsgd import FedSGD
 from crosshatch.codecs import parse_codec
 from crosshatch.data.federated import FederatedData, OwnSamples
+from crosshatch.exchanges import Algorithm
 from crosshatch.schedules import InverseSqrt
 from crosshatch.task.blocks import ClassMean
 from crosshatch.task.fusion import Head
@@ -20,7 +21,7 @@ from crosshatch.task.losses import Logistic, Loss, TaylorLogistic, Transfer
 from crosshatch.task.optimisers import Adam
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
-from crosshatch.testing.federations import AnyAlgorithm, FederationCase, make_data
+from crosshatch.testing.federations import FederationCase, make_data
 
 _COLUMNS, _WIDTH = 3, 4
 
@@ -70,7 +71,7 @@ def transfer_cases() -> tuple[FederationCase, ...]:
 
 def _case(
     name: str,
-    algorithm: AnyAlgorithm,
+    algorithm: Algorithm,
     transfer: Transfer,
     *,
     holder: int = 0,

@@ -1,6 +1,6 @@
 """ABCD's theorem, ours: with an anticipation of K the objective does not rise, whatever the number of local steps.
 
-The statement and its proof are on docs/algorithms/abcd.md.
+The statement and its proof are on docs/algorithms/abcd-theorem.md.
 K: silos   s: factor   L_k: curvatures   M: smoothness   eta: step_size   Q: local_steps   T: iterations
 """
 

@@ -224,6 +224,10 @@ class MultiLogistic:
 class SampleLoss(Protocol):
     """What every loss has, a user's own included; in that `continued` and `curvature` may be missing.
 
+    >>> loss: SampleLoss = Logistic()
+    >>> loss.target, loss.scores(2)
+    ('binary', 1)
+
     Without the first, methods that let derivatives go on are refused; without the second, those that ask for a bound of
     the second derivatives in the scores.
     """
