@@ -17,7 +17,6 @@ EXPECTED = {
     "demo": "a command: typer calls it",
     "of_party": "a task as one party has it: for engines in which parties are processes",
     "parties_seconds": "for tests of clocks",
-    "read_result": "for people who go on with what recipes found",
     "share_derivatives": "for texts written before there was exchange",
 }
 
