@@ -13,24 +13,33 @@ from crosshatch.reproduce.writing.result import read_result
 from tests.conftest import Need
 from tests.reproduce.test_whole import run
 
-ROUNDS = ("run.rounds=6", "run.checkpoint_every=6", "evaluate.every=1")
+ROUNDS = {"F1": 22}  # whose curves are compared from round 20 on
+FEW = 3
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all recipes, since some read the same runs."""
+    return tmp_path_factory.mktemp("reproduced")
 
 
 def small(runs: RunSet) -> RunSet:
-    """Six rounds, and one seed that stands for three."""
-    methods = tuple(replace(method, changes=(*method.changes, *ROUNDS)) for method in runs.methods)
+    """Few rounds, and one seed that stands for three."""
+    rounds = ROUNDS.get(runs.name, FEW)
+    few = (f"run.rounds={rounds}", f"run.checkpoint_every={rounds}", "evaluate.every=1")
+    methods = tuple(replace(method, changes=(*method.changes, *few)) for method in runs.methods)
     search = None if runs.search is None else replace(runs.search, widen=0)
     return replace(runs, methods=methods, seeds={"quick": (1, 1, 1)}, search=search)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", list(RECIPES))
-def test_from_data_to_page(recipe: str, need: Need, tmp_path: Path) -> None:
+def test_from_data_to_page(recipe: str, need: Need, shared: Path) -> None:
     whole = RECIPES[recipe]
     folder = next((need(name) for name in whole.data), None)
-    done = run(tmp_path, replace(whole, sets=tuple(map(small, whole.sets))), data=folder)
+    done = run(shared, replace(whole, sets=tuple(map(small, whole.sets))), data=folder)
     assert done.not_run == {}
-    result = read_result(tmp_path / recipe)
+    result = read_result(shared / recipe)
     assert result.rows
     assert result.readings["own"].checks
-    assert (tmp_path / recipe / "figure.svg").stat().st_size > 5000
+    assert (shared / recipe / "figure.svg").stat().st_size > 5000
