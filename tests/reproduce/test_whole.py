@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -176,3 +178,34 @@ def test_fresh_trains_all_of_it_again(tmp_path: Path) -> None:
     assert run(tmp_path, one).trained == 0
     assert run(tmp_path, one, fresh=True).trained == 6
     assert all(path.stat().st_mtime_ns > written for path, written in before.items())
+
+
+READ = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import json
+import shutil
+import subprocess
+from importlib.resources import files
+import crosshatch
+import jsonschema
+from crosshatch.reproduce.writing.result import read_result
+assert crosshatch.__file__.startswith(sys.argv[1]), crosshatch.__file__
+found = (files("crosshatch") / "reproduce/writing/result.schema.json").read_text()
+jsonschema.validate(json.load(open(sys.argv[2])), json.loads(found))
+print(read_result(sys.argv[2]).id)
+"""
+
+
+@pytest.mark.slow
+def test_the_installed_package_alone_reads_a_result(done: tuple[Path, Done], tmp_path: Path) -> None:
+    home, root = tmp_path / "source", Path(__file__).parents[2]
+    shutil.copytree(root / "src", home / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(root / name, home / name)
+    pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target")
+    subprocess.run([*pip, str(tmp_path / "installed"), str(home)], check=True, timeout=300)
+    shutil.rmtree(home)
+    words = [sys.executable, "-I", "-c", READ, str(tmp_path / "installed"), str(done[0] / "small" / "result.json")]
+    told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
+    assert told.stdout == "small\n"

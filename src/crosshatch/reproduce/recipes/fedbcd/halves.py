@@ -37,7 +37,7 @@ TRANSFER = RunSet(
     ),
     SEEDS,
     "mnist",
-    Search(STEP, (0.1, 0.3, 1.0), "fewest rounds to validation auc=0.88", common_by=(name(100),)),
+    Search(STEP, (0.03, 0.1, 0.3), "fewest rounds to validation auc=0.88", common_by=(name(100),)),
     {"full": ("run.rounds=200", "evaluate.test_samples=")},
 )
 SAME = (
