@@ -1,4 +1,7 @@
-"""Hubs, clients, branches and servers of a vertical federation, or of each group, put together."""
+"""Hubs, clients, branches and servers of a vertical federation, or of each group, put together.
+
+Here held labels are kept back: a client is given copies of its own rows, and of labels only where its silo has them.
+"""
 
 from __future__ import annotations
 
