@@ -5,9 +5,8 @@ On a graph everybody has the training labels; those of the rows held out are wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, final
+from dataclasses import dataclass
+from typing import final
 
 import torch
 from torch import Tensor
@@ -15,9 +14,9 @@ from torch import Tensor
 from crosshatch.parties.agents.dual_role import Dual
 from crosshatch.parties.agents.graph_agent import Agent
 from crosshatch.parties.agents.token_roles import SERVER, Tokens
-from crosshatch.parties.evaluation.found import Found, Judge, Scored, Verdict
+from crosshatch.parties.evaluation.found import Found, Scored, Verdict
+from crosshatch.parties.evaluation.text import EvaluatingFederation
 from crosshatch.parties.names_of_parties import agent_name
-from crosshatch.parties.post import Post, Uses
 from crosshatch.protocol.message_contents import Call
 
 MOST_ROWS = 65_536  # in one message
@@ -34,7 +33,7 @@ class HeldRows:
 
 @final
 @dataclass(kw_only=True)
-class AgentEvaluation:
+class AgentEvaluation(EvaluatingFederation):
     """One agent's; `above` is who is nearer to the first agent, `below` those that are farther, by number.
 
     The server of tokens is told the decision by the first agent, where there is one (`serves`).
@@ -45,24 +44,11 @@ class AgentEvaluation:
     looked_at: int
     above: int | None
     below: tuple[int, ...]
-    post: Post
     serves: bool = False
-    judging: Judge | None = None
-    uses: Uses = field(default_factory=Uses)
-    round: int = 0
-
-    def begin_round(self, round: int) -> None:
-        """No exchange was used yet."""
-        self.round = round
-        self.uses.begin_round()
 
     def model(self, values: Tokens | Dual) -> Tensor:
         """Its block, or the average of its copies."""
         return values.weights if isinstance(values, Dual) else torch.stack(values.copies).mean(0)
-
-    def tell(self, model: Tensor) -> Tensor:
-        """It has its block already."""
-        return model
 
     def look(self, told: Tensor) -> Found | None:
         """The sum of the losses and of all penalties, and the rows held out."""
@@ -84,14 +70,6 @@ class AgentEvaluation:
         assert self.held.y is not None
         return Scored(scores, self.held.y, self.held.validation)
 
-    def judge(self, found: Found | None, done: int) -> Verdict:
-        """Asked of the first agent alone."""
-        return Verdict.GO_ON if found is None or self.judging is None else self.judging.see(found, done)
-
-    def close(self, scored: Scored | None, done: int) -> None:
-        if scored is not None and self.judging is not None:
-            self.judging.close(scored, done)
-
     def decide(self, verdict: Verdict) -> Verdict:
         """Down the tree, and to the server."""
         call = self.uses.call("decide", self.round)
@@ -103,16 +81,6 @@ class AgentEvaluation:
         if self.above is None and self.serves:
             self.post.send(SERVER, "agent-server up", call, said)
         return Verdict(int(said))
-
-    def state(self) -> dict[str, Any]:
-        """Counters, and what the judge has."""
-        judged = None if self.judging is None else self.judging.state()
-        return {"meter": self.post.meter.snapshot(), "judged": judged}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        self.post.meter.load(state["meter"])
-        if self.judging is not None and state["judged"] is not None:
-            self.judging.load(state["judged"])
 
     def _scores(self, told: Tensor, x: Tensor) -> Tensor | None:
         """Outputs of all agents, added up, at the first."""
@@ -134,42 +102,9 @@ class AgentEvaluation:
 
 @final
 @dataclass(kw_only=True)
-class TokenServerEvaluation:
+class TokenServerEvaluation(EvaluatingFederation):
     """The server of tokens hears what was decided, and no more."""
-
-    post: Post
-    uses: Uses = field(default_factory=Uses)
-    round: int = 0
-
-    def begin_round(self, round: int) -> None:
-        """No exchange was used yet."""
-        self.round = round
-        self.uses.begin_round()
-
-    def model(self, values: Tokens) -> None:
-        """It has none."""
-
-    def tell(self, model: None) -> None:
-        """There is nothing to tell."""
-
-    def look(self, told: None) -> None:
-        """It has no rows."""
-
-    def look_again(self, told: None) -> None:
-        """It has no rows."""
-
-    def judge(self, found: None, done: int) -> Verdict:  # noqa: ARG002
-        return Verdict.GO_ON
-
-    def close(self, scored: None, done: int) -> None:
-        """It has no figures."""
 
     def decide(self, verdict: Verdict) -> Verdict:  # noqa: ARG002
         (said,) = self.post.recv(agent_name(0), self.uses.call("decide", self.round))
         return Verdict(int(said))
-
-    def state(self) -> dict[str, Any]:
-        return {"meter": self.post.meter.snapshot()}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        self.post.meter.load(state["meter"])

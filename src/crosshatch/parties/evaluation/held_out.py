@@ -2,7 +2,7 @@
 
 Of a silo whose test samples are divided, `SiloData.test_owners`, they are those clients'; otherwise they are dealt out,
 one after the other. Clients without training rows hold none, for nobody tells them a block. With groups the rows are
-the first group's, so that the scores and labels that a metric needs together are with one silo.
+dealt out to the first group, so that the scores and labels that a metric needs together are with one silo.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.errors import ConfigError
 from crosshatch.protocol.batches import Ids
 
 
@@ -24,11 +23,6 @@ def held_out(data: FederatedData) -> FederatedData:
     >>> [silo.owners.tolist() for silo in held_out(make_data((1, 3))).silos]
     [[0, 0], [0, 1]]
     """
-    if data.groups is not None and any(silo.test_owners is not None for silo in data.silos):
-        raise ConfigError(
-            "evaluate.per_client with groups: the parties keep test rows in the first group alone: leave it out, or "
-            "use crosshatch train"
-        )
     first = _first(data)
     silos = tuple(_silo(silo, first, clients_of_first(data, j)) for j, silo in enumerate(data.silos))
     y = data.y_test if data.y_validation is None else torch.cat([data.y_validation, data.y_test])
@@ -58,7 +52,7 @@ def _silo(silo: SiloData, first: Ids, clients: int) -> SiloData:
     present = np.unique(silo.owners[first])
     holders = present if clients == silo.clients else np.arange(clients)
     test = np.resize(holders, len(silo.test))
-    if silo.test_owners is not None:
+    if silo.test_owners is not None and clients == silo.clients:
         test = np.where(np.isin(silo.test_owners, present), silo.test_owners, test)
     if silo.validation is None:
         rows, owners = silo.test, test

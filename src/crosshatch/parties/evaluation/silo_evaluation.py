@@ -7,19 +7,19 @@ score their rows; of training rows only sums of losses leave them, of rows held 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from crosshatch.parties.evaluation.found import Found, Judge, Scored, Verdict
+from crosshatch.parties.evaluation.found import Found, Scored, Verdict
+from crosshatch.parties.evaluation.text import EvaluatingFederation
 from crosshatch.parties.holdings.agreed import Batch
 from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.names_of_parties import client_name, hub_name, server_name
-from crosshatch.parties.post import Post
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.parties.roles.role import Role
@@ -33,7 +33,7 @@ _SUMS = 4  # of losses, of losses with scores of zero, of what ties embeddings t
 
 @final
 @dataclass(kw_only=True)
-class SiloEvaluation:
+class SiloEvaluation(EvaluatingFederation):
     """`role` is the party's own of the training rows, `held` that of the rows held out (None: it has no part in them).
 
     `looked_at` training rows of its group, the first ones, count in the objective.
@@ -45,12 +45,6 @@ class SiloEvaluation:
     validation: int
     holder: int
     regulariser: Regulariser
-    judging: Judge | None = None
-
-    @property
-    def post(self) -> Post:
-        """What all of it is sent with."""
-        return self.role.post
 
     @property
     def _is_holder(self) -> bool:
@@ -93,27 +87,9 @@ class SiloEvaluation:
         scores, y = (torch.cat(each) for each in zip(*found, strict=True))
         return Scored(scores, y, self.validation)
 
-    def judge(self, found: Found | None, done: int) -> Verdict:
-        """Asked of the holder alone."""
-        return Verdict.GO_ON if found is None or self.judging is None else self.judging.see(found, done)
-
-    def close(self, scored: Scored | None, done: int) -> None:
-        if scored is not None and self.judging is not None:
-            self.judging.close(scored, done)
-
     def decide(self, verdict: Verdict) -> Verdict:
         """By the holder's hub of the first group."""
         return Verdict(self.role.decide(int(verdict), round=self.role.round, by=self.holder))
-
-    def state(self) -> dict[str, Any]:
-        """Counters, and what the judge has."""
-        judged = None if self.judging is None else self.judging.state()
-        return {"meter": self.post.meter.snapshot(), "judged": judged}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        self.post.meter.load(state["meter"])
-        if self.judging is not None and state["judged"] is not None:
-            self.judging.load(state["judged"])
 
     def _batches(self, role: Role, rows: int) -> Iterator[Batch]:
         for low in range(0, rows, MOST_ROWS):

@@ -3,55 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
-from crosshatch.parties.evaluation.found import Verdict
+from crosshatch.parties.evaluation.found import Found, Judge, Scored, Verdict
 from crosshatch.parties.line import Line
-from crosshatch.parties.post import Post
+from crosshatch.parties.post import Post, Uses
 
 
-class EvaluatingFederation(Protocol):
-    """What the text asks of a party's role; everything of one `round` goes under keys of its own."""
+@dataclass(kw_only=True)
+class EvaluatingFederation:
+    """What the text asks of a party's role, which a party without rows answers as here; `judging`: at the holder alone.
 
-    @property
-    def post(self) -> Post: ...
+    Everything of one `round` goes under keys of its own.
+    """
+
+    post: Post
+    judging: Judge | None = None
+    uses: Uses = field(default_factory=Uses)
+    round: int = 0
 
     def begin_round(self, round: int) -> None:
         """A round begins, in which there may be evaluations."""
-        ...
+        self.round = round
+        self.uses.begin_round()
 
-    def model(self, values: Any) -> Any:
+    def model(self, values: Any) -> Any:  # noqa: ARG002
         """The party's part of the federation's model, from what the algorithm's text has left with it."""
-        ...
+        return None
 
     def tell(self, model: Any) -> Any:
         """Who computes gets the block to compute with; a party's own part of that."""
-        ...
+        return model
 
-    def look(self, told: Any) -> Any:
+    def look(self, told: Any) -> Found | None:  # noqa: ARG002
         """The training objective, and scores and labels of the rows held out: at the label's holder, None elsewhere."""
-        ...
+        return None
 
-    def look_again(self, told: Any) -> Any:
+    def look_again(self, told: Any) -> Scored | None:  # noqa: ARG002
         """The scores and labels of the rows held out alone."""
-        ...
+        return None
 
-    def judge(self, found: Any, done: int) -> Verdict:
+    def judge(self, found: Found | None, done: int) -> Verdict:
         """What the holder makes of it; of others nobody asks."""
-        ...
+        return Verdict.GO_ON if found is None or self.judging is None else self.judging.see(found, done)
 
-    def close(self, scored: Any, done: int) -> None: ...
+    def close(self, scored: Scored | None, done: int) -> None:
+        if scored is not None and self.judging is not None:
+            self.judging.close(scored, done)
 
     def decide(self, verdict: Verdict) -> Verdict:
         """The holder's word goes to everybody."""
-        ...
+        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         """Counters, and what the holder has found so far."""
-        ...
+        judged = None if self.judging is None else self.judging.state()
+        return {"meter": self.post.meter.snapshot(), "judged": judged}
 
-    def load(self, state: Mapping[str, Any]) -> None: ...
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.post.meter.load(state["meter"])
+        if self.judging is not None and state["judged"] is not None:
+            self.judging.load(state["judged"])
 
 
 @dataclass

@@ -121,8 +121,9 @@ def _of_silos(
             beside.anchored = False
         holder = holder_of(data)
         found[name] = SiloEvaluation(
-            role=role, held=beside, looked_at=looked_at[role.group], validation=plan.validation, holder=holder,
-            regulariser=task.regulariser, judging=plan.judge if name == hub_name(0, holder) else None,
+            post=role.post, role=role, held=beside, looked_at=looked_at[role.group], validation=plan.validation,
+            holder=holder, regulariser=task.regulariser,
+            judging=plan.judge if name == hub_name(0, holder) else None,
         )  # fmt: skip
     return found
 

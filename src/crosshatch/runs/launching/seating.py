@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
+from typing import Literal
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.parties.agents.agent_role import AgentRole
@@ -33,6 +34,19 @@ def houses_of(parties: Mapping[Name, Party]) -> dict[Name, list[Party]]:
     for party in parties.values():
         found.setdefault(party.house, []).append(party)
     return found
+
+
+def share_processes(parties: Mapping[Name, Party], processes: Literal["party", "silo"]) -> None:
+    """Give the clients of a silo (in a group) one house; hubs and servers keep theirs.
+
+    In it they compute one at a time, since they share torch's generator, and each has its own key, connection and
+    state. A client that is one party with its hub stays with it.
+    """
+    if processes == "party":
+        return
+    for party in parties.values():
+        if isinstance(party.role, ClientRole) and party.house == party.name:
+            party.house = f"clients-{party.role.group}-{party.role.silo}"
 
 
 def seat(
