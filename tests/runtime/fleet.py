@@ -13,12 +13,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pytest
 import torch
 
 from crosshatch.meter import Meter
@@ -28,6 +30,7 @@ from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
+from crosshatch.runtime.handshakes import HANDSHAKES_ONLY
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.store import Store
 from crosshatch.testing.check_restarts import restart_cases, undisturbed
@@ -42,6 +45,10 @@ _ENOUGH = 200  # rounds, after which everybody has talked to all its peers
 def _starter() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.runtime.fleet_process"])
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in HANDSHAKES_ONLY.items():
+            patch.setenv(name, value)
+        forkserver.ensure_running()
     return context
 
 

@@ -17,6 +17,7 @@ import torch
 from crosshatch.errors import CrosshatchError, one_line
 from crosshatch.parties.line import Key, Line, Name
 from crosshatch.parties.parties_of import parties_of
+from crosshatch.runtime.handshakes import GrpcLog
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.process import Course, Process, Seat
 from crosshatch.runtime.store import Pace
@@ -75,14 +76,15 @@ class Struck:
 def live(setup: Setup, house: Name, orders: Connection) -> None:
     """To the end, or to an error, whose line goes to the house's log."""
     torch.set_num_threads(setup.threads)
+    grpc = GrpcLog()
     try:
-        asyncio.run(_run(setup, house, orders))
+        asyncio.run(_run(setup, house, orders, grpc))
     except CrosshatchError as error:
         _say(setup.folder / house, one_line(error))
         sys.exit(REFUSED)
 
 
-async def _run(setup: Setup, house: Name, orders: Connection) -> None:
+async def _run(setup: Setup, house: Name, orders: Connection, grpc: GrpcLog) -> None:
     case, _ = restart_cases()[setup.case]
     parties = parties_of(case.data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs)
     course = Course(
@@ -97,6 +99,7 @@ async def _run(setup: Setup, house: Name, orders: Connection) -> None:
         me, port = Identity.read(setup.folder / name), setup.ports.get(name)
         seats.append(Seat(parties[name], me, setup.folder / name, certificates, inside, dials, port))
     process = Process(seats, course, lambda line: _say(setup.folder / house, line))
+    grpc.follow(process.complaints)
     threading.Thread(target=_obey, args=(process, orders), daemon=True).start()
     for life in process.lives.values():
         if life.name == setup.struck:

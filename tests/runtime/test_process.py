@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from pathlib import Path
 
 import pytest
@@ -19,16 +18,9 @@ from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.process import Course, Process, Seat
 from crosshatch.runtime.store import Store
 from crosshatch.testing.check_restarts import restart_cases, undisturbed
+from tests.runtime.fleet import free_ports
 
 RUN = "0badcafe"
-
-
-def free_ports(names: list[Name]) -> dict[Name, int]:
-    sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
-    found = {name: one.getsockname()[1] for name, one in sockets.items()}
-    for one in sockets.values():
-        one.close()
-    return found
 
 
 async def run(name: str, folder: Path) -> dict[Name, Party]:
@@ -36,7 +28,7 @@ async def run(name: str, folder: Path) -> dict[Name, Party]:
     case, rounds = restart_cases()[name]
     peers = undisturbed(name)[2]
     parties = parties_of(case.data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs)
-    identities, ports = {one: Identity.make(one) for one in parties}, free_ports(list(parties))
+    identities, ports = {one: Identity.make(one) for one in parties}, free_ports(parties)
     houses: dict[Name, list[Seat]] = {}
     for me, party in parties.items():
         outside = [peer for peer in peers[me] if parties[peer].house != party.house]

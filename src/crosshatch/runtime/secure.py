@@ -23,6 +23,7 @@ import grpc
 import grpc.aio
 
 from crosshatch.errors import RunError
+from crosshatch.runtime.handshakes import OWN
 from crosshatch.runtime.identity import Identity, Peers
 
 __all__ = ["channel_credentials", "grpc", "require_new_tls_only", "server_credentials"]
@@ -70,8 +71,10 @@ def _shakes_hands(port: int, me: Identity, version: ssl.TLSVersion) -> bool:
         pair.flush()
         context.load_cert_chain(pair.name)
     try:
-        with socket.create_connection(("127.0.0.1", port), _WAIT) as plain, context.wrap_socket(plain):
-            return True
+        with socket.create_connection(("127.0.0.1", port), _WAIT) as plain:
+            OWN.add(str(plain.getsockname()[1]))
+            with context.wrap_socket(plain):
+                return True
     except (ssl.SSLError, ConnectionError):
         return False
     except OSError as error:

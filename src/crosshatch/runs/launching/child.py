@@ -16,10 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 from queue import Queue
 
+from crosshatch.runtime.handshakes import GrpcLog
 from crosshatch.runtime.kernels import keep_kernels, pin_kernels
 
 if __name__ == "__main__":
     pin_kernels(Path(sys.argv[1]))  # before torch chooses
+    _grpc = GrpcLog()  # before grpc is imported
 
 import torch
 
@@ -45,7 +47,7 @@ from crosshatch.task.build_task import build_task
 from crosshatch.task.losses import Loss
 
 
-def main(home: Path) -> int:
+def main(home: Path, grpc: GrpcLog) -> int:
     """Run the parties of a folder; the exit code."""
     torch.set_num_threads(1)
     keep_freed_memory()  # blocks come and go with every message
@@ -53,14 +55,14 @@ def main(home: Path) -> int:
     threading.Thread(target=_follow_parent, args=(home, limits), daemon=True).start()
     try:
         plan = ProcessPlan.read(home)
-        asyncio.run(_run(plan, home, limits))
+        asyncio.run(_run(plan, home, limits, grpc))
     except CrosshatchError as error:
         _say(one_line(error))
         return REFUSED
     return 0
 
 
-async def _run(plan: ProcessPlan, home: Path, limits: Queue[Limit]) -> None:
+async def _run(plan: ProcessPlan, home: Path, limits: Queue[Limit], grpc: GrpcLog) -> None:
     settings = read_config(home / CONFIG).run
     course = Course(
         plan.run, what_is_agreed(home, plan.rounds), plan.rounds, lambda _: plan.longest, frozenset(plan.keep),
@@ -68,6 +70,7 @@ async def _run(plan: ProcessPlan, home: Path, limits: Queue[Limit]) -> None:
     )  # fmt: skip
     parties = parties_in(home, [one.name for one in plan.seats])
     process = Process([_seat(one, parties, home) for one in plan.seats], course, _say)
+    grpc.follow(process.complaints)
     keep_kernels(home, process.fingerprint["kernels"])
     limits.put(process.limit)
     keep_telling(process)
@@ -131,4 +134,4 @@ def _follow_parent(home: Path, limits: Queue[Limit]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), _grpc))
