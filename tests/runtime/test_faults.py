@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from threading import Event
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from crosshatch.parties.line import Key, Line, Name
 from crosshatch.testing.check_restarts import restart_cases
@@ -36,8 +37,24 @@ KILLED = (
     ("MTCD", "agent-1"),
     ("MTCD", "server-0-0"),
 )
+STRUCK = (  # of every case one of each kind
+    ("TDCD", "hub-0-1"),
+    ("TDCD", "client-0-0-0"),
+    ("ABCD", "hub-0-1"),
+    ("ABCD", "client-0-0-1"),
+    ("HSGD, coded", "server-0-0"),
+    ("HSGD, coded", "hub-0-1"),
+    ("HSGD, coded", "client-0-1-2"),
+    ("MTCD", "agent-1"),
+    ("MTCD", "server-0-0"),
+)
 ENDLESS = 100_000  # rounds
 QUICK = ("TDCD", "client-0-1-0")
+
+
+def slow_but(quick: tuple[object, ...], all_of_them: Iterable[tuple[object, ...]]) -> list[ParameterSet]:
+    """Parameters of a test that is slow but for one."""
+    return [pytest.param(*one, marks=[] if one == quick else pytest.mark.slow) for one in all_of_them]
 
 
 class Counting:
@@ -65,9 +82,7 @@ def occasions(case: str, who: Name, rounds: int) -> Counter[int]:
     return counting.occasions
 
 
-@pytest.mark.parametrize(
-    ("case", "who"), [pytest.param(*one, marks=[] if one == QUICK else pytest.mark.slow) for one in KILLED]
-)
+@pytest.mark.parametrize(("case", "who"), slow_but(QUICK, KILLED))
 def test_killed_before_and_after_each_send_and_receive(case: str, who: Name, tmp_path: Path) -> None:
     kills, rounds = until_all_are_struck(occasions(case, who, 200))
     with Fleet(case, tmp_path, rounds=rounds, struck=who) as fleet:
@@ -115,9 +130,9 @@ def test_killed_again_and_again(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("who", ["hub-0-1", "client-0-0-1"])
-def test_frozen_for_a_while(who: Name, tmp_path: Path) -> None:
-    with Fleet("ABCD", tmp_path, rounds=ENDLESS) as fleet:
+@pytest.mark.parametrize(("case", "who"), STRUCK)
+def test_frozen_for_a_while(case: str, who: Name, tmp_path: Path) -> None:
+    with Fleet(case, tmp_path, rounds=ENDLESS) as fleet:
         fleet.start()
         fleet.wait(lambda: fleet.stored(who) >= 10)
         fleet.kill(who, how=signal.SIGSTOP)
@@ -129,11 +144,12 @@ def test_frozen_for_a_while(who: Name, tmp_path: Path) -> None:
         assert fleet.restarts == 0
 
 
-def test_connections_are_cut(tmp_path: Path) -> None:
-    with Proxies() as network, Fleet("TDCD", tmp_path, rounds=ENDLESS, through=network.before) as fleet:
+@pytest.mark.parametrize("case", slow_but(("TDCD",), zip(CASES)))
+def test_connections_are_cut(case: str, tmp_path: Path) -> None:
+    with Proxies() as network, Fleet(case, tmp_path, rounds=ENDLESS, through=network.before) as fleet:
         fleet.start()
         for n in range(1, 4):
-            fleet.wait(lambda n=n: fleet.stored("hub-0-0") >= 8 * n)  # type: ignore[misc]
+            fleet.wait(lambda n=n: fleet.stored(fleet.houses[0]) >= 8 * n)  # type: ignore[misc]
             network.cut()
         fleet.end_and_check()
         assert (network.cuts, fleet.restarts) == (3, 0)
@@ -152,13 +168,14 @@ def test_slow_and_stalling_networks(case: str, weather: Weather, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_connections_that_are_dead_without_a_word(tmp_path: Path) -> None:
-    with Proxies() as network, Fleet("ABCD", tmp_path, rounds=ENDLESS, through=network.before) as fleet:
+@pytest.mark.parametrize("case", CASES)
+def test_connections_that_are_dead_without_a_word(case: str, tmp_path: Path) -> None:
+    with Proxies() as network, Fleet(case, tmp_path, rounds=ENDLESS, through=network.before) as fleet:
         fleet.start()
-        fleet.wait(lambda: fleet.stored("hub-0-0") >= 8)
+        fleet.wait(lambda: fleet.stored(fleet.houses[0]) >= 8)
         network.swallow()
-        before = fleet.stored("hub-0-0") + 200  # it gets nowhere near that without connections
-        fleet.wait(lambda: fleet.stored("hub-0-0") > before)
+        before = fleet.stored(fleet.houses[0]) + 200  # it gets nowhere near that without connections
+        fleet.wait(lambda: fleet.stored(fleet.houses[0]) > before)
         fleet.end_and_check()
 
 
@@ -182,9 +199,9 @@ def fill(path: Path) -> None:
             pass
 
 
-@pytest.mark.parametrize("who", ["hub-0-1", "client-0-0-0"])
-def test_a_full_disk_ends_everybody_with_a_line_and_with_room_it_goes_on(who: Name, tmp_path: Path) -> None:
-    with small_disk(tmp_path / who, "1m"), Fleet("TDCD", tmp_path, rounds=ENDLESS) as fleet:
+@pytest.mark.parametrize(("case", "who"), slow_but(STRUCK[0], STRUCK))
+def test_a_full_disk_ends_everybody_with_a_line_and_with_room_it_goes_on(case: str, who: Name, tmp_path: Path) -> None:
+    with small_disk(tmp_path / who, "1m"), Fleet(case, tmp_path, rounds=ENDLESS) as fleet:
         fleet.start()
         fleet.wait(lambda: fleet.stored(who) >= 5)
         filling = tmp_path / who / "filling"
@@ -199,16 +216,15 @@ def test_a_full_disk_ends_everybody_with_a_line_and_with_room_it_goes_on(who: Na
         fleet.end_and_check()
 
 
-def test_a_state_that_is_gone_is_refused_and_all_can_begin_again(tmp_path: Path) -> None:
-    with Fleet("TDCD", tmp_path, rounds=60, keep=frozenset({10, 20})) as fleet:
+@pytest.mark.parametrize(("case", "who"), slow_but(STRUCK[0], STRUCK))
+def test_a_state_that_is_gone_is_refused_and_all_can_begin_again(case: str, who: Name, tmp_path: Path) -> None:
+    with Fleet(case, tmp_path, rounds=60, keep=frozenset({10, 20})) as fleet:
         fleet.start()
         fleet.wait(lambda: all(fleet.stored(house) >= 10 for house in fleet.houses))
         fleet.kill(*fleet.houses)
-        (tmp_path / "hub-0-1" / "state").unlink()
-        fleet.start(["hub-0-1"])
-        with pytest.raises(
-            AssertionError, match=r"hub-0-1 ended with 2: hub-0-1: its state is gone .* \(kept there: 10"
-        ):
+        (tmp_path / who / "state").unlink()
+        fleet.start([who])
+        with pytest.raises(AssertionError, match=rf"{who} ended with 2: {who}: its state is gone .* \(kept there: 10"):
             fleet.wait()
         fleet.kill(*fleet.houses)
         fleet.change(again=(10,))
@@ -308,13 +324,13 @@ import sys, time
 from pathlib import Path
 from tests.runtime.fleet import Fleet
 if __name__ == "__main__":
-    before, jumps = time.time() - time.monotonic(), 0
-    with Fleet("TDCD", Path(sys.argv[1]), rounds=40) as fleet:
+    before = time.time() - time.monotonic()
+    with Fleet(sys.argv[2], Path(sys.argv[1]), rounds=100_000) as fleet:
         fleet.start()
-        fleet.wait(lambda: fleet.stored("hub-0-0") >= 8)
-        fleet.kill("hub-0-0", "client-0-1-0")
-        fleet.wait()
-        fleet.check_model()
+        fleet.wait(lambda: fleet.stored(fleet.houses[0]) >= 8)
+        fleet.kill(fleet.houses[0], fleet.houses[-1])
+        fleet.end_and_check()
+        assert fleet.restarts == 2
     now = time.time() - time.monotonic()
     assert abs(now - before) > 1000 or abs(time.time() - time.monotonic() - now) > 1000, "the clock did not jump"
     print("equal")
@@ -322,7 +338,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_clock_that_jumps(tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_a_clock_that_jumps(case: str, tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("no compiler for a clock that jumps")
@@ -334,7 +351,7 @@ def test_a_clock_that_jumps(tmp_path: Path) -> None:
     here = str(Path(__file__).parents[2])
     paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     ended = subprocess.run(
-        [sys.executable, tmp_path / "run.py", work], cwd=here, capture_output=True, text=True, check=False, timeout=300,
-        env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": paths},
+        [sys.executable, tmp_path / "run.py", work, case], cwd=here, capture_output=True, text=True, check=False,
+        timeout=300, env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": paths},
     )  # fmt: skip
     assert ended.stdout.strip().endswith("equal"), ended.stderr
