@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from crosshatch.cli.progress import Bar, PlainProgress
@@ -35,12 +37,30 @@ def test_lines_name_each_who_is_waited_for_once() -> None:
     assert stream.getvalue().splitlines() == ["waiting for hub-0-1 for 6 s", "waiting for hub-0-1 for 6 s"]
 
 
+def test_the_time_left_counts_from_when_all_have_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, now = tmp_path / "wine.toml", [100.0]
+    path.write_text('data = {name = "wine"}\nalgorithm = {name = "fedbcd"}\nrun = {rounds = 40, threads = 1}')
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    stream = io.StringIO()
+    lines = PlainProgress(stream)
+    lines.begin(prepare(read_config(path), folder=None), tmp_path)
+    row = {"round": 20, "bytes": 1, "sim_seconds": 1.0, "train_loss": 0.5, "accuracy": 0.5}
+    for seconds, done in ((60, 20), (1, 20), (2, 25), (2, 30)):  # it takes a minute until all are there, at round 20
+        now[0] += seconds
+        lines.advance(done)
+        lines.evaluated({**row, "round": done})
+    first, *_, last = stream.getvalue().splitlines()[-4:]
+    assert "left" not in first
+    assert last.endswith("left 4 s")
+
+
 def test_the_bar_shows_pace_bytes_and_waiting(tmp_path: Path) -> None:
     path = tmp_path / "wine.toml"
     path.write_text('data = {name = "wine"}\nalgorithm = {name = "fedbcd"}\nrun = {rounds = 20, threads = 1}')
     stream = io.StringIO()
     with Bar(Console(file=stream, force_terminal=True, width=160)) as bar:
         bar.begin(prepare(read_config(path), folder=None), tmp_path)
+        bar.advance(4)
         bar.advance(5)
         bar.under_way(2500, ("client-0-0-1", 12.3))
     said = stream.getvalue()

@@ -35,6 +35,22 @@ def test_resume_says_that_there_was_nothing(config: Path, capsys: pytest.Capture
     assert capsys.readouterr().err == "warning: no earlier run in absent: this one starts at round 0\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--from", "abc"), "--from abc: write the number of a round that all have kept, for example 20"),
+        (("--from", "20"), "--from 20 goes with --resume: it is about a run that there is"),
+        (("--resume", "--from", "20"), "--from 20: there are no processes' states in absent: launch a run first"),
+    ],
+)
+def test_a_round_to_begin_again_at(
+    arguments: tuple[str, ...], said: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["launch", config.name, "--quiet", "--out", "absent", *arguments])
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder of the system's in which nothing can be made")
 def test_a_folder_that_cannot_be_made() -> None:
     with (

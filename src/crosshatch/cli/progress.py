@@ -26,13 +26,35 @@ WIDE = 110  # columns of a terminal that take a bar with all figures
 LONG = 5.0  # seconds of waiting for a party before anybody is told
 
 
+class _Pace:
+    """Rounds per second, from when the round that a process begins with is over: until then others may be starting."""
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._done, self._since = 0, 0.0
+
+    def see(self, round: int) -> bool:
+        """So many rounds are done; whether they are what this process begins with."""
+        if self._first is None:
+            self._first = self._done = round
+        self._done = max(self._done, round)
+        if self._done == self._first:
+            self._since = time.monotonic()
+        return self._done == self._first
+
+    @property
+    def speed(self) -> float:
+        """0.0: nothing is known yet."""
+        return (self._done - (self._first or 0)) / max(1e-9, time.monotonic() - self._since)
+
+
 class PlainProgress(Watcher):
     """One plain line per evaluation."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._rounds = 0
-        self._pace = (0, 0.0)  # the round and the time at which this process began
+        self._pace = _Pace()
         self._waited_for: str | None = None  # who was named last
 
     def __enter__(self) -> Self:
@@ -49,15 +71,17 @@ class PlainProgress(Watcher):
         for line in opening(prepared, path):
             self._print(line)
         self._rounds = prepared.config.run.rounds
-        self._pace = (prepared.simulator.round, time.monotonic())
+
+    def advance(self, round: int) -> None:
+        """Notice how fast it goes."""
+        self._pace.see(round)
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
         """Round, losses, traffic and the time left."""
-        done, started = self._pace
-        left = ""
-        if done < row["round"] < self._rounds:
-            seconds = (time.monotonic() - started) / (row["round"] - done) * (self._rounds - row["round"])
-            left = f"  left {human_seconds(round(seconds, 1))}"
+        self._pace.see(row["round"])
+        left, speed = "", self._pace.speed
+        if speed > 0 and row["round"] < self._rounds:
+            left = f"  left {human_seconds(round((self._rounds - row['round']) / speed, 1))}"
         width = len(str(self._rounds))
         self._print(f"round {row['round']:>{width}}/{self._rounds}  {figures(row)}{left}")
 
@@ -91,7 +115,7 @@ class Bar(Watcher):
             console=console,
         )
         self._task: TaskID | None = None
-        self._pace, self._done = (0, 0.0), 0
+        self._pace = _Pace()
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -115,19 +139,17 @@ class Bar(Watcher):
         self._task = self._progress.add_task(
             prepared.config.name, total=run.rounds, completed=done, figures="", live=""
         )
-        self._pace = (done, time.monotonic())
 
     def advance(self, round: int) -> None:
         assert self._task is not None
-        self._done = round
+        if self._pace.see(round):
+            self._progress.reset(self._task, completed=round)
         self._progress.update(self._task, completed=round)
 
     def under_way(self, sent: int, waited_for: tuple[str, float] | None) -> None:
         """Rounds per second, bytes, and who is waited for."""
         assert self._task is not None
-        done, began = self._pace
-        speed = (self._done - done) / max(1e-9, time.monotonic() - began)
-        live = f"{speed:.1f} rounds/s  {human_bytes(sent)}"
+        live = f"{self._pace.speed:.1f} rounds/s  {human_bytes(sent)}"
         if waited_for is not None and waited_for[1] >= LONG:
             live = f"{live}  {waiting(waited_for)}"
         self._progress.update(self._task, live=live)

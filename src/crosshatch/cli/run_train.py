@@ -45,7 +45,7 @@ def run_train(
     out = Path("runs") / config.name if out is None else out
     page = out / "report.html"
     with one_writer(out, "training"):  # until its page is written too
-        if resume and not (out / "config.toml").is_file():
+        if resume and not (out / "config.toml").is_file() and not (launched or {}).get("from_round"):
             words = f"no earlier run in {out}: this one starts at round 0"
             say(f"warning: {words}", sys.stderr) if quiet else say(words)
         try:

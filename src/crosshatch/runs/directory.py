@@ -15,6 +15,7 @@ parties/        where parties are processes: a folder each, with its share, cert
 messages/       where the config asks for it: what silos sent each other, for audits
 audit_*.json    what audits found, written by these
 report.html     the run on a page, written by the command line
+failed.txt      all that is left of a launched run that came to nothing: what the processes that broke said
 .writer         while somebody writes into the folder: who (see one_writer.py)
 """
 
@@ -34,16 +35,17 @@ from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_whole, writing
 from crosshatch.runs.identity.kept_fingerprint import FINGERPRINT, fingerprint_text
-from crosshatch.runs.one_writer import LOCK, is_empty
+from crosshatch.runs.one_writer import LOCK
 from crosshatch.runs.parts.part_files import PARTS, PartFiles
 from crosshatch.runs.parts.part_names import started_from
 from crosshatch.runs.tracking.tracker import FOLDER
 
 MESSAGES = "messages"
 PARTIES = "parties"
+FAILED = "failed.txt"
 KNOWN = {
     "config.toml", "metrics.jsonl", "summary.json", PARTS, "model", "best_model", "checkpoint", MESSAGES, FOLDER,
-    "report.html", LOCK, FINGERPRINT, "scores.safetensors", PARTIES,
+    "report.html", LOCK, FINGERPRINT, "scores.safetensors", PARTIES, FAILED,
 }  # fmt: skip
 
 
@@ -90,7 +92,7 @@ class RunDirectory:
         with writing(self.path):
             self.checkpoint.parent.mkdir(exist_ok=True)
             self.summary.unlink(missing_ok=True)
-            for name in (FINGERPRINT, "scores.safetensors"):
+            for name in (FINGERPRINT, "scores.safetensors", FAILED):
                 (self.path / name).unlink(missing_ok=True)
             for folder in (self.model, self.best_model, self.parts, self.messages):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -130,7 +132,7 @@ class RunDirectory:
 
     def give_up(self) -> None:
         """Remove what a run has written that came to nothing; a page of an earlier one stays."""
-        for name in KNOWN - {LOCK, "report.html"}:
+        for name in KNOWN - {LOCK, "report.html", FAILED}:
             entry = self.path / name
             if entry.is_dir():
                 shutil.rmtree(entry, ignore_errors=True)
@@ -139,8 +141,8 @@ class RunDirectory:
 
 
 def open_new(path: Path) -> RunDirectory:
-    """A directory that has nothing in it, inside `one_writer`."""
-    if not is_empty(path):
+    """A directory that has nothing in it but what is said of an earlier failure, inside `one_writer`."""
+    if any(entry.name not in (LOCK, FAILED) for entry in path.iterdir()):
         raise RunError(f"the output folder {path} exists and is not empty: choose another --out, or --resume to go on")
     return RunDirectory(path)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _Found = TypeVar("_Found")
 _SAY_AFTER = 5.0  # seconds of waiting before anything is said
+_STARTING = 120.0  # seconds that are waited at least in the round that a party begins with, when others may be starting
 
 
 class JoinedLine:
@@ -31,6 +32,7 @@ class JoinedLine:
         self._turn = turn or Lock()
         self._news = Condition()
         self._error: CrosshatchError | None = None
+        self._first = mail.stored
         self.waits_for: tuple[Name, Key] | None = None
         self.waits_since = 0.0  # monotonic seconds
 
@@ -105,6 +107,7 @@ class JoinedLine:
 
     def _wait_until(self, ready: Callable[[], _Found | None], peer: Name, key: Key) -> _Found:
         began, (round, exchange, use) = monotonic(), key
+        allowed = max(self._wait, _STARTING) if round == self._first else self._wait
         self.waits_for, self.waits_since = (peer, key), began
         while True:
             if self._error is not None:
@@ -113,9 +116,9 @@ class JoinedLine:
             if found is not None:
                 return found
             waited = monotonic() - began
-            if waited >= self._wait:
+            if waited >= allowed:
                 raise RunError(f"{self.mail.me} waited {waited:.0f} s for '{exchange}' of round {round} from {peer}")
             if waited >= _SAY_AFTER and self.mail.is_past(peer, round):
                 what = f"is past round {round} and has not sent '{exchange}' (use {use})"
                 self._complaints.add(peer, f"{what}: has it the same text and settings?")
-            self._news.wait(_SAY_AFTER)
+            self._news.wait(min(_SAY_AFTER, allowed - waited))

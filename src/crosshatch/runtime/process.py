@@ -7,6 +7,7 @@ written beside the work, by default once per second; after a crash a party goes 
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -166,8 +167,10 @@ class _Life:
             self.line.fail(error)
             raise
         except Exception as error:
-            self.line.fail(RunError(f"{self.name} broke: {one_line(error)}"))
-            raise
+            self.process.say("".join(traceback.format_exception(error)).rstrip())
+            broken = RunError(f"{self.name} broke with {_what_and_where(error, self.seat.folder.parent)}")
+            self.line.fail(broken)
+            raise broken from error
 
     def _store(self, *, last: bool = False) -> None:
         """Beside the work, where it is due; the last one is on disk when this returns, and nothing is sent after it."""
@@ -182,3 +185,10 @@ class _Life:
             self.store.begin(pack(state, KINDS), self.line.has_stored, round, keep=keep)
         if last:
             self.store.finish()
+
+
+def _what_and_where(error: Exception, home: Path) -> str:
+    """An error's type, words and place: where there is one, a file of the user's own, which are below `home`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = next((one for one in reversed(frames) if Path(one.filename).is_relative_to(home)), frames[-1])
+    return f"{type(error).__name__}: {one_line(error)} ({place.filename}, line {place.lineno})"

@@ -76,7 +76,9 @@ def spread_over_clients(
             if values:
                 worst = sorted(values, key=lambda client: values[client], reverse=not higher_is_better[name])[:WORST]
                 named = [
-                    {**_called(data, silo, client), "samples": len(large[client]), "value": values[client]}
+                    {"client": client_called(data, silo, client)}
+                    | ({"value_of_column": silo.client_names[client]} if silo.client_names else {})
+                    | {"samples": len(large[client]), "value": values[client]}
                     for client in worst
                 ]
                 spreads[name] = {**_spread(list(values.values())), "worst": named}
@@ -126,10 +128,10 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _called(data: FederatedData, silo: SiloData, client: int) -> dict[str, str]:
-    """A client as settings of the network call it, and the value of a column that it stands for."""
-    party = f"{silo.name}/{client}"
-    if data.groups is not None:
-        group = int(data.groups[silo.owners == client][0])
-        party = f"{silo.name}@{group}/{np.unique(silo.owners[data.groups == group]).tolist().index(client)}"
-    return {"client": party} | ({"value_of_column": silo.client_names[client]} if silo.client_names else {})
+def client_called(data: FederatedData, silo: SiloData, client: int) -> str:
+    """A client as settings of the network call it."""
+    own = silo.owners == client
+    if data.groups is None or not own.any():
+        return f"{silo.name}/{client}"
+    group = int(data.groups[own][0])
+    return f"{silo.name}@{group}/{np.unique(silo.owners[data.groups == group]).tolist().index(client)}"

@@ -166,6 +166,19 @@ def test_a_party_with_another_text_is_not_listened_to(tmp_path: Path) -> None:
         children.stop()
 
 
+def test_a_process_that_cannot_start_ends_the_run_with_its_message(tmp_path: Path) -> None:
+    houses, said = list(houses_of(seated(tmp_path, "own parts"))), list[str]()
+    (tmp_path / "parties" / houses[1] / "share.json").unlink()
+    children = Children(tmp_path / "parties", houses, said.append)
+    children.start()
+    try:
+        with pytest.raises(RunError, match=f"{houses[1]} cannot start: FileNotFoundError: .*share.json"):
+            wait_for_the_end(children)
+    finally:
+        children.stop()
+    assert said == []
+
+
 def test_class_weights_are_told_as_numbers(tmp_path: Path) -> None:
     seated(tmp_path, "class weights")
     assert config_of(tmp_path, "class weights").model.class_weights == "balanced"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from crosshatch.errors import ConfigError, DivergenceError
+from crosshatch.errors import ConfigError, DivergenceError, RunError
 from crosshatch.runs.config import Config, read_config
 from crosshatch.runs.launching.launch import launch
 from crosshatch.runs.train import train
@@ -51,7 +53,7 @@ def near(one: object, two: object, where: str) -> None:
         for n, pair in enumerate(zip(one, two, strict=True)):
             near(*pair, f"{where}.{n}")
     elif isinstance(one, float):
-        assert one == pytest.approx(two, rel=1e-9, abs=1e-11), where
+        assert one == pytest.approx(two, rel=1e-12, abs=1e-12), where
     else:
         assert one == two, where
 
@@ -65,14 +67,16 @@ def check_as_trained(config: Config, out: Path, other: Path) -> None:
     near(ours, theirs, "metrics.jsonl")
     assert all(row["real_seconds"] > 0 for row in ours)
     one, two = (json.loads((path / "summary.json").read_text()) for path in (out, other))
+    of_the_runs = [tomllib.loads((path / "config.toml").read_text())["algorithm"] for path in (out, other)]
+    assert of_the_runs[0] == of_the_runs[1]
     near({key: one.get(key) for key in SAME}, {key: two.get(key) for key in SAME}, "summary.json")
-    for folder in ("model", "best_model"):
+    for folder in ("model", "best_model", "."):  # here: the scores, where they are kept
         files = sorted(path.name for path in (other / folder).glob("*.safetensors"))
         assert files == sorted(path.name for path in (out / folder).glob("*.safetensors"))
         for file in files:
             found, expected = (load_file(path / folder / file) for path in (out, other))
             for name, tensor in expected.items():
-                torch.testing.assert_close(found[name], tensor, rtol=1e-10, atol=1e-12)
+                torch.testing.assert_close(found[name], tensor, rtol=0, atol=1e-12)
 
 
 def test_launched_as_trained_and_as_in_memory(tmp_path: Path) -> None:
@@ -95,7 +99,10 @@ EVALUATED = {
     ),
     "head, validation, training samples": ("model.fusion=head", "model.block=mlp", "data.validation=0.2",
                                            "evaluate.train_samples=100"),
-    "groups": (*KINDS["HSGD, a fraction of 0.5"], "data.validation=0.2"),
+    "groups": (*KINDS["HSGD, a fraction of 0.5"], "data.validation=0.2", "evaluate.per_client=true"),
+    "kept scores": ("data.validation=0.2", "evaluate.keep_scores=true"),
+    "an interval that is measured": ("algorithm.local_steps=measure",),
+    "an interval that is estimated": ("algorithm.local_steps=auto",),
     "suboptimality": ("evaluate.metrics=['suboptimality','auc']", "model.l2=0.1"),
     "several classes": ("data.name=wine", "algorithm.step_size=0.05"),
     "diverges": ("algorithm.step_size=1e3",),
@@ -127,6 +134,26 @@ def test_evaluations_as_trained(name: str, tmp_path: Path) -> None:
         return
     assert launch(config, out=out).finished
     check_as_trained(config, out, other)
+
+
+def test_an_own_algorithm_that_breaks_is_named_with_its_place(tmp_path: Path) -> None:
+    config, out = config_of(tmp_path, "own parts", "run.rounds=5"), tmp_path / "out"
+    mine, broken = tmp_path / "mine.py", "        if r == 2:\n            raise ValueError('boom')\n"
+    good, start = mine.read_text(), "def run_round(self, fed, blocks, r):\n"
+    mine.write_text(good.replace(start, start + broken))
+    place = good[: good.index(start)].count("\n") + 3
+    with pytest.raises(RunError) as raised:
+        launch(config, out=out)
+    said = re.fullmatch(
+        rf"(?:.* has stopped the run: )?\S+ broke with ValueError: boom \(\S+/parts/mine.py, line {place}\); all of it "
+        rf"is in {out / 'failed.txt'}", str(raised.value)
+    )  # fmt: skip
+    assert said, raised.value
+    assert "Traceback (most recent call last)" in (out / "failed.txt").read_text()
+    assert [path.name for path in out.iterdir()] == ["failed.txt"]
+    mine.write_text(good)
+    assert launch(config, out=out).finished
+    assert not (out / "failed.txt").exists()
 
 
 def is_alive(pid: int) -> bool:

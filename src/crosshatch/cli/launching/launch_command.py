@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Quiet, Resume, RunFolder
+from crosshatch.errors import ConfigError
 
 FromRound = Annotated[
-    int | None,
+    str | None,
     typer.Option("--from", metavar="ROUND", help="With --resume: all begin again at a round that everybody kept."),
 ]
 Anywhere = Annotated[
@@ -40,6 +41,8 @@ def launch(
     """
     from crosshatch.cli.run_train import run_train
 
-    told = {"from_round": from_round, "anywhere": anywhere}
+    if from_round is not None and not from_round.isdecimal():
+        raise ConfigError(f"--from {from_round}: write the number of a round that all have kept, for example 20")
+    told = {"from_round": None if from_round is None else int(from_round), "anywhere": anywhere}
     done = run_train(config, changes or [], out=out, data=data, resume=resume, quiet=quiet, launched=told)
     raise typer.Exit(done)

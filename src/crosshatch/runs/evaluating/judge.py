@@ -90,6 +90,10 @@ class RunJudge:
             known = directions(self.config.evaluate.higher_is_better)
             spread = spread_over_clients(_clients(self.briefing, test[1]), self.metrics, test[0], self.loss, known)
             at = done if best is None or best.row is None else best.row["round"]
+            for name, called, *_ in self.briefing.silos:
+                for metric in spread[name]["metrics"].values() if name in spread else ():
+                    for one in metric["worst"]:  # by its number, where groups are not known
+                        one["client"] = called[int(one["client"].rpartition("/")[2])]
             told["per_client"] = {"round": at, "silos": spread}
         write_whole(self.folder / CLOSED, json.dumps(told, allow_nan=False).encode())
 
@@ -152,9 +156,9 @@ def _clients(briefing: Briefing, y: Tensor) -> FederatedData:
     nothing = torch.zeros(0, 1)
     silos = tuple(
         SiloData(
-            name, nothing, torch.zeros(len(y), 1), (), np.empty(0, dtype=np.int64), clients,
+            name, nothing, torch.zeros(len(y), 1), (), np.empty(0, dtype=np.int64), len(called),
             test_owners=np.array(owners), client_names=names,
         )
-        for name, clients, owners, names in briefing.silos
+        for name, called, owners, names in briefing.silos
     )  # fmt: skip
     return FederatedData(silos, y[:0], y, "binary", 2)

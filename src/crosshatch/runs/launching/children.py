@@ -34,6 +34,7 @@ class Children:
     houses: Iterable[str]
     say: Callable[[str], object]
     told: dict[Name, PartyProgress] = field(default_factory=dict, init=False)
+    _spoken: set[int] = field(default_factory=set, init=False)  # processes that have told something
     _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)
     _died: dict[str, list[float]] = field(default_factory=dict, init=False)  # when
     _buried: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)  # whose death was told
@@ -56,6 +57,8 @@ class Children:
                 continue
             if code == REFUSED:
                 raise RunError(self._last_words(house))
+            if code > 0 and process.pid not in self._spoken:  # nobody killed it: it would break again
+                raise RunError(f"{house} cannot start: {self._last_words(house)}")
             died = self._died.setdefault(house, [])
             if process is not self._buried.get(house):
                 self._buried[house] = process
@@ -117,18 +120,24 @@ class Children:
                 command, stdin=pipe, stdout=pipe, stderr=log, env=environment, start_new_session=True
             )
         assert process.stdout is not None
-        threading.Thread(target=self._listen, args=(process.stdout,), daemon=True).start()
+        threading.Thread(target=self._listen, args=(process.pid, process.stdout), daemon=True).start()
         write_whole(self.folder / house / _PID, str(process.pid).encode())
         if self._last is not None:
             self._tell(house, self._last)
 
-    def _listen(self, pipe: IO[bytes]) -> None:
+    def _listen(self, pid: int, pipe: IO[bytes]) -> None:
         with pipe:
             for line in pipe:
                 try:
                     self.told |= msgspec.json.decode(line, type=dict[Name, PartyProgress])
                 except msgspec.MsgspecError:
                     continue  # something that a library has printed
+                self._spoken.add(pid)
+
+    def tracebacks(self) -> str:
+        """All that was said by processes that broke; empty: none did."""
+        logs = {house: (self.folder / house / _LOG).read_text(errors="replace") for house in self._running}
+        return "\n".join(f"{house}:\n{log}" for house, log in logs.items() if "Traceback (most recent" in log)
 
     def _last_words(self, house: str) -> str:
         lines = (self.folder / house / _LOG).read_text(errors="replace").strip().splitlines()

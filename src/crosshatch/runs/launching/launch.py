@@ -12,16 +12,24 @@ from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, judgin
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.runs.choosing.auto import PRECISIONS, adopt
 from crosshatch.runs.config import Config, config_text, part_files
-from crosshatch.runs.directory import PARTIES, RunDirectory, open_existing, open_new, require_same, stored_config
+from crosshatch.runs.directory import (
+    FAILED,
+    PARTIES,
+    RunDirectory,
+    open_existing,
+    open_new,
+    require_same,
+    stored_config,
+)
 from crosshatch.runs.evaluating.briefing import Briefing
 from crosshatch.runs.evaluating.held_share import hold_out
+from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.launching.begin_again import begin_again, tell_decisions
 from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.launchable import require_launchable
 from crosshatch.runs.launching.launched_run import LaunchedRun
 from crosshatch.runs.launching.process_plan import ProcessPlan
-from crosshatch.runs.launching.seating import houses_of, seat
-from crosshatch.runs.launching.shared_processes import share_processes
+from crosshatch.runs.launching.seating import houses_of, seat, share_processes
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.prepare import Prepared, prepare
@@ -96,8 +104,13 @@ def _go(run: LaunchedRun, *, begun: bool) -> Outcome:
             return run.go(stop)
         except BaseException as error:
             run.children.stop()
+            broken = run.children.tracebacks()
             if not begun and len(run.rows) <= 1 and not isinstance(error, DivergenceError | KeyboardInterrupt):
                 run.directory.give_up()
+                if broken:
+                    with writing(run.directory.path):
+                        write_whole(run.directory.path / FAILED, broken.encode())
+                    raise RunError(f"{error}; all of it is in {run.directory.path / FAILED}") from None
             raise
         finally:
             run.children.stop()

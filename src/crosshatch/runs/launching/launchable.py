@@ -20,11 +20,8 @@ def require_launchable(prepared: Prepared) -> None:
         "adaptive step sizes need the gradient of all parties together": isinstance(algorithm.step_size, Adaptive),
         "privacy.encryption is not launched yet": config.privacy.encrypts,
         "recording messages needs those of all silos in one place, which no party has": config.run.record_messages,
-        "evaluate.keep_scores = true: scores stay in the silo with the labels": evaluate.keep_scores,
         "evaluate.train_samples with the metric suboptimality, which is of all samples": asks_best
         and evaluate.train_samples is not None,
-        "evaluate.per_client with groups: test rows are the first group's": evaluate.per_client
-        and data.groups is not None,
     }
     for why, applies in refused.items():
         if applies:

@@ -28,12 +28,14 @@ from crosshatch.runs.evaluating.counted import CountedRun
 from crosshatch.runs.evaluating.judge import best_of
 from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, read_lines
 from crosshatch.runs.evaluating.sent import sent_by
+from crosshatch.runs.files import writing
 from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.telling import PartyProgress
 from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.stopping import Stop
 from crosshatch.runs.summary import further_costs, summarise
+from crosshatch.runs.trained.judged import keep_scores
 from crosshatch.runs.trained.write_model import write_model
 from crosshatch.runs.watcher import Outcome, Watcher
 from crosshatch.runtime.store import Store
@@ -116,6 +118,10 @@ class LaunchedRun:
         self._write_models(rounds)
         if not all(party.ended for party in self.parties.values()):
             return Outcome(self.directory.path, finished=False, round=rounds)
+        if self.config.evaluate.keep_scores and not broken:
+            weights = self._best()[1] or model_of(self.parties)
+            with writing(self.directory.path):
+                keep_scores(self.directory.path, self.simulator, weights, seed=self.config.run.seed)
         summary = self._summary(rounds, diverged)
         self.directory.write_json(self.directory.summary, summary)
         if diverged is not None and (broken or self.config.run.on_divergence == "stop"):
