@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from crosshatch.parties.post import Post, Uses
 
 
 @dataclass(kw_only=True)
-class EvaluatingFederation:
+class EvaluatingFederation(ABC):
     """What the text asks of a party's role, which a party without rows answers as here; `judging`: at the holder alone.
 
     Everything of one `round` goes under keys of its own.
@@ -52,9 +53,9 @@ class EvaluatingFederation:
         if scored is not None and self.judging is not None:
             self.judging.close(scored, done)
 
+    @abstractmethod
     def decide(self, verdict: Verdict) -> Verdict:
         """The holder's word goes to everybody."""
-        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         """Counters, and what the holder has found so far."""
