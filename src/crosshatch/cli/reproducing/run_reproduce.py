@@ -28,6 +28,8 @@ from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
 from crosshatch.sweeps.local_processes import LocalProcesses
 
+LACKING = "not there yet"
+
 
 @dataclass(frozen=True)
 class ReproduceOptions:
@@ -63,7 +65,7 @@ def recipes_of(ids: Sequence[str]) -> list[Recipe]:
     for name in ids:
         lower = name.lower()
         if lower in LATER or lower in {paper.lower() for paper in LATER.values()}:
-            say(f"{name}: not there yet", sys.stderr)
+            say(f"{name}: {LACKING}", sys.stderr)
         elif lower != "all" and lower not in RECIPES and lower not in papers:
             known = (*RECIPES, *sorted(papers), "all")
             raise ConfigError(
@@ -81,24 +83,22 @@ def show_list(profile: str, out: Path, data: Path | None, *, as_json: bool) -> N
         planned = {one.key for state in found for one in state.planned}
         missing = {one.key for state in found for one in state.missing}
         left = recipe.minutes * 60 * len(missing) / len(planned) if which == "quick" else None
+        names, there, known = list(recipe.data) or ["made here"], not require_data(recipe, data), planned - missing
         lines.append({
-            "id": recipe.id, "paper": recipe.paper, "place": recipe.place, "shows": recipe.shows,
-            "data": list(recipe.data) or ["made here"], "there": not require_data(recipe, data),
-            "runs": len(planned), "known": len(planned) - len(missing), "seconds": left,
+            "id": recipe.id, "paper": recipe.paper, "place": recipe.place, "shows": recipe.shows, "data": names,
+            "there": there, "runs": len(planned), "known": len(known), "seconds": left,
         })  # fmt: skip
-    later = [{"id": name, "paper": paper, "there": False, "remark": "not there yet"} for name, paper in LATER.items()]
+        if not as_json:
+            time = "" if left is None else f", about {human_seconds(round(left))} of processor time"
+            say(f"{recipe.id:<20} {recipe.paper}, {recipe.place}: {recipe.shows}")
+            say(f"{'':<20} data: {', '.join(names)} ({'there' if there else 'absent'}); "
+                f"{len(known)} of {len(planned)} runs known{time}")  # fmt: skip
     if as_json:
-        say(json.dumps(lines + later, indent=2))
+        later = [{"id": one, "paper": paper, "there": False, "remark": LACKING} for one, paper in LATER.items()]
+        say(json.dumps([*lines, *later], indent=2))
         return
-    for line in lines:
-        there = "there" if line["there"] else "absent"
-        seconds = line["seconds"]
-        time = f", about {human_seconds(round(seconds))} of processor time" if isinstance(seconds, float) else ""
-        names = ", ".join(line["data"]) if isinstance(line["data"], list) else ""
-        say(f"{line['id']:<20} {line['paper']}, {line['place']}: {line['shows']}")
-        say(f"{'':<20} data: {names} ({there}); {line['known']} of {line['runs']} runs known{time}")
-    for one in later:
-        say(f"{one['id']:<20} {one['paper']}: {one['remark']}")
+    for name, paper in LATER.items():
+        say(f"{name:<20} {paper}: {LACKING}")
 
 
 def run_reproduce(asked: ReproduceOptions) -> int:
@@ -145,7 +145,7 @@ def write_pages(profile: str, out: Path, data: Path | None, docs: Path | None) -
 def everything() -> dict[str, tuple[str, str]]:
     """What stands in the index about a recipe without a result: its paper, and why there is none."""
     here = {one.id: (f"{one.paper}, {one.place}", "not run: not asked for yet") for one in RECIPES.values()}
-    return here | {name: (paper, "not there yet") for name, paper in LATER.items()}
+    return here | {name: (paper, LACKING) for name, paper in LATER.items()}
 
 
 def _folder(out: Path) -> Path:

@@ -18,7 +18,6 @@ from crosshatch.data.reading.builtin import BUILTIN
 from crosshatch.runs.config import Config, encode_config
 
 LENGTH = 16
-_PIECE = 1 << 20
 # Rooms that decide no number of a run: a page that looks different shall not train anything again.
 _BYSTANDERS = ("audit", "cli", "report", "reproduce", "sweeps", "testing")
 
@@ -41,18 +40,11 @@ class Keys:
         if name is None or name in BUILTIN or self.folder is None:
             return ""
         if name not in self._files:
-            path = locate(self.folder, name)
-            self._files[name] = digest(path) if path.is_file() else ""
+            path, self._files[name] = locate(self.folder, name), ""
+            if path.is_file():
+                with open(path, "rb") as file:
+                    self._files[name] = hashlib.file_digest(file, "sha256").hexdigest()
         return self._files[name]
-
-
-def digest(path: Path) -> str:
-    """Of the bytes of a file."""
-    found = hashlib.sha256()
-    with open(path, "rb") as file:
-        while piece := file.read(_PIECE):
-            found.update(piece)
-    return found.hexdigest()
 
 
 @cache

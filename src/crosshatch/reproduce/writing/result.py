@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -126,7 +126,6 @@ class RecipeResult:
     note: str
     runs: tuple[str, ...]
     made: Made
-    failed: tuple[str, ...] = field(default=())
 
 
 def read_result(path: Path | str) -> RecipeResult:
