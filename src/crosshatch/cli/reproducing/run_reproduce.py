@@ -121,7 +121,8 @@ def run_reproduce(asked: ReproduceOptions) -> int:
         done = carry_out(recipes, desk, fresh=asked.fresh)
         results = write_all(recipes, folder, profile, asked.data, done.not_run, everything())
     _conclude(results, asked.out)
-    say(f"{done.trained} runs trained")
+    took = f" in {human_seconds(round(done.seconds))} of processor time" if done.trained else ""
+    say(f"{done.trained} runs trained{took}")
     if done.stopped:
         say(f"stopped; what is done is kept; go on with: {asked.command}", sys.stderr)
         return INTERRUPTED

@@ -25,9 +25,10 @@ _TIMES = 2  # its share of the processor time that a recipe may take
 
 @dataclass
 class Done:
-    """What was trained, and why recipes came to nothing: `not_run` by id."""
+    """What was trained, in how many seconds of processor time, and why recipes came to nothing: `not_run` by id."""
 
     trained: int = 0
+    seconds: float = 0.0
     stopped: bool = False
     not_run: dict[str, str] = field(default_factory=dict)
 
@@ -53,7 +54,8 @@ def carry_out(recipes: Sequence[Recipe], desk: Desk, *, fresh: bool = False) -> 
     """Train what is missing of each recipe; one that cannot be run, or takes too long, stops no other."""
     done, keys = Done(), desk.keys()
     again = {one.key for recipe in recipes for one in _planned(recipe, desk, keys)} if fresh else set[str]()
-    for recipe in recipes:
+    for place, recipe in enumerate(recipes, 1):
+        desk.tell(f"{recipe.id}, {place} of {len(recipes)}")
         try:
             why = require_data(recipe, desk.data) or _one(recipe, desk, keys, done, again)
         except DataError as error:
@@ -100,9 +102,9 @@ def _one(recipe: Recipe, desk: Desk, keys: Keys, done: Done, again: set[str]) ->
         desk.folder.begin(recipe.id, commit(), rules_digest())
         jobs = [one.job(desk.folder.path, desk.data) for one in (missing | known).values()]
         limit = _TIMES * 60 * recipe.minutes - spent if desk.profile == "quick" else None
-        desk.tell(f"{recipe.id}: {len(jobs)} runs to train")
         ended, took = _work(jobs, desk, limit)
         spent += took
+        done.seconds += took
         done.trained += sum(one.state in ("finished", "diverged") for one in ended.values())
         if desk.stop.requested:
             done.stopped = True
