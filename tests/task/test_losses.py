@@ -12,7 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from crosshatch.errors import ModelError
+from crosshatch.task import losses
 from crosshatch.task.losses import CrossEntropy, Logistic, Squared, TaylorLogistic, require_target
+from crosshatch.task.model_settings import LOSS_NAMES
 
 Plain = Squared | Logistic | CrossEntropy
 LOSSES: list[Plain] = [Squared(), Logistic(), CrossEntropy()]
@@ -216,3 +218,7 @@ def test_a_derivative_of_several_classes_that_does_not_tell_stays() -> None:
     found = CrossEntropy().continued(derivative, moved)
     assert torch.equal(found[:2], derivative[:2])
     assert not torch.equal(found[2], derivative[2])
+
+
+def test_configs_know_the_names_of_all_losses() -> None:
+    assert ("auto", *losses.LOSSES) == LOSS_NAMES
