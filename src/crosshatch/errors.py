@@ -84,16 +84,25 @@ class TrainingError(CrosshatchError):
 class DivergenceError(TrainingError):
     """Training diverged: its loss grew too far, or its numbers are no longer finite. A run's summary says so.
 
-    >>> issubclass(DivergenceError, TrainingError)  # whoever catches the one catches the other
-    True
+    >>> from crosshatch import FedSGD, FederationSettings, ModelSettings, Simulator, build_task, federate, load_dataset
+    >>> data = federate(load_dataset("diabetes"), FederationSettings(silos=2), seed=0)
+    >>> simulator = Simulator(data, build_task(data, ModelSettings(), seed=0), FedSGD(step_size=1e30), seed=0)
+    >>> try:
+    ...     for _ in range(3):
+    ...         simulator.run_round()
+    ... except DivergenceError as error:
+    ...     print(str(error).partition(":")[0])
+    round 2
     """
 
 
 class MessageError(CrosshatchError):
     """What another party sent cannot be right: cut off, changed on its way, or not what is due. It names the party.
 
-    >>> issubclass(MessageError, CrosshatchError), issubclass(MessageError, DataError)
-    (True, False)
+    >>> from crosshatch.runtime.envelope import Opener
+    >>> Opener(longest=lambda key: 1000).open(b"")
+    Traceback (most recent call last):
+    crosshatch.errors.MessageError: no envelope (Input data was truncated)
     """
 
 
