@@ -125,8 +125,7 @@ def test_a_ledger_keeps_what_it_was_told(tmp_path: Path) -> None:
         ledger.keep_seed("y", 17)
         ledger.append(run(rows, 3), "first")
     with open_ledger(path, KEY, write=True) as ledger:
-        assert ledger.seed_of("y") == 17
-        assert ledger.seed_of("others") is None
+        assert ledger.seeds == {"y": 17}
         ledger.append(run(rows, 4), "second")
     with open_ledger(path, KEY, write=False) as ledger:
         assert count(rows, ledger.given).equations == 49
@@ -244,7 +243,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     def second() -> None:
         with open_ledger(path, KEY, write=True) as ledger:
             order.append("second")
-            assert ledger.seed_of("y") == 17
+            assert ledger.seeds == {"y": 17}
 
     with open_ledger(path, KEY, write=True) as ledger:
         thread = threading.Thread(target=second)

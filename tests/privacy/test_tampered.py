@@ -19,7 +19,7 @@ from crosshatch.errors import MessageError
 from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked, to_bytes
 from crosshatch.privacy.fixed_point import FixedPoint, exact_products
 from crosshatch.privacy.masked_gradients import LabelHolder, LinearSilo, gradient_slots
-from tests.privacy.keys import seeded, short_key
+from tests.privacy.keys import nobody, seeded, short_key
 
 KEY = short_key()
 N, SQUARE, P, Q = int(KEY.public.n), int(KEY.public.square), int(KEY.p), int(KEY.q)
@@ -145,9 +145,9 @@ def masked_gradient(change: tuple[str, Callable[[Sent, Random], Sent]], seed: in
     reader = holder()
     if sent.dtype != np.uint8 or not well_formed(sent, len(back)):
         with pytest.raises(MessageError, match="silo 'a' sent"):
-            reader.decrypt(sent, peer="silo 'a'")
+            reader.decrypt(sent, peer="silo 'a'", count=nobody)
         return
-    read = reader.decrypt(sent, peer="silo 'a'")
+    read = reader.decrypt(sent, peer="silo 'a'", count=nobody)
     wanted = in_slots([decrypted(value) for value in whole(sent)], masked.masks)
     if wanted is None:
         with pytest.raises(MessageError, match="the holder sent back a number"):
@@ -160,7 +160,7 @@ def masked_gradient(change: tuple[str, Callable[[Sent, Random], Sent]], seed: in
 def read_gradient(change: tuple[str, Callable[[Sent, Random], Sent]], seed: int) -> None:
     """On its way back to the silo."""
     _, back, masked = honest(seed % 5)
-    read = holder().decrypt(back, peer="silo 'a'")
+    read = holder().decrypt(back, peer="silo 'a'", count=nobody)
     sent = change[1](read, Random(seed)) if change[0] in CHANGES else flip(read, Random(seed))
     fits = sent.dtype == np.uint8 and sent.shape == read.shape and all(value < N for value in whole(sent))
     wanted = in_slots(whole(sent), masked.masks) if fits else None
@@ -180,7 +180,7 @@ def derivatives(change: tuple[str, Callable[[Sent, Random], Sent]], seed: int) -
             SILO.mask(sent, X, outputs=1, peer="the holder")
         return
     back, masked = SILO.mask(sent, X, outputs=1, peer="the holder")
-    read = holder().decrypt(back, peer="silo 'a'")
+    read = holder().decrypt(back, peer="silo 'a'", count=nobody)
     wanted = in_slots([decrypted(value) for value in whole(back)], masked.masks)
     if wanted is None:
         with pytest.raises(MessageError, match="the holder sent back a number"):
@@ -199,7 +199,7 @@ test_many_derivatives = pytest.mark.slow(sample(2000)(derivatives))
 
 def test_what_was_not_changed_is_the_gradient() -> None:
     _, back, masked = honest(0)
-    read = holder().decrypt(back, peer="silo 'a'")
+    read = holder().decrypt(back, peer="silo 'a'", count=nobody)
     assert SILO.unmask(read, masked, peer="the holder") == exact_products(D, X)
 
 

@@ -12,8 +12,7 @@ depend on keys, masks or threads.
 from __future__ import annotations
 
 import secrets
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,54 +27,32 @@ from crosshatch.privacy.paillier import Draw, PrivateKey, PublicKey
 
 
 @dataclass(frozen=True)
-class Reads:
-    """Gradients that the owner of a key reads for others, by who asks and of which batch, over a run.
-
-    Who asks may have computed them from any rows. `most` per batch is where it ends; None: counted alone.
-    """
-
-    most: int | None = None
-    made: Counter[tuple[str, bytes]] = field(default_factory=Counter)
-
-    def count(self, peer: str, batch: bytes) -> None:
-        """One more; a MessageError where there were as many as may be."""
-        if self.most is not None and self.made[peer, batch] >= self.most:
-            raise MessageError(
-                f"{peer} sent ciphertexts to be read, and had {self.most} gradients of this batch, which is all that "
-                "privacy.reads_per_batch allows"
-            )
-        self.made[peer, batch] += 1
-
-
-@dataclass(frozen=True)
 class LabelHolder:
-    """Who has the key. It counts what it reads for others, and reads no more than is due of a batch."""
+    """Who has the key. It reads no more than is due of a batch."""
 
     key: PrivateKey
     point: FixedPoint
     threads: int = 1
     draw: Draw = secrets.randbits
-    reads: Reads = field(default_factory=Reads)
-    _due: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    _due: dict[str, int] = field(default_factory=dict)
 
-    def encrypt(self, derivatives: Whole, asking: Mapping[str, int], batch: bytes = b"") -> Bytes:
-        """Step 1: a ciphertext per number of D, row by row. `asking` are those who get them, with their columns.
-
-        `batch` tells it from others.
-        """
+    def encrypt(self, derivatives: Whole, asking: Mapping[str, int]) -> Bytes:
+        """Step 1: a ciphertext per number of D, row by row. `asking` are those who get them, with their columns."""
         bound, (rows, outputs) = self.point.bound, derivatives.shape
         slots = gradient_slots(self.point, rows, self.key.public.bits)
         self._due.clear()
-        self._due.update({peer: (slots.plaintexts(outputs * columns), batch) for peer, columns in asking.items()})
+        self._due.update({peer: slots.plaintexts(outputs * columns) for peer, columns in asking.items()})
         return EncryptedMatrix.of(self.key, derivatives, bound, threads=self.threads, draw=self.draw).to_bytes()
 
-    def decrypt(self, masked: Bytes, *, peer: str) -> Bytes:
-        """Step 3: what is under the ciphertexts that came back: one gradient of the batch for each who asked."""
+    def decrypt(self, masked: Bytes, *, peer: str, count: Callable[[], None]) -> Bytes:
+        """Step 3: what is under the ciphertexts that came back: one gradient of the batch for each who asked.
+
+        Who asks may have computed it from any rows: `count` is told before anything is read, and may refuse.
+        """
         if peer not in self._due:
             raise MessageError(f"{peer} sent ciphertexts to be read, and none are due of this batch: it had its answer")
-        count, batch = self._due[peer]
-        values = read_ciphertexts(self.key.public, count, masked, peer=peer)
-        self.reads.count(peer, batch)
+        values = read_ciphertexts(self.key.public, self._due[peer], masked, peer=peer)
+        count()
         del self._due[peer]
         return read_for(self.key, values, threads=self.threads)
 

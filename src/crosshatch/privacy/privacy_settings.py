@@ -19,7 +19,8 @@ class PrivacySettings:
     ciphertexts and the seconds of operations charged. `seconds` of operations are measured at the start where they are
     left out; with real ciphertexts each round is measured instead. `ledger`: a file at the label's holder that
     counts what all runs tell about the same labels. `reads_per_batch`: how many gradients of a batch are decrypted for
-    each silo over a run, at most; if left out, as many as its rounds have. `accept_leakage`: run also where that is too
+    each silo over the life of its labels, at most, counted in the ledger; if left out, as many as rounds have.
+    `accept_leakage`: run also where that is too
     much, or where how batches are drawn, or how small they are, gives labels away.
 
     >>> PrivacySettings(encryption="paillier").point.limit
@@ -42,6 +43,11 @@ class PrivacySettings:
         _ = self.point
         if self.reads_per_batch is not None and self.reads_per_batch < 1:
             raise ConfigError(f"privacy.reads_per_batch = {self.reads_per_batch}: at least 1, or leave it out")
+        if self.reads_per_batch is not None and self.ledger is None and self.encrypts:
+            raise ConfigError(
+                f"privacy.reads_per_batch = {self.reads_per_batch} is over the life of the labels, and without a "
+                "ledger nobody would know of it after a restart: name a file as privacy.ledger"
+            )
         if self.encryption == "none":
             counted = () if self.ledger is None else ("ledger", "accept_leakage")
             changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]

@@ -173,11 +173,15 @@ def stored_config(directory: RunDirectory) -> Config | None:
 
 
 def require_same(stored: Config, config: Config, directory: RunDirectory) -> None:
-    """Only the number of rounds may differ, when a run ends before, who is told of it and what is said of clients."""
+    """Only the number of rounds may differ, when a run ends before, who is told of it and what is said of clients.
+
+    And how many gradients may be decrypted: a run that was stopped by it may be allowed more.
+    """
     run = config.run
     ends = replace(stored.run, rounds=run.rounds, on_divergence=run.on_divergence, patience=run.patience)
     evaluate = replace(stored.evaluate, per_client=config.evaluate.per_client)
-    stored = replace(stored, run=replace(ends, track=run.track), evaluate=evaluate)
+    privacy = replace(stored.privacy, reads_per_batch=config.privacy.reads_per_batch)
+    stored = replace(stored, run=replace(ends, track=run.track), evaluate=evaluate, privacy=privacy)
     changed = changed_settings(stored, config)
     if changed:
         raise RunError(

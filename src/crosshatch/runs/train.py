@@ -93,7 +93,7 @@ def _train(
             loop.complain()
             return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
     if prepared.leakage is not None:
-        prepared.leakage.record()
+        prepared.leakage.record(loop.simulator)
     watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked for
     try:
         outcome = _run(loop, watcher)

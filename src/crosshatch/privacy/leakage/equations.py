@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,11 @@ class GivenEquations:
     @property
     def sizes(self) -> Ids:
         return np.bincount(self.batch_of, minlength=self.batches)
+
+    @cached_property
+    def digests(self) -> tuple[str, ...]:
+        """By which each batch is known again."""
+        return tuple(self.rows.digest(np.flatnonzero(self.batch_of == batch)) for batch in range(self.batches))
 
     @property
     def equations(self) -> int:
@@ -93,8 +99,7 @@ def count(rows: RowKeys, given: Iterable[GivenEquations]) -> Count:
 def _new_equations(one: GivenEquations, seen: dict[tuple[str, str, str], int]) -> Ids:
     """Of every batch those that no earlier run gave; `seen` is told of them."""
     new = np.zeros(one.batches, np.int64)
-    for batch in range(one.batches):
-        digest = one.rows.digest(np.flatnonzero(one.batch_of == batch))
+    for batch, digest in enumerate(one.digests):
         for telling in one.told:
             key, sums = (telling.silo, telling.columns, digest), telling.sums * telling.times
             new[batch] += max(0, sums - seen.get(key, 0))

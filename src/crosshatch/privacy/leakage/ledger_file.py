@@ -1,18 +1,20 @@
-"""A file at the label's holder that only grows: what was given of its labels, and how they are divided.
+"""A file at the label's holder that only grows: what was given of its labels, how they are divided, what was read.
 
-Every line is an object of its own, on the disk before the run it is about begins. It is sealed with the owner's key and
+Every line is an object of its own, on the disk before what it is about is given out: the runs before they begin, each
+gradient that is decrypted for a silo before it is told. It is sealed with the owner's key and
 names the seal of the line before it, so that a line that was changed, or taken out from among others, is noticed; that
 the last ones were taken off, or all, is noticed by what is kept beside the owner's key (`ledger_head.py`). A last line
-without an end was never complete, so its run never began; it is written over.
+without an end was never complete, so that nothing was given after it; it is written over.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -56,7 +58,17 @@ class _Line(msgspec.Struct, frozen=True, tag="given", tag_field="kind", forbid_u
     left_out: dict[str, str]
 
 
-_AnyLine = _Division | _Line
+class _Read(msgspec.Struct, frozen=True, tag="read", tag_field="kind", forbid_unknown_fields=True):
+    """A gradient of a batch, which is known by the digest of its rows, that is decrypted for a silo."""
+
+    seal: str
+    before: str
+    key: str
+    silo: str
+    batch: str
+
+
+_AnyLine = _Division | _Line | _Read
 _BEGINNING = b'{"kind":"'
 _FIRST = "first "  # what a first line says of the line before it, with random digits that tell ledgers apart
 
@@ -82,14 +94,19 @@ class LedgerKey(Protocol):
 
 @dataclass
 class Ledger:
-    """The lines of a ledger while it is open; `append` and `keep_seed` add to them."""
+    """The lines of a ledger, the first `size` bytes of its file; while it is open `append` and others add to them.
+
+    `read` has how many gradients were decrypted, by silo and batch.
+    """
 
     path: Path
     key: LedgerKey
-    file: BinaryIO
-    seeds: dict[str, int]
-    given: list[GivenEquations]
-    seals: list[str]
+    file: BinaryIO = field(init=False)
+    seeds: dict[str, int] = field(default_factory=dict)
+    given: list[GivenEquations] = field(default_factory=list)
+    read: Counter[tuple[str, str]] = field(default_factory=Counter)
+    seals: list[str] = field(default_factory=list)
+    size: int = 0
 
     @property
     def last(self) -> str:
@@ -100,10 +117,6 @@ class Ledger:
     def heads(self) -> Heads:
         """Where it is kept how far it has come."""
         return Heads(self.key.ledgers, self.key.secret)
-
-    def seed_of(self, labels: str) -> int | None:
-        """The seed by which these labels are divided, if they were before."""
-        return self.seeds.get(labels)
 
     def keep_seed(self, labels: str, seed: int) -> None:
         """Remember how labels are divided."""
@@ -118,29 +131,37 @@ class Ledger:
         self._write(_Line("", self.last, self.key.name, labels, run, given.clear, told, rows, batch_of, left_out))
         self.given.append(given)
 
+    def count(self, silo: str, batch: str) -> None:
+        """Count a gradient that is about to be decrypted."""
+        self._write(_Read("", self.last, self.key.name, silo, batch))
+        self.read[silo, batch] += 1
+
     def _write(self, line: _AnyLine) -> None:
         seal = _seal(line, self.key)
-        content = msgspec.json.encode(msgspec.structs.replace(line, seal=seal))
+        content = msgspec.json.encode(msgspec.structs.replace(line, seal=seal)) + b"\n"
         try:
-            self.file.write(content + b"\n")
+            self.file.write(content)
             self.file.flush()
             os.fsync(self.file.fileno())
         except OSError as error:
             raise ConfigError(f"privacy.ledger = '{self.path}' cannot be written ({error.strerror})") from None
         self.seals.append(seal)
+        self.size += len(content)
         self.heads.keep(self.path, self.seals)
 
 
 @contextmanager
-def open_ledger(path: Path, key: LedgerKey, *, write: bool) -> Iterator[Ledger]:
-    """The ledger, nobody else's as long as it is open; without `write` it is read alone, and need not be there."""
+def open_ledger(path: Path, key: LedgerKey, *, write: bool, known: Ledger | None = None) -> Iterator[Ledger]:
+    """The ledger, nobody else's as long as it is open; without `write` it is read alone, and need not be there.
+
+    `known` is what was read of it before: only lines behind that are.
+    """
     if fcntl is None:
         raise ConfigError(f"privacy.ledger = '{path}' needs a system with file locks: leave it out")
+    ledger = known or Ledger(path, key)
     if not write and not path.exists():
-        with open(os.devnull, "rb") as nothing:
-            ledger = Ledger(path, key, nothing, {}, [], [])
-            ledger.heads.check(path, [])
-            yield ledger
+        ledger.heads.check(path, [])
+        yield ledger
         return
     try:
         file = open(path, "r+b" if path.exists() else "x+b") if write else open(path, "rb")  # noqa: SIM115
@@ -151,14 +172,17 @@ def open_ledger(path: Path, key: LedgerKey, *, write: bool) -> Iterator[Ledger]:
             f"privacy.ledger = '{path}' cannot be opened ({error.strerror}): name a file in a folder that is there"
         ) from None
     with file:
-        if write:
+        if write and known is None:
             _sync(path.parent)
         fcntl.flock(file, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
-        ledger = Ledger(path, key, file, {}, [], [])
-        whole = _read(ledger)
+        ledger.file = file
+        if os.fstat(file.fileno()).st_size < ledger.size:
+            raise ConfigError(f"privacy.ledger = '{path}' was cut off while a run counted in it: restore the file")
+        file.seek(ledger.size)
+        _read(ledger)
         ledger.heads.check(path, ledger.seals)
         if write:
-            file.seek(whole)
+            file.seek(ledger.size)
             file.truncate()  # what a crash cut off
         yield ledger
 
@@ -172,15 +196,13 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _read(ledger: Ledger) -> int:
-    """Take in all whole lines; how many bytes they are."""
-    size = 0
-    for number, raw in enumerate(ledger.file, start=1):
+def _read(ledger: Ledger) -> None:
+    """Take in all whole lines."""
+    for number, raw in enumerate(ledger.file, start=len(ledger.seals) + 1):
         if not raw.endswith(b"\n") and (raw.startswith(_BEGINNING) or _BEGINNING.startswith(raw)):
             break
-        size += len(raw)
         _take_in(ledger, raw.removesuffix(b"\n"), f"privacy.ledger = '{ledger.path}', line {number}")
-    return size
+        ledger.size += len(raw)
 
 
 def _take_in(ledger: Ledger, raw: bytes, place: str) -> None:
@@ -202,6 +224,8 @@ def _take_in(ledger: Ledger, raw: bytes, place: str) -> None:
         ledger.given.append(given)
     elif isinstance(line, _Division):
         ledger.seeds[line.labels] = line.seed
+    elif isinstance(line, _Read):
+        ledger.read[line.silo, line.batch] += 1
     ledger.seals.append(line.seal)
 
 

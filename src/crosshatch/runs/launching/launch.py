@@ -132,7 +132,7 @@ def _seated(prepared: Prepared, directory: RunDirectory, watcher: Watcher, *, be
     homes = {party.name: folder / house / party.name for house, members in houses.items() for party in members}
     if not begun:
         if prepared.leakage is not None:
-            prepared.leakage.record()
+            prepared.leakage.record(simulator)
         directory.begin(config_text(config), files, prepared.fingerprint)
         every = config.run.checkpoint_every or config.evaluate.every
         seat(folder, parties, data, simulator.task, config, rounds=rounds, keep=range(every, rounds + 1, every))

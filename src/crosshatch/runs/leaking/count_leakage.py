@@ -15,14 +15,17 @@ from crosshatch.data.identity.keyed_digest import Digester
 from crosshatch.errors import ConfigError
 from crosshatch.privacy.leakage.equations import MOST, Count, GivenEquations, Telling, closest, count
 from crosshatch.privacy.leakage.ledger_file import open_ledger
+from crosshatch.protocol.batches import DividedBatches, Ids
 from crosshatch.protocol.encryption import LEAST_ROWS, TIMES_AS_MANY, or_accept
 from crosshatch.runs.config import Config, encode_config
+from crosshatch.runs.leaking.counted_reads import CountedReads
 from crosshatch.runs.leaking.exposed_rows import MOST_NAMES, Exposed, batches_of
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 
 if TYPE_CHECKING:  # needs gmpy2, which is an extra
-    from crosshatch.simulator.encrypted.encrypted_exchange import Sums
+    from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange, Sums
+    from crosshatch.simulator.encrypted.encrypted_transfer import EncryptedTransfer
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Leakage:
 
     def require_within(self) -> None:
         """Refuse what tells too much, unless that is accepted."""
-        self._require_few_reads()
+        self._require_few_reads(0, {})
         if self.config.privacy.accept_leakage or not self.given.equations:
             return
         labels, ledger = len(self.given.rows), self.config.privacy.ledger
@@ -70,15 +73,32 @@ class Leakage:
         """Gradients of one batch that are decrypted for a silo over the run; of any rows, where it cheats."""
         return -(-self.config.run.rounds // self.given.batches) * self.read[silo].gradients
 
-    def _require_few_reads(self) -> None:
+    def _require_few_reads(self, first: int, before: Mapping[str, Ids]) -> None:
+        """Refuse rounds from the `first` on that read more than may be, with what was read `before` of each batch."""
         most = self.config.privacy.reads_per_batch
-        for silo in self.read:
-            if most is not None and self._reads(silo) > most:
+        if most is None:
+            return
+        rounds = range(first, self.config.run.rounds)
+        times = np.bincount([self._batch_in(r) for r in rounds], minlength=self.given.batches)
+        for silo, sums in self.read.items():
+            with_these = times * sums.gradients + before.get(silo, 0)
+            if with_these.max() > most:
+                worst = int(with_these.argmax())
                 raise ConfigError(
-                    f"privacy.reads_per_batch = {most}: {self.config.run.rounds} rounds on {self.given.batches} "
-                    f"batches read {self._reads(silo)} gradients of a batch for silo '{silo}': set run.rounds lower, "
-                    "or allow as many"
+                    f"privacy.reads_per_batch = {most}: {len(rounds)} rounds on {self.given.batches} batches read "
+                    f"{times[worst] * sums.gradients} gradients of a batch for silo '{silo}', and "
+                    f"{with_these[worst] - times[worst] * sums.gradients} were read before: set run.rounds lower, or "
+                    "allow as many"
                 )
+
+    def _batch_in(self, round: int) -> int:
+        algorithm = self.config.algorithm
+        if self.given.batches == 1:
+            return 0
+        assert algorithm.division_seed is not None
+        assert algorithm.batch_size is not None
+        source = DividedBatches(self.config.run.seed, algorithm.division_seed)
+        return int(self.given.batch_of[source.ids(round, 0, algorithm.batch_size, len(self.given.rows))[0]])
 
     @property
     def _remedy(self) -> str:
@@ -88,16 +108,24 @@ class Leakage:
             return "an earlier run had them in clear, use other labels"
         return "use the algorithm.batch_size of earlier runs or a larger one, give silos fewer features"
 
-    def record(self) -> None:
-        """Write it into the ledger, before anything is told; looked at again, since others may have written."""
+    def record(self, simulator: Simulator) -> None:
+        """Write it into the ledger, before anything is told; looked at again, since others may have written.
+
+        From here on the ledger counts what is decrypted in the simulator's rounds to come.
+        """
         path, key = self.config.privacy.ledger, self.exposed.key
         if path is None or key is None:
             return
         with open_ledger(Path(path), key, write=True) as ledger:
             now = replace(self, exposed=replace(self.exposed, earlier=tuple(ledger.given)))
             now.require_within()
+            reads = CountedReads(ledger, self.given, self.config.privacy.reads_per_batch)
+            now._require_few_reads(simulator.round, {silo: reads.of_batches(silo) for silo in self.read})
             if now.after.equations > now.before.equations:
                 ledger.append(self.given, self.config.name)
+        encrypted = _encrypted(simulator)
+        if encrypted is not None:
+            encrypted.count = reads.count
 
     def table(self) -> dict[str, Any]:
         """For summary.json and plans."""
@@ -133,8 +161,7 @@ def count_leakage(config: Config, simulator: Simulator, exposed: Exposed) -> Lea
     """What the run of a config tells silos without labels, whatever becomes of it."""
     rows, algorithm = exposed.rows, config.algorithm
     whole = np.zeros(len(rows), np.uint32)
-    federation = simulator.federation
-    encrypted = federation.encrypted if isinstance(federation, SimulatedFederation) else None
+    encrypted = _encrypted(simulator)
     if encrypted is None:
         clear = not algorithm.central
         return Leakage(config, exposed, GivenEquations(rows, whole, (), exposed.left_out, clear=clear))
@@ -152,6 +179,11 @@ def count_leakage(config: Config, simulator: Simulator, exposed: Exposed) -> Lea
         columns = _columns(simulator, silo, exposed, (_course(config),) if fresh else ())
         told.append(Telling(name, columns, sums.count, -(-config.run.rounds // len(batches)) if fresh else 1))
     return Leakage(config, exposed, GivenEquations(rows, batch_of, tuple(told), exposed.left_out), read)
+
+
+def _encrypted(simulator: Simulator) -> EncryptedExchange | EncryptedTransfer | None:
+    federation = simulator.federation
+    return federation.encrypted if isinstance(federation, SimulatedFederation) else None
 
 
 def _columns(simulator: Simulator, silo: int, exposed: Exposed, more: Iterable[str]) -> str:

@@ -70,7 +70,7 @@ def settle_rows(
     with open_ledger(Path(ledger), key, write=keep) as book:
         algorithm = config.algorithm
         if algorithm.division_seed is not None and not seed_given:
-            known = book.seed_of(labels)
+            known = book.seeds.get(labels)
             if known is not None:
                 config = replace(config, algorithm=algorithm.with_division(known))
             elif keep:

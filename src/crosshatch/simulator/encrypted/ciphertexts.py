@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from crosshatch.privacy.fixed_point import Whole, exact_products
-from crosshatch.privacy.masked_gradients import LabelHolder, LinearSilo, Reads, gradient_slots
+from crosshatch.privacy.masked_gradients import LabelHolder, LinearSilo, gradient_slots
 from crosshatch.privacy.measure_operations import measure_operations
 from crosshatch.privacy.operations import OperationSeconds, side_by_side
 from crosshatch.privacy.paillier import generate_keys
@@ -38,8 +38,8 @@ class DecryptedGradients:
 class Ciphertexts(Protocol):
     """What becomes of one batch's derivatives (n, c) and of silos' features (n, d)."""
 
-    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], batch: bytes) -> DecryptedGradients:
-        """Encrypt, multiply and mask, decrypt, unmask; `batch` tells it from others."""
+    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]) -> DecryptedGradients:
+        """Encrypt, multiply and mask, decrypt, unmask; `count` is told for which silo before it is decrypted."""
         ...
 
 
@@ -53,23 +53,22 @@ class RealCiphertexts:
 
     @cached_property
     def _holder(self) -> LabelHolder:
-        key, reads = generate_keys(self.settings.key_bits), Reads(self.settings.reads_per_batch)
-        holder = LabelHolder(key, self.settings.point, self.threads, reads=reads)
+        holder = LabelHolder(generate_keys(self.settings.key_bits), self.settings.point, self.threads)
         holder.encrypt(np.zeros((1, 1), np.int64), {})  # makes the tables: part of set-up, as the key is
         return holder
 
-    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], batch: bytes) -> DecryptedGradients:
+    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]) -> DecryptedGradients:
         """One message after the other, as bytes."""
         holder = self._holder
         silo = LinearSilo(holder.key.public, self.settings.point, self.threads)
         peers = {j: f"silo '{self.names[j]}'" for j in features}
         asking = {peers[j]: x.shape[1] for j, x in features.items()}
-        sent, encrypting = timed(partial(holder.encrypt, derivatives, asking, batch))
+        sent, encrypting = timed(partial(holder.encrypt, derivatives, asking))
         gradients, multiply, decrypting = {}, {}, 0.0
         for j, x in features.items():
             mask = partial(silo.mask, sent, x, outputs=derivatives.shape[1], peer=_HOLDER)
             (back, masked), multiply[j] = timed(mask)
-            read, seconds = timed(partial(holder.decrypt, back, peer=peers[j]))
+            read, seconds = timed(partial(holder.decrypt, back, peer=peers[j], count=partial(count, j)))
             gradients[j], decrypting = silo.unmask(read, masked, peer=_HOLDER), decrypting + seconds
         return DecryptedGradients(gradients, encrypting, multiply, decrypting)
 
@@ -85,12 +84,13 @@ class CostsAlone:
     def _seconds(self) -> OperationSeconds:
         return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
 
-    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], batch: bytes) -> DecryptedGradients:  # noqa: ARG002
+    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]) -> DecryptedGradients:
         """Exact products, and how long they would take under encryption."""
         slots = gradient_slots(self.settings.point, len(derivatives), self.settings.key_bits)
         outputs = derivatives.shape[1]
         multiply, decrypting = {}, 0.0
         for j, x in features.items():
+            count(j)
             numbers = outputs * x.shape[1]
             back = slots.plaintexts(numbers)
             multiplying = self._seconds.of({"multiply": outputs * multiplications(x, threads=self.threads)})

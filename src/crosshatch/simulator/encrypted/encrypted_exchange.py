@@ -22,6 +22,7 @@ from crosshatch.local.solve import solve
 from crosshatch.privacy.fixed_point import Whole
 from crosshatch.privacy.masked_gradients import gradient
 from crosshatch.privacy.privacy_settings import PrivacySettings
+from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.encryption import EncryptedContents
 from crosshatch.protocol.message_contents import Call
 from crosshatch.simulator.accounting.legs import HubLeg
@@ -33,6 +34,12 @@ from crosshatch.simulator.vertical.sharing import Frozen
 
 NextCall = Callable[[str, int], Call]
 """The next use of an exchange in a round."""
+CountRead = Callable[[str, Ids], None]
+"""Told for which silo a gradient of a batch with these samples is about to be decrypted; may refuse."""
+
+
+def nobody_counts(silo: str, ids: Ids) -> None:
+    """Where no ledger is kept."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,7 @@ class EncryptedExchange:
     ciphertexts: Ciphertexts
     clocks: ComputingClocks = field(init=False)
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # the gradients, holder and use
+    count: CountRead = nobody_counts
     scores_in_clear: ClassVar[bool] = True
     solve = staticmethod(solve)  # the holder's steps as in clear, the others' along their gradients
 
@@ -92,7 +100,7 @@ class EncryptedExchange:
             numbers = sent.double().numpy(force=True)
             derivatives = point.encode(numbers, "a derivative of the loss", trained=down.round > 0)
             features = {j: self._features(j, batch) for j in asking}
-            found = self.ciphertexts.exchange(derivatives, features, batch.parts[0].tobytes())
+            found = self.ciphertexts.exchange(derivatives, features, self._count(batch))
             self._send(found, holder, asking, derivatives.shape, down, next_call)
             gradients = {
                 j: _flat(gradient(found.gradients[j], point, *derivatives.shape), self.layers[j]).to(sent)
@@ -104,6 +112,9 @@ class EncryptedExchange:
             frozen = replace(frozen, derivatives=unread, gradients={**frozen.gradients, **gradients})
         self.clocks.end()
         return frozen
+
+    def _count(self, batch: Batch) -> Callable[[int], None]:
+        return lambda silo: self.count(self.data.silos[silo].name, batch.parts[0])
 
     def _features(self, silo: int, batch: Batch) -> Whole:
         """A silo's samples (n, d), with ones behind them where the block has a bias."""

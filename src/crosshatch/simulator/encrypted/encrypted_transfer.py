@@ -36,7 +36,13 @@ from crosshatch.protocol.message_contents import Call, Specs
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
-from crosshatch.simulator.encrypted.encrypted_exchange import NextCall, Sums, require_one_batch
+from crosshatch.simulator.encrypted.encrypted_exchange import (
+    CountRead,
+    NextCall,
+    Sums,
+    nobody_counts,
+    require_one_batch,
+)
 from crosshatch.simulator.encrypted.own_numbers import Side, clear_gradient, pull
 from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, EncryptedTerms, TransferCiphertexts
 from crosshatch.simulator.vertical.batch import Batch
@@ -57,6 +63,7 @@ class EncryptedTransfer:
     ciphertexts: TransferCiphertexts[Any]
     clocks: ComputingClocks = field(init=False)
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # B's gradients, A and the step
+    count: CountRead = nobody_counts
     _told: dict[int, EncryptedTerms[Any]] = field(default_factory=dict)  # by the silo that was told, of this round
     _signed: dict[int, Any] = field(default_factory=dict)  # what the silo with the labels made of it
     _next_call: NextCall = field(init=False)
@@ -102,7 +109,7 @@ class EncryptedTransfer:
         seconds = {}
         for j in receivers:
             plain = self._plain(j, known[j], holder)
-            self._told[j], seconds[j] = self.ciphertexts.tell(1 - j, plain, batch.parts[0].tobytes())
+            self._told[j], seconds[j] = self.ciphertexts.tell(1 - j, plain)
         contents = [self._contents(batch.rows).components] * len(receivers)
         self._across([1 - j for j in receivers], seconds, contents, "components")
         if holder in receivers:
@@ -166,7 +173,10 @@ class EncryptedTransfer:
         forward = side.through(block, part.x)
         compute = self._without_labels if problem.anchors is None else self._with_labels
         rows = len(part.x)
-        answer = self.ciphertexts.gradient(told, compute(problem, side, forward), self._slots(problem.silo, rows))
+        count = partial(self.count, self.data.silos[problem.silo].name, self._batch.parts[0])
+        answer = self.ciphertexts.gradient(
+            told, compute(problem, side, forward), self._slots(problem.silo, rows), count
+        )
         answers.append(answer)
         hidden = side.flat(decode(answer.numbers, side.sizes, self.settings.point, rows)).to(block)
         if self.hear is not None and held is None:

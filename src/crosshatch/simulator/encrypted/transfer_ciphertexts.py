@@ -15,7 +15,7 @@ import numpy as np
 
 from crosshatch.privacy.counted_matrix import CountedMatrix
 from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked, read_ciphertexts
-from crosshatch.privacy.masked_gradients import Reads, gradient_slots, read_for
+from crosshatch.privacy.masked_gradients import gradient_slots, read_for
 from crosshatch.privacy.measure_operations import MEASURED_ROWS, measure_operations
 from crosshatch.privacy.operations import OperationSeconds, side_by_side
 from crosshatch.privacy.packing import Slots
@@ -29,15 +29,11 @@ M = TypeVar("M", bound=Hidden)
 
 @dataclass(frozen=True)
 class EncryptedTerms(Generic[H]):
-    """What one side was told by the other, encrypted: rows (n, d), a symmetric matrix (d, d), and who can read them.
-
-    `batch` tells the rows from those of other batches.
-    """
+    """What one side was told by the other, encrypted: rows (n, d), a symmetric matrix (d, d), and who can read them."""
 
     rows: H
     square: H
     sender: int
-    batch: bytes
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class TransferCiphertexts(Protocol[M]):
     @property
     def threads(self) -> int: ...
 
-    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[EncryptedTerms[M], float]:
+    def tell(self, sender: int, plain: Plain) -> tuple[EncryptedTerms[M], float]:
         """Encrypt under the sender's key, and the seconds that took."""
         ...
 
@@ -63,8 +59,13 @@ class TransferCiphertexts(Protocol[M]):
         """Compute with what was told, and the seconds that took."""
         ...
 
-    def gradient(self, told: EncryptedTerms[M], compute: Callable[[], list[M]], slots: Slots) -> Answer:
-        """Compute a gradient layer by layer, mask it, have it read by the owner of the key, take the masks away."""
+    def gradient(
+        self, told: EncryptedTerms[M], compute: Callable[[], list[M]], slots: Slots, count: Callable[[], None]
+    ) -> Answer:
+        """Compute a gradient layer by layer, mask it, have it read by the owner of the key, take the masks away.
+
+        `count` is told before it is read, and may refuse.
+        """
         ...
 
 
@@ -83,18 +84,15 @@ class RealTransfer:
             key.encrypt([0])  # makes the tables: part of set-up, as the keys are
         return keys
 
-    @cached_property
-    def _reads(self) -> Reads:
-        return Reads(self.settings.reads_per_batch)  # those of one side, for the other
-
-    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[EncryptedTerms[EncryptedMatrix], float]:
+    def tell(self, sender: int, plain: Plain) -> tuple[EncryptedTerms[EncryptedMatrix], float]:
+        """As bytes."""
         key, bound = self._keys[sender], self.settings.point.bound
         of = partial(EncryptedMatrix.of, key, threads=self.threads)
         longer = bound << self.settings.fraction_bits
         (rows, half), seconds = timed(lambda: (of(plain.rows, longer), of(plain.half, bound)))
         read = partial(EncryptedMatrix.from_bytes, key.public, peer=self._peer(sender))
         arrived = [read(one.shape, one.bound, one.to_bytes()) for one in (rows, half)]
-        return EncryptedTerms(arrived[0], arrived[1].take(whole_square(rows.shape[1])), sender, batch), seconds
+        return EncryptedTerms(arrived[0], arrived[1].take(whole_square(rows.shape[1])), sender), seconds
 
     def work(
         self, told: EncryptedTerms[EncryptedMatrix], compute: Callable[[], EncryptedMatrix]
@@ -103,15 +101,16 @@ class RealTransfer:
         return timed(compute)
 
     def gradient(
-        self, told: EncryptedTerms[EncryptedMatrix], compute: Callable[[], list[EncryptedMatrix]], slots: Slots
-    ) -> Answer:
+        self, told: EncryptedTerms[EncryptedMatrix], compute: Callable[[], list[EncryptedMatrix]], slots: Slots,
+        count: Callable[[], None],
+    ) -> Answer:  # fmt: skip
         """One message after the other, as bytes."""
         owner = self._keys[told.sender]
         (sent, masked), multiply = timed(partial(self._mask, compute, slots))
         due = slots.plaintexts(masked.numbers)
         peer = self._peer(1 - told.sender)
         values = read_ciphertexts(owner.public, due, sent, peer=peer)
-        self._reads.count(peer, told.batch)
+        count()
         returned, decrypt = timed(partial(read_for, owner, values, threads=self.threads))
         return Answer(masked.unmask(returned, peer=self._peer(told.sender)), multiply, decrypt)
 
@@ -139,12 +138,12 @@ class TransferCosts:
     def _seconds(self) -> OperationSeconds:
         return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
 
-    def tell(self, sender: int, plain: Plain, batch: bytes) -> tuple[EncryptedTerms[CountedMatrix], float]:
+    def tell(self, sender: int, plain: Plain) -> tuple[EncryptedTerms[CountedMatrix], float]:
         """An encryption per number."""
         bound = self.settings.point.bound
         rows = CountedMatrix(plain.rows, bound << self.settings.fraction_bits, self.made)
         half = CountedMatrix(plain.half.astype(object), bound, self.made)
-        told = EncryptedTerms(rows, half.take(whole_square(rows.shape[1])), sender, batch)
+        told = EncryptedTerms(rows, half.take(whole_square(rows.shape[1])), sender)
         return told, self._seconds.of({"encrypt": plain.size})
 
     def work(
@@ -157,12 +156,11 @@ class TransferCosts:
         return compute(), self._seconds.of(self.made)
 
     def gradient(
-        self,
-        told: EncryptedTerms[CountedMatrix],  # noqa: ARG002
-        compute: Callable[[], list[CountedMatrix]],
-        slots: Slots,
-    ) -> Answer:
+        self, told: EncryptedTerms[CountedMatrix], compute: Callable[[], list[CountedMatrix]], slots: Slots,  # noqa: ARG002
+        count: Callable[[], None],
+    ) -> Answer:  # fmt: skip
         """By the operations that were counted, and those of packing, masking and reading."""
+        count()
         self.made.clear()
         layers = compute()
         assert all(layer.bound <= slots.bound for layer in layers)
