@@ -3,13 +3,15 @@
 A silo with a linear block sends one number per sample and round that is the same few columns of its own, times weights
 that change: the matrix of all samples and rounds has no larger rank than the silo has columns, and one for the bias.
 So what batches left out follows from the rest, once there is enough of it; and of a sample that was in too few batches
-what is likeliest, if it is like the others. Of other blocks it follows nearly.
+what is likeliest, if it is like the others. Of other blocks it follows nearly. Where samples are divided into batches
+that come again and again, no round has numbers of two of them: what a sample sent in the rounds before and after is
+put in then, since weights move little from one to the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -33,14 +35,22 @@ class SentDirections:
     """All a silo sent of `samples` (m,), as `directions` (m, r) of mean square 1, each with its size (r,).
 
     `doubt` (m,) is how many of a sample's directions were not told by what was sent of it. `share` is how much of the
-    matrix of all samples and rounds was sent; the rest was put in.
+    matrix of all samples and rounds was sent; the rest was put in. `batch` (m,) is the one of a division that a sample
+    is in: the same combination of directions is a column in each, but in another of them only nearly.
     """
 
     samples: Ids
     directions: Matrix
     sizes: Matrix
     doubt: Matrix
+    batch: Ids
     share: float
+
+    def take(self, which: Ids) -> SentDirections:
+        """Some of the samples, in this order."""
+        picked = (of[which] for of in (self.samples, self.directions, self.doubt, self.batch))
+        samples, directions, doubt, batch = picked
+        return replace(self, samples=samples, directions=directions, doubt=doubt, batch=batch)
 
 
 def all_rounds(
@@ -64,14 +74,20 @@ def all_rounds(
     share = numbers.nnz / (numbers.shape[0] * numbers.shape[1])
     some = np.sort(draw.permutation(len(samples))[:SAMPLES])
     precise = 10 * float(np.finfo(precision).eps)
-    if share < 1 and linear and rank <= _MOST:
+    batch = _division(heard, samples[some])
+    batches = int(batch.max()) + 1
+    if share < 1 and linear and rank <= _MOST and batches == 1:
         found = columns_behind(numbers, rank, width, draw)
         if found is not None:
-            return SentDirections(samples[some], *_likeliest(csr_array(numbers[some]), *found, precise), share=share)
+            likeliest = _likeliest(csr_array(numbers[some]), *found, precise)
+            return SentDirections(samples[some], *likeliest, batch, share)
     every = -(-numbers.shape[1] // NUMBERS) if linear else 1
     few = csr_array(csr_array(numbers[some])[:, np.arange(numbers.shape[1]) // width % every == 0])
     values = few.toarray()
-    if share < 1:
+    if batches > 1:
+        rank *= batches
+        values = _between(few, width)
+    elif share < 1:
         rank = min(rank, _MOST, max(2, int(np.median(np.diff(few.indptr))) // 2), *few.shape)
         sizes, right = (one[..., ::-1][..., :rank] for one in np.linalg.eigh((few.T @ few).toarray()))
         start = right * np.sqrt(np.sqrt(np.maximum(sizes, 0)) / share)  # as if zeros had been sent
@@ -81,7 +97,31 @@ def all_rounds(
     left, sizes, _ = np.linalg.svd(values, full_matrices=False)
     count = int((sizes[:rank] > precise * sizes[0]).sum())
     directions = left[:, :count] * np.sqrt(len(left))
-    return SentDirections(samples[some], directions, sizes[:count] / sizes[0], np.zeros(len(some)), share)
+    return SentDirections(samples[some], directions, sizes[:count] / sizes[0], np.zeros(len(some)), batch, share)
+
+
+def _division(heard: Sequence[Heard], samples: Ids) -> Ids:
+    """Which batch each sample (m,) is in, by its place among all; zeros where batches have samples in common."""
+    batches = list({one.ids.tobytes(): one.ids for one in heard}.values())
+    divided = len(batches) < len(heard) and sum(map(len, batches)) == len(np.unique(np.concatenate(batches)))
+    found = np.zeros(len(samples), np.int64)
+    for number, ids in enumerate(batches if divided else ()):
+        found[np.isin(samples, ids)] = number
+    return found
+
+
+def _between(numbers: csr_array, width: int) -> Matrix:
+    """All numbers (m, k), `width` of each time, with those that a row lacks between its own before and after."""
+    times = np.arange(numbers.shape[1] // width)
+    found = np.zeros(numbers.shape)
+    for row in range(len(found)):
+        here = slice(*numbers.indptr[row : row + 2])
+        when, values = numbers.indices[here] // width, numbers.data[here]
+        for k in range(width):
+            mine = numbers.indices[here] % width == k
+            if mine.any():
+                found[row, k::width] = np.interp(times, when[mine], values[mine])
+    return found
 
 
 def _table(heard: Sequence[Heard], samples: Ids) -> csr_array:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_rows.completion import all_rounds
@@ -38,8 +40,8 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
         yield AttackFindings(DECODER, name, why=f"{why} no embeddings")
         return
     order = draw.permutation(len(sent.samples))
-    directions, rows = sent.directions[order], x[sent.samples[order]]
-    sent = replace(sent, directions=directions, doubt=sent.doubt[order])
+    sent = sent.take(order)
+    directions, rows = sent.directions, x[sent.samples]
     width = heard[0].values.shape[1]
     remark = (
         f"{len(order):,} samples, {x.shape[1]} columns, {directions.shape[1]} directions sent; "
@@ -48,6 +50,7 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
     if layer is not None and directions.shape[1] > 1:
         told = sent.doubt < DOUBT
         told |= told.sum() < _ENOUGH
+        told &= sent.batch == np.bincount(sent.batch).argmax()
         found = separate(directions[told], rows[told], seed=seed)
         figures = {
             "mean correlation": found.mean,
@@ -57,7 +60,7 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
         }
         beside = {"mean correlation, chance": found.chance}
         knows = "the scores it was sent; columns come up to their order, sign and scale"
-        of = f"of {told.sum():,} whose messages tell all: " if not told.all() else ""
+        of = f"of {told.sum():,} whose messages tell all, in one batch of a division: " if not told.all() else ""
         yield AttackFindings(BLIND, name, figures, beside, knows, _LOWERS, remark=of + remark)
     elif layer is None:
         yield AttackFindings(BLIND, name, why="not tried: its block is not linear")

@@ -38,7 +38,9 @@ class DecryptedGradients:
 class Ciphertexts(Protocol):
     """What becomes of one batch's derivatives (n, c) and of silos' features (n, d)."""
 
-    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]) -> DecryptedGradients:
+    def exchange(
+        self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]
+    ) -> DecryptedGradients:
         """Encrypt, multiply and mask, decrypt, unmask; `count` is told for which silo before it is decrypted."""
         ...
 
@@ -57,7 +59,9 @@ class RealCiphertexts:
         holder.encrypt(np.zeros((1, 1), np.int64), {})  # makes the tables: part of set-up, as the key is
         return holder
 
-    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]) -> DecryptedGradients:
+    def exchange(
+        self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]
+    ) -> DecryptedGradients:
         """One message after the other, as bytes."""
         holder = self._holder
         silo = LinearSilo(holder.key.public, self.settings.point, self.threads)
@@ -84,7 +88,9 @@ class CostsAlone:
     def _seconds(self) -> OperationSeconds:
         return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
 
-    def exchange(self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]) -> DecryptedGradients:
+    def exchange(
+        self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]
+    ) -> DecryptedGradients:
         """Exact products, and how long they would take under encryption."""
         slots = gradient_slots(self.settings.point, len(derivatives), self.settings.key_bits)
         outputs = derivatives.shape[1]
