@@ -173,7 +173,8 @@ def test_a_graph_is_refused(tmp_path: Path) -> None:
 
 
 def decoded(seen: Matrix, rows: Matrix, known: int, *, linear: bool = False) -> float:
-    sent = SentDirections(np.arange(len(seen)), seen, np.ones(seen.shape[1]), np.zeros(len(seen)), 1.0)
+    ones, nothing = np.ones(seen.shape[1]), np.zeros(len(seen))
+    sent = SentDirections(np.arange(len(seen)), seen, ones, nothing, nothing.astype(np.int64), 1.0)
     return decode(sent, rows, known, linear=linear, seed=0)
 
 
@@ -191,6 +192,14 @@ def test_known_rows_that_leave_a_column_out_do_not_spoil_the_others() -> None:
     rows[:, 4] = np.where(np.arange(1000) < 900, 0, 20 * draw.exponential(size=1000))
     seen = np.linalg.svd(rows @ draw.normal(size=(5, 5)) + 1e-7 * draw.normal(size=(1000, 5)), full_matrices=False)[0]
     assert decoded(seen * np.sqrt(1000), rows, 10, linear=True) > 0.99
+
+
+def test_a_column_that_only_known_rows_have_says_nothing() -> None:
+    """The corner of an image that is black in all but a few: no R^2 of it, and the others count."""
+    draw = np.random.default_rng(4)
+    rows = draw.normal(size=(400, 4))
+    rows[:, 3] = np.arange(400) < 5
+    assert decoded(rows[:, :3] @ draw.normal(size=(3, 3)), rows, 200) > 0.999
 
 
 def test_fewer_known_rows_than_columns_do_where_columns_are_not_gaussian() -> None:

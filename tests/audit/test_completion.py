@@ -56,7 +56,7 @@ def test_of_a_sample_with_few_messages_the_likeliest_row_is_taken() -> None:
     assert sent.doubt == pytest.approx(np.where(sent.samples % 2, 0, 1), abs=1e-3)
     assert decode(sent, rows[sent.samples], 40, linear=True, seed=0) > 0.85
     sure = np.flatnonzero(sent.samples % 2)
-    known = SentDirections(sent.samples[sure], sent.directions[sure], sent.sizes, sent.doubt[sure], sent.share)
+    known = sent.take(sure)
     assert decode(known, rows[known.samples], 10, linear=True, seed=0) > 0.999
 
 
@@ -64,3 +64,26 @@ def test_too_few_messages_tell_little() -> None:
     rows = np.random.default_rng(0).normal(size=(2000, 8))
     sent = sent_of(rows, walk(100, 8), np.full(len(rows), 4))
     assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) < 0.5
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_samples_that_are_divided_into_batches(precision: str) -> None:
+    """No round has scores of both batches; within each all rows follow from known ones, and weights hardly move."""
+    draw = np.random.default_rng(0)
+    rows = draw.normal(size=(900, 4))
+    times = np.linspace(0, 3, 200)[:, None, None]
+    weights = np.cumsum(np.sin(times * draw.uniform(0.5, 2, (1, 5, 1)) + draw.uniform(0, 6, (1, 5, 1))), axis=0)
+    scores = np.einsum("md,tdc->mtc", np.column_stack([rows, np.ones(len(rows))]), weights).astype(precision)
+    batches = np.arange(0, 900, 2), np.arange(1, 900, 2)
+    order = [batch for _ in range(100) for batch in draw.permutation(2)]
+    messages = [
+        Heard(t, "share", 0, 0, (1,), 0, batches[b], torch.from_numpy(scores[batches[b], t]))
+        for t, b in enumerate(order)
+    ]
+    sent = all_rounds(messages, 0, rank=5, linear=True, precision=precision, draw=draw)
+    assert sent is not None
+    assert sent.share == 0.5
+    assert len(np.unique(2 * sent.batch + sent.samples % 2)) == 2
+    sent = sent.take(draw.permutation(len(sent.samples)))
+    assert decode(sent, rows[sent.samples], 400, linear=True, seed=0) > 0.999
+    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) > 0.9

@@ -99,6 +99,19 @@ def test_rare_labels_are_given_away_as_well(tmp_path: Path) -> None:
     assert kriging.figures["AUC after 10 rounds"] > kriging.figures["AUC after the first round"]
 
 
+def test_several_classes_are_given_away_as_well(tmp_path: Path) -> None:
+    """From 60 rounds: 480 sums of each class over 200 labels. What all rounds tell is no less than the first told."""
+    mine, theirs, _ = made(250, 7, 6)
+    y = np.column_stack([theirs[:, 0], theirs[:, 1], 0.5 * theirs[:, 2] + 0.3 * mine[:, 0]]).argmax(axis=1)
+    changes = {"algorithm": {"batch_size": 100} | OLD, "privacy": ACCEPTED, "run": {"rounds": 60}}
+    found = attack(tmp_path, (mine, theirs, y.astype(np.float64)), **changes)
+    kriging, joint = found["labels by kriging over rounds"], found["labels by a joint fit"]
+    assert kriging.beside["accuracy, columns alone"] < 0.65
+    assert kriging.figures["accuracy"] > 0.9
+    assert kriging.figures["accuracy as bits"] > 0.9
+    assert joint.figures["accuracy"] > 0.9
+
+
 def test_batches_drawn_anew_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="every new batch tells more about the same labels"):
         attack(tmp_path, made(800, 8, 1), algorithm={"batch_size": 512} | OLD, run={"rounds": 5})

@@ -48,7 +48,12 @@ def separated(folder: Path, algorithm: dict[str, Any], rounds: int) -> AttackFin
 
 @pytest.mark.parametrize(
     ("algorithm", "rounds"),
-    [({"name": "fedbcd"}, 40), ({"name": "fedsgd"}, 40), ({"name": "fedbcd", "batch_size": 400}, 60)],
+    [
+        ({"name": "fedbcd"}, 40),
+        ({"name": "fedsgd"}, 40),
+        ({"name": "fedbcd", "batch_size": 400}, 60),
+        ({"name": "fedbcd", "batch_size": 400, "draw": "partition", "division_seed": 5}, 60),  # as under encryption
+    ],
 )
 def test_columns_come_out_of_scores(algorithm: dict[str, Any], rounds: int, tmp_path: Path) -> None:
     found = separated(tmp_path, algorithm, rounds)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
 
 from crosshatch.data.identity.owner_key import OwnerKey
 from crosshatch.errors import ConfigError
@@ -17,6 +18,7 @@ from crosshatch.privacy.leakage.ledger_file import open_ledger, same_training_ro
 from crosshatch.privacy.leakage.lone_rows import leverages, lone_rows, rows_to_keep
 from crosshatch.privacy.leakage.row_keys import RowKeys
 from crosshatch.protocol.batches import divide
+from tests.architecture.modules import ROOT
 
 KEY, OTHER = OwnerKey(bytes(32)), OwnerKey(b"1" * 32)
 
@@ -30,6 +32,19 @@ def keys(numbers: list[int] | range, labels: str = "y") -> RowKeys:
 def run(rows: RowKeys, batches: int, *told: Telling, clear: bool = False) -> GivenEquations:
     batch_of = (np.arange(len(rows)) % batches).astype(np.uint32)
     return GivenEquations(rows, batch_of, told or (Telling("a", "x", 7),), keys([]), clear)
+
+
+def test_the_least_derivatives_rank_labels_as_the_page_says() -> None:
+    """Labels that go by nothing, 15 normal columns and a bias: X^T d with d = 1/2 - y, as in a first round."""
+    page = (ROOT / "docs" / "howto" / "encryption.md").read_text(encoding="utf-8").splitlines()
+    (sizes,) = (line for line in page if line.startswith("| samples in the batch |"))
+    said = page[page.index(sizes) + 2]
+    for size, auc in zip(sizes.split("|")[2:-1], said.split("|")[2:-1], strict=True):
+        n, draw, found = int(size), np.random.default_rng(int(size)), []
+        for _ in range(12_800 // n):
+            x, y = np.column_stack([draw.normal(size=(n, 15)), np.ones(n)]), np.arange(n) % 2
+            found.append(roc_auc_score(y, -x @ np.linalg.lstsq(x, 0.5 - y, rcond=None)[0]))
+        assert np.mean(found) == pytest.approx(float(auc), abs=0.015)
 
 
 def test_a_division_counts_once_and_another_one_again() -> None:

@@ -8,17 +8,23 @@ for more exact than they are it does not settle; then they are given less weight
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.special import expit, logit
 
 from crosshatch.audit.on_labels.kriging import LABEL
 from crosshatch.audit.other_data import Matrix
 
-MOST = 1500  # samples, since each of its steps inverts a matrix of this size
+_WORK = 4 * 10**10  # of each of its steps, which invert a matrix of all samples for every class
 _WEIGHTS = (1.0, 0.3, 0.1, 0.03)
 _STEPS = 20
 _DAMPED = 0.3
 _SETTLED = 0.02
 _RARE = 0.02  # no label is taken to be rarer, whatever the columns say
+
+
+def few_enough(samples: int, classes: int) -> bool:
+    """Whether it takes no more than a minute or two."""
+    return classes * samples**3 <= _WORK
 
 
 def bits(by: Matrix, z: Matrix, before: Matrix) -> Matrix | None:
@@ -39,8 +45,9 @@ def _settle(square: Matrix, right: Matrix, prior: Matrix) -> Matrix | None:
     count = len(right)
     precision, shift = np.full(count, 1 / LABEL), np.zeros(count)
     for _ in range(_STEPS):
-        covariance = np.linalg.inv(square + np.diag(precision))
-        mean, variance = covariance @ (right + shift), np.diag(covariance)
+        inverse = dpotri(dpotrf(square + np.diag(precision), lower=1)[0], lower=1, overwrite_c=1)[0]
+        variance, below, given = np.diag(inverse).copy(), np.tril(inverse, -1), right + shift
+        mean = below @ given + given @ below + variance * given
         without, pull = 1 / variance - precision, mean / variance - shift  # all but what the label itself says
         odds = pull - prior
         chance = expit(odds)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
-from crosshatch.audit.on_labels.as_bits import MOST, bits
+from crosshatch.audit.on_labels.as_bits import bits, few_enough
 from crosshatch.audit.on_labels.integer_search import ROWS, search
 from crosshatch.audit.on_labels.joint_fit import fit_jointly
 from crosshatch.audit.on_labels.kriging import DENSE, choose_prior, dense, krige, likelihood
@@ -39,10 +39,10 @@ def attack_sums(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
     guess, figures = _by_kriging(run, equations)
     remark = f"{equations.count:,} equations about {len(equations.seen):,} labels, from {len(told):,} rounds"
     yield AttackFindings(KRIGING, target, figures, beside, _KNOWS, _LOWERS, remark=remark)
-    if run.data.target == "binary":
-        fitted = fit_jointly(told, equations, [guess[:, 0], _first(equations)[:, 0]])
-        figures = _figures(run, 0.5 - fitted[:, None], equations.seen)
+    if run.data.target in ("binary", "multiclass"):
+        figures = _figures(run, 0.5 - fit_jointly(told, equations, [guess, _first(equations)]), equations.seen)
         yield AttackFindings(JOINT, target, figures, beside, _KNOWS, _LOWERS, remark=remark)
+    if run.data.target == "binary":
         yield _by_integers(run, told[0], target)
     yield _alone(run, told, equations, target)
 
@@ -75,25 +75,28 @@ def _zeros(run: AuditedRun, own: Tensor) -> Tensor:
 
 
 def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str, float]]:
-    """What labels make of derivatives (n, c), and the figures of it; for two classes also as bits."""
+    """What labels make of derivatives (n, c), and the figures of it; for classes also as bits."""
     every = equations
     if equations.repeats:  # some rounds tell the same, and are solved for exactly
         equations = equations.spread(DENSE)
     values = np.concatenate(equations.values)
-    binary = run.data.target == "binary"
+    classes = run.data.target in ("binary", "multiclass")
     told = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0
-    size = 1.0 if binary else told  # of two classes the first derivatives are 1/2 - y, of others of some size
+    size = 1.0 if classes else told  # of classes the first derivatives are a share less 0 or 1, of others of some size
     prior = choose_prior(equations, values / size)
     found, common = (size * one for one in krige(equations, values / size, prior))
     figures = _figures(run, found, equations.seen)
     for after, few in _early(every).items():
         early = _first(few) if len(few.ids) == 1 else size * krige(few, np.concatenate(few.values) / size, prior)[0]
         figures |= {f"{name}{after}": value for name, value in _figures(run, early, few.seen).items()}
-    if binary and dense(equations) and equations.samples <= MOST:
+    count = values.shape[1]
+    if classes and dense(equations) and few_enough(equations.samples, count):
         by, z = likelihood(equations, values, prior)
-        odds = bits(by, z[:, 0], common[:, 0])
-        if odds is not None:
-            as_bits = _figures(run, -odds[:, None], equations.seen)
+        shift = 0.5 - 1 / max(2, count)  # bits are 1/2 - y, and the derivatives of c classes 1/c - y
+        z, common = z + shift * by.sum(axis=1)[:, None], common + shift
+        odds = [bits(by, *of) for of in zip(z.T, common.T, strict=True)]
+        if all(one is not None for one in odds):
+            as_bits = _figures(run, -np.array(odds, dtype=np.float64).T, equations.seen)
             figures |= {f"{name} as bits": value for name, value in as_bits.items()}
     return found, figures
 

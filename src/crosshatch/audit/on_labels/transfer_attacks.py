@@ -18,7 +18,7 @@ from torch import Tensor
 
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
-from crosshatch.audit.on_labels.as_bits import MOST, bits
+from crosshatch.audit.on_labels.as_bits import bits, few_enough
 from crosshatch.audit.other_data import Matrix
 
 BY_COMPONENT = "labels by components"
@@ -73,7 +73,7 @@ def _by_sums(run: AuditedRun, b: int, target: str) -> AttackFindings:
     blur, (_, root, z) = min(tried.items(), key=lambda one: one[1][0])
     signs = by.T @ solve_triangular(root, z, lower=True, trans=1)
     figures = _figures(y[seen], signs[seen])
-    if len(seen) <= MOST:
+    if few_enough(len(seen), 1):
         _, root, z = _root(blur * blurred + least, sums)
         white = solve_triangular(root, by[:, seen], lower=True)
         odds = bits(-2 * white, z, np.full(len(seen), -signs[seen].mean() / 2))

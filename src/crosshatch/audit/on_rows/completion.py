@@ -11,7 +11,7 @@ put in then, since weights move little from one to the next.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -48,9 +48,9 @@ class SentDirections:
 
     def take(self, which: Ids) -> SentDirections:
         """Some of the samples, in this order."""
-        picked = (of[which] for of in (self.samples, self.directions, self.doubt, self.batch))
-        samples, directions, doubt, batch = picked
-        return replace(self, samples=samples, directions=directions, doubt=doubt, batch=batch)
+        return SentDirections(
+            self.samples[which], self.directions[which], self.sizes, self.doubt[which], self.batch[which], self.share
+        )
 
 
 def all_rounds(

@@ -38,7 +38,7 @@ Learned = Callable[[Matrix, Matrix, Matrix, Matrix], Matrix]
 
 def decode(sent: SentDirections, rows: Matrix, known: int, *, linear: bool, seed: int) -> float:
     """R^2 of the rows (m, d) of all samples but the first `known`; every column that varies counts the same."""
-    rows = rows[:, np.ptp(rows[:known], axis=0) > 0]
+    rows = rows[:, (np.ptp(rows[:known], axis=0) > 0) & (np.ptp(rows[known:], axis=0) > 0)]
     if not rows.size:
         return 0.0
     rows = (rows - rows[:known].mean(axis=0)) / rows[:known].std(axis=0)
@@ -54,15 +54,18 @@ def decode(sent: SentDirections, rows: Matrix, known: int, *, linear: bool, seed
     weights = 1 / (1 + sent.doubt[:known] / DOUBT)
     folds = list(KFold(known if known < _ENOUGH else 3, shuffle=True, random_state=seed).split(rows[:known]))
 
-    def tried(way: tuple[Matrix, Learned]) -> tuple[float, Matrix]:
-        """The error by cross-validation, and what is guessed of all other rows."""
+    def tried(way: tuple[Matrix, Learned]) -> tuple[Matrix, Matrix]:
+        """Every column's error by cross-validation, and what is guessed of all other rows."""
         x, learn = way
-        apart = [((learn(x[a], rows[a], weights[a], x[b]) - rows[b]) ** 2).mean(axis=1) @ weights[b] for a, b in folds]
+        apart = [weights[b] @ (learn(x[a], rows[a], weights[a], x[b]) - rows[b]) ** 2 for a, b in folds]
         found = learn(x[:known], rows[:known], weights, x[known:])
-        return float(sum(apart) / weights.sum() + _WIDE * (found**2).mean()), found
+        return sum(apart) / weights.sum() + _WIDE * (found**2).mean(axis=0), found
 
-    (_, guess), truth = min(map(tried, ways), key=lambda one: one[0]), rows[known:]
-    left = ((guess - truth) ** 2).sum(axis=0) / np.maximum(((truth - truth.mean(axis=0)) ** 2).sum(axis=0), 1e-12)
+    errors, guesses = (np.stack(of) for of in zip(*map(tried, ways), strict=True))
+    if known < _ENOUGH:  # few rows say little of one column alone
+        errors = np.broadcast_to(errors.mean(axis=1, keepdims=True), errors.shape)
+    guess, truth = np.take_along_axis(guesses, errors.argmin(axis=0)[None, None], axis=0)[0], rows[known:]
+    left = ((guess - truth) ** 2).sum(axis=0) / ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
     return 1 - float(left.mean())
 
 
