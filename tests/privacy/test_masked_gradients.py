@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +59,21 @@ def test_ciphertexts_of_another_length_are_refused() -> None:
     silo = LinearSilo(KEY.public, POINT)
     with pytest.raises(MessageError, match="the holder sent 2 x 255 bytes where 2 numbers of 256 bytes are due"):
         silo.mask(np.zeros((2, 255), np.uint8), np.ones((2, 1), np.int64), outputs=1, peer="the holder")
+
+
+@pytest.mark.parametrize("sent", [None, "text", b"bytes", [1, 2], np.zeros((1, 256)), np.zeros((1, 256), np.int8)])
+def test_what_is_no_array_of_bytes_is_refused_and_the_party_named(sent: Any) -> None:
+    holder, silo = LabelHolder(KEY, POINT), LinearSilo(KEY.public, POINT)
+    back, masked = silo.mask(holder.encrypt(np.ones((1, 1), np.int64), {"silo 'a'": 1}), np.ones((1, 1), np.int64),
+        outputs=1, peer="the holder")  # fmt: skip
+    for peer, read in {
+        "silo 'a'": lambda: holder.decrypt(sent, peer="silo 'a'", count=nobody),
+        "the holder": lambda: silo.mask(sent, np.ones((1, 1), np.int64), outputs=1, peer="the holder"),
+        "holder of labels": lambda: silo.unmask(sent, masked, peer="holder of labels"),
+    }.items():
+        with pytest.raises(MessageError, match=f"^{peer} sent .* where 1 numbers of (256|128) bytes are due"):
+            read()
+    holder.decrypt(back, peer="silo 'a'", count=nobody)  # what was refused did not use it up
 
 
 def test_the_holder_reads_one_gradient_of_a_batch_for_each_who_asked() -> None:

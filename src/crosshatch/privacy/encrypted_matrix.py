@@ -187,12 +187,14 @@ def to_bytes(numbers: Sequence[int] | Sequence[mpz], length: int) -> Bytes:
 
 def read_numbers(sent: Bytes, count: int, length: int, *, peer: str) -> list[int]:
     """The numbers again; a MessageError where a party did not send just so many of that length."""
-    if sent.dtype != np.uint8 or sent.shape != (count, length):
-        shape = " x ".join(map(str, sent.shape))
+    rows = np.asarray(sent)
+    if rows.dtype != np.uint8 or rows.shape != (count, length):
+        shape = " x ".join(map(str, rows.shape)) or "one"
+        kind = "bytes" if rows.dtype == np.uint8 else rows.dtype
         raise MessageError(
-            f"{peer} sent {shape} bytes where {count} numbers of {length} bytes are due: cut off, or under another key"
+            f"{peer} sent {shape} {kind} where {count} numbers of {length} bytes are due: cut off, or under another key"
         )
-    return [int.from_bytes(row.tobytes(), "big") for row in sent]
+    return [int.from_bytes(row.tobytes(), "big") for row in rows]
 
 
 def read_ciphertexts(key: PublicKey, count: int, sent: Bytes, *, peer: str) -> tuple[mpz, ...]:
