@@ -13,7 +13,7 @@ CHECKED := src tests $(wildcard benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow faults lint format bench results docs clean
+.PHONY: help demo test test-slow coverage faults lint format bench results docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,10 @@ test: $(VENV)/.dev ## run all tests but the slow ones, on all cores (PYTEST_FLAG
 
 test-slow: $(VENV)/.dev ## run the slow tests, one after the other
 	$(BIN)/python -m pytest -q -m slow
+
+coverage: $(VENV)/.dev ## run the tests and say which lines they leave out (PYTEST_FLAGS="tests/data")
+	$(PIP_INSTALL) "pytest-cov>=7.0"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PYTEST_FLAGS) --cov=crosshatch --cov-report=term-missing:skip-covered
 
 faults: $(VENV)/.dev ## plant faults one by one and see whether the tests notice
 	$(BIN)/python -m tests.faults.plant

@@ -30,8 +30,7 @@ from crosshatch.data.dataset import Dataset, Samples
 from crosshatch.errors import TrainingError
 from crosshatch.exchanges import Algorithm
 from crosshatch.runs.choosing.measure import FIRST, Candidate, StepSearch
-from crosshatch.runs.choosing.put_aside import put_aside
-from crosshatch.runs.choosing.trials import trial_rounds
+from crosshatch.runs.choosing.trials import put_aside, trial_rounds
 from crosshatch.simulator.divergence import Growth
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import ModelSettings, build_task

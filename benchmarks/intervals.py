@@ -27,8 +27,7 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import TrainingError
 from crosshatch.runs.choosing import measure
-from crosshatch.runs.choosing.put_aside import put_aside
-from crosshatch.runs.choosing.trials import trial_rounds
+from crosshatch.runs.choosing.trials import put_aside, trial_rounds
 from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import build_task

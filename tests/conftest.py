@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
 
-from crosshatch.data.reading.archive import locate
-from crosshatch.data.reading.catalogue import check
-from crosshatch.errors import DataError
 from crosshatch.runtime.needed import NEW_TLS_ONLY
+from tests.support.data_folder import BESIDE, Need, why_not
 
 os.environ.update(NEW_TLS_ONLY)  # before the tests of some tracker import grpc
 
@@ -21,20 +17,6 @@ os.environ.update(NEW_TLS_ONLY)  # before the tests of some tracker import grpc
 settings.register_profile("faults", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))
 
 NAMED = os.environ.get("CROSSHATCH_DATA")
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-Need = Callable[[str], Path]
-
-
-@cache
-def why_not(folder: Path, name: str) -> str:
-    """What keeps tests from using a set of this folder: people have files of their own in theirs, under any name."""
-    if not locate(folder, name).is_file():
-        return f"no {name} in {folder}"
-    try:
-        failed = [finding for finding in check(name, folder) if not finding.ok]
-    except DataError as error:
-        return str(error)
-    return f"{name} in {folder} is not the published one: {failed[0].check}: {failed[0].found}" if failed else ""
 
 
 @pytest.fixture(autouse=True)

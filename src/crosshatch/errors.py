@@ -4,8 +4,6 @@ A message names the rule, the value, the place and the remedy. The command line 
 with 1 where a run diverged.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Counts messages and bytes: per kind of link and direction, and per exchange."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 A config names one as `path/to/file.py:Name`. Reading a file runs it, with this process's rights: it is the user's own.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import re

@@ -5,8 +5,6 @@ written as its kind and what it is made of: tuples, lists, dicts, frozen sets, a
 reader names. Reading makes these kinds and no others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any

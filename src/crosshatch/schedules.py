@@ -1,7 +1,5 @@
 """Step sizes over the rounds: constant, one over the square root, halved every so many rounds, adaptive, or own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields

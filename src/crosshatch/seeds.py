@@ -1,7 +1,5 @@
 """Everything random comes from `(seed, purpose, numbers)`: parties that share the seed agree without a message."""
 
-from __future__ import annotations
-
 import zlib
 from numbers import Integral
 

@@ -5,8 +5,6 @@ tensors' raw little-endian bytes, one after the other. Who sent it is the connec
 certificate), so the header carries no name and its length depends on the numbers in it only.
 """
 
-from __future__ import annotations
-
 import struct
 from bisect import bisect
 from functools import lru_cache

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.architecture.modules import ROOT, modules
 from tests.architecture.pages import pages
-from tests.architecture.test_prose import said
+from tests.support.prose import said
 
 REVIEWED = Path(__file__).with_name("reviewed_claims.txt")
 FIGURES = Path(__file__).with_name("claim_figures.txt")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.modules import ROOT, SOURCE, Module, modules
+from tests.architecture.modules import ROOT, SOURCE, Module, imports, modules
 
 LONGEST = 300
 FULLEST = 14
@@ -132,3 +132,20 @@ def test_rule_catches_swallowed(kind: str) -> None:
 @pytest.mark.parametrize("handler", ["except OSError:\n    pass", "except BaseException:\n    clean()\n    raise"])
 def test_rule_allows_handlers(handler: str) -> None:
     assert swallowed(module(f"try:\n    f()\n{handler}")) == []
+
+
+def test_tests_do_not_import_from_each_other() -> None:
+    """Shared functions are in tests/support; a fixture of another folder's conftest is the exception."""
+    fixtures = {"tests.cli.conftest.command"}
+    found = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for line, name in imports(Module(".".join(path.relative_to(ROOT).with_suffix("").parts), path, text)):
+            owner = name.rpartition(".")[0].rpartition(".")[2]
+            if (
+                name.startswith("tests.")
+                and (owner.startswith("test_") or owner == "conftest")
+                and name not in fixtures
+            ):
+                found.append(f"{path.relative_to(ROOT)}:{line}: {name}")
+    assert found == []

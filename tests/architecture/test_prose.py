@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.modules import ROOT, Module, modules
+from tests.architecture.modules import ROOT, modules
 from tests.architecture.pages import FENCE, pages
+from tests.support.prose import said
 
 WIDEST = 100
 
@@ -42,18 +41,6 @@ def odd(text: str) -> list[str]:
     """
     flat = " ".join(text.split())
     return [found[0] for rule in RULES for found in rule.finditer(flat)]
-
-
-def said(module: Module) -> Iterator[tuple[int, str]]:
-    """Line and text of every string in a module, docstrings included; what an f-string fills in is left blank."""
-    inside: set[int] = set()
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.JoinedStr):
-            inside |= {id(part) for part in node.values}
-            parts = [str(part.value) if isinstance(part, ast.Constant) else "1" for part in node.values]
-            yield node.lineno, "".join(parts)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
-            yield node.lineno, node.value
 
 
 def prose(text: str) -> list[tuple[int, str]]:

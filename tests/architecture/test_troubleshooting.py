@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.architecture.modules import ROOT, modules
-from tests.architecture.test_prose import said
+from tests.support.prose import said
 
 PAGE = ROOT / "docs" / "howto" / "troubleshooting.md"
 ROW = re.compile(r"^\| (?P<quoted>`[^|]*?) \|", re.MULTILINE)

@@ -15,8 +15,6 @@ EXPECTED = {
     "_should_skip_dynamo": "torch asks for it when the class is made",
     "check_values": "for the tests of any case",
     "demo": "a command: typer calls it",
-    "of_party": "a task as one party has it: for engines in which parties are processes",
-    "parties_seconds": "for tests of clocks",
     "share_derivatives": "for texts written before there was exchange",
 }
 

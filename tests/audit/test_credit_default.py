@@ -14,7 +14,7 @@ from crosshatch.audit.audited_run import open_run
 from crosshatch.audit.theorem1 import audit_theorem1
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.train import train
-from tests.conftest import Need
+from tests.support.data_folder import Need
 
 TABLES: dict[str, Any] = {
     "data": {"name": "credit_default"},

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from crosshatch.cli import main
-
-SOURCE = Path(__file__).resolve().parents[2] / "src"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What a command left: exit code and both outputs."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Ended]
+from tests.support.command_line import Command, Ended
 
 
 @pytest.fixture
@@ -42,9 +26,3 @@ def command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyt
         return Ended(int(caught.value.code or 0), printed.out, printed.err)
 
     return run
-
-
-def environment() -> dict[str, str]:
-    """For a process of its own: this source, one thread, no data folder."""
-    kept = {key: value for key, value in os.environ.items() if key != "CROSSHATCH_DATA"}
-    return kept | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}

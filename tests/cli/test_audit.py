@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.support.command_line import Command
 
 CONFIG = """
 data = {name = "breast_cancer"}

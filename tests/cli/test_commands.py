@@ -13,8 +13,8 @@ import pytest
 
 from crosshatch.cli.demo import demo_configs
 from crosshatch.runs.config import read_config
-from tests.cli.conftest import Command, environment
-from tests.conftest import Need
+from tests.support.command_line import Command, environment
+from tests.support.data_folder import Need
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHIPPED = ("quick", "breast_cancer", "own_csv")

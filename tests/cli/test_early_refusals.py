@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.conftest import environment
+from tests.support.command_line import environment
 
 CONFIG = """
 [data]

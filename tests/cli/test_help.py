@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from tests.cli.conftest import Command, environment
+from tests.support.command_line import Command, environment
 
 COMMANDS = ("train", "plan", "sweep", "predict", "export", "audit", "compare", "report", "datasets", "demo")
 # Each takes longer to import than help may take in all.

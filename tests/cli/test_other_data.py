@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.support.command_line import Command
 
 CONFIG = """
 data = {path = "rows.csv", id = "id", label = "y"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crosshatch.reproduce.all_recipes import LATER, RECIPES
-from tests.cli.conftest import Command
+from tests.support.command_line import Command
 
 REFUSED = {
     "an unknown recipe": (("run", "fedbcd-fig22"), "unknown recipe 'fedbcd-fig22': did you mean 'fedbcd-fig2'?"),

@@ -14,8 +14,8 @@ import pytest
 from crosshatch.data.build import load_dataset
 from crosshatch.data.data_settings import DataSettings
 from crosshatch.data.dataset import Array, Raw
+from crosshatch.data.public_sets.catalogue import rows
 from crosshatch.data.reading.archive import read_archive
-from crosshatch.data.reading.catalogue import rows
 from crosshatch.errors import DataError
 
 Y = np.arange(10) % 2

@@ -13,7 +13,7 @@ from sklearn import datasets
 
 from crosshatch.data.build import load_dataset
 from crosshatch.data.data_settings import DataSettings
-from crosshatch.data.reading.builtin import BUILTIN, load_builtin
+from crosshatch.data.public_sets.builtin import BUILTIN, load_builtin
 
 
 @pytest.mark.parametrize("name", [name for name in BUILTIN if name != "mtcd_ridge"])

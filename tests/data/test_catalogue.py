@@ -10,10 +10,10 @@ import pytest
 
 from crosshatch.data.build import build, load_dataset
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
-from crosshatch.data.reading.archive import locate
-from crosshatch.data.reading.catalogue import KNOWN, check, rows
+from crosshatch.data.public_sets.catalogue import KNOWN, check, rows
+from crosshatch.data.public_sets.in_folder import locate
 from crosshatch.errors import DataError
-from tests.conftest import BESIDE, Need, why_not
+from tests.support.data_folder import BESIDE, Need, why_not
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN))

@@ -10,7 +10,7 @@ import pytest
 from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.dataset import Array
-from crosshatch.data.reading.catalogue import check, rows
+from crosshatch.data.public_sets.catalogue import check, rows
 from crosshatch.errors import DataError
 
 

@@ -15,7 +15,7 @@ from crosshatch.data.dataset import Dataset
 from crosshatch.data.federated import FederatedData, keep_samples, merge_clients
 from crosshatch.errors import DataError, PartitionError
 from crosshatch.protocol.members import pair
-from tests.data.test_build import table
+from tests.support.built_tables import table
 
 
 def divide(dataset: Dataset, seed: int = 3, **settings: Any) -> FederatedData:

@@ -9,7 +9,7 @@ import pytest
 
 from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
-from crosshatch.data.reading.catalogue import check, rows
+from crosshatch.data.public_sets.catalogue import check, rows
 from crosshatch.errors import DataError
 
 WIDTHS = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}

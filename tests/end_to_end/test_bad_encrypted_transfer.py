@@ -11,7 +11,7 @@ from torch import nn
 from crosshatch.cli import main
 from crosshatch.local.read_chain import as_chain
 from crosshatch.protocol.encrypted_transfers import least_rows
-from tests.end_to_end.test_bad_encryption import refusal
+from tests.support.bad_encryption import refusal
 
 CONFIG = """
 [data]

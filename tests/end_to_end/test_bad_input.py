@@ -6,20 +6,14 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
+from tests.cli.conftest import command  # noqa: F401 - `command` is a fixture
+from tests.support.bad_input import FILES, PEOPLE, Change, left_behind, require_refusal, write_table
+from tests.support.command_line import Command, environment
 
-PEOPLE = """
-[data]
-path = "people.csv"
-id = "id"
-label = "y"
-"""
 CONFIG = (
     PEOPLE
     + """
@@ -37,33 +31,6 @@ threads = 1
 """
 )
 
-# A file per silo instead of one for all.
-FILES = """
-[data]
-id = "id"
-label = "y"
-[federation]
-silos = [{ name = "a", path = "a.csv" }, { name = "b", path = "b.csv" }]
-[algorithm]
-name = "fedsgd"
-[run]
-rounds = 2
-threads = 1
-"""
-
-Change = Callable[[list[list[str]]], None]
-
-
-def write_table(path: Path, change: Change | None = None) -> None:
-    """Forty people with three features and a label."""
-    random = np.random.default_rng(5)
-    values = random.normal(size=(40, 3))
-    rows = [["id", "x1", "x2", "x3", "y"]]
-    rows += [[str(i), *(f"{v:.4f}" for v in row), str(int(row.sum() > 0))] for i, row in enumerate(values)]
-    if change is not None:
-        change(rows)
-    path.write_text("".join(",".join(row) + "\n" for row in rows))
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -73,21 +40,6 @@ def folder(tmp_path: Path) -> Path:
     (folder / "good.toml").write_text(CONFIG)
     write_table(folder / "people.csv")
     return folder
-
-
-def left_behind(home: Path) -> list[str]:
-    return sorted(str(path.relative_to(home)) for path in home.rglob("*"))
-
-
-def require_refusal(code: int, out: str, err: str, words: tuple[str, ...]) -> None:
-    """Exit code 2 and a single line with all the words; no traceback."""
-    assert code == 2, err
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1, err
-    assert "Traceback" not in err
-    for word in words:
-        assert word in err
-    assert "finished" not in out
 
 
 def test_the_input_is_good_before_it_is_made_bad(folder: Path, command: Command) -> None:  # noqa: F811

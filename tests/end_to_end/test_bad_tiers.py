@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command, command  # noqa: F401 - `command` is a fixture
-from tests.end_to_end.test_bad_input import PEOPLE, left_behind, require_refusal, write_table
+from tests.cli.conftest import command  # noqa: F401 - `command` is a fixture
+from tests.support.bad_input import PEOPLE, left_behind, require_refusal, write_table
+from tests.support.command_line import Command
 
 CONFIG = (
     PEOPLE

@@ -7,8 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Command, Ended, command  # noqa: F401 - `command` is a fixture
-from tests.end_to_end.test_bad_input import FILES, PEOPLE, left_behind, require_refusal, write_table
+from tests.cli.conftest import command  # noqa: F401 - `command` is a fixture
+from tests.support.bad_input import FILES, PEOPLE, left_behind, require_refusal, write_table
+from tests.support.command_line import Command, Ended
 
 TRANSFER = """
 [federation]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command, command  # noqa: F401 - `command` is a fixture
+from tests.cli.conftest import command  # noqa: F401 - `command` is a fixture
+from tests.support.command_line import Command
 
 CONFIG = """
 [data]

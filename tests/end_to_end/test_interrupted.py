@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import environment
-from tests.end_to_end.test_sweep import CONFIG, wait_until
+from tests.support.command_line import environment
+from tests.support.whole_sweeps import CONFIG, wait_until
 
 LOADED = "import time:"  # how Python begins a line about a module that it has loaded
 TRAIN = ("train", "small.toml", "--out", "runs/one", "--set", "run.rounds=1000000", "--set", "evaluate.every=1")

@@ -19,8 +19,8 @@ import pytest
 
 from crosshatch.runs.files import PARTIAL
 from crosshatch.runs.one_writer import LOCK
-from tests.cli.conftest import environment
-from tests.end_to_end.test_killed import CONFIG
+from tests.support.command_line import environment
+from tests.support.killed_runs import CONFIG
 
 TRAIN = ("train", "small.toml", "--out", "out")
 RESUME = (*TRAIN, "--resume")

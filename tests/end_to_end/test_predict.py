@@ -16,8 +16,9 @@ import torch
 
 from crosshatch import load_run
 from crosshatch.errors import DataError
-from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
+from tests.cli.conftest import command  # noqa: F401 - `command` is a fixture
 from tests.predict.cases import files_case, image_case, scores_of_test_rows, sequence_case, table_case, trained
+from tests.support.command_line import Command, environment
 
 VIOLET = (
     "column 'colour': 1 of 26 values are categories that training did not have: 'violet' (1); they count as none of "

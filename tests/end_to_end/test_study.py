@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.studies.conftest import write_config, write_rows
+from tests.support.small_studies import write_config, write_rows
 
 COMMAND = ("study", "made.toml", "--seeds", "2", "--steps", "0.3,1", "--jobs", "2")
 

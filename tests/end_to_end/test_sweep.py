@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -17,25 +16,11 @@ from pathlib import Path
 import pytest
 
 from crosshatch.runs.one_writer import LOCK
-from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
+from tests.cli.conftest import command  # noqa: F401 - `command` is a fixture
+from tests.support.command_line import Command, environment
+from tests.support.whole_sweeps import CONFIG, wait_until
 
 SWEEP = ("sweep", "small.toml")
-CONFIG = """
-[data]
-name = "wine"
-validation = 0.2
-[federation]
-silos = 2
-[algorithm]
-name = "fedbcd"
-local_steps = 2
-step_size = 0.1
-batch_size = 32
-[evaluate]
-every = 5
-[run]
-rounds = 10
-"""
 # four step sizes, of which the last diverges, three Qs and five seeds: 60 runs
 SIXTY = (
     "--grid", "algorithm.step_size=0.01,0.1,0.3,1e9", "--grid", "algorithm.local_steps=1,2,5", "--seeds", "5",
@@ -126,13 +111,6 @@ def test_killed_and_started_again(home: Path, start: Start) -> None:
 
 
 LONG = ("--grid", "algorithm.step_size=0.1,0.2", "--jobs", "2", "--set", "run.rounds=1000000", "--out", "out")
-
-
-def wait_until(happened: Callable[[], object]) -> None:
-    """Look again and again, for five minutes at most."""
-    end = time.monotonic() + 300
-    while not happened():
-        assert time.monotonic() < end
 
 
 def wait_for_checkpoints(home: Path) -> None:

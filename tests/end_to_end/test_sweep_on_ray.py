@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import environment
-from tests.end_to_end.test_sweep import CONFIG, wait_until
-from tests.studies.conftest import write_config, write_rows
+from tests.support.command_line import environment
+from tests.support.small_studies import write_config, write_rows
+from tests.support.whole_sweeps import CONFIG, wait_until
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import environment
+from tests.support.command_line import environment
 
 pytestmark = pytest.mark.slow
 

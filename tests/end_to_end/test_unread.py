@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import environment
-from tests.end_to_end.test_killed import CONFIG
+from tests.support.command_line import environment
+from tests.support.killed_runs import CONFIG
 
 
 @pytest.fixture(scope="module")

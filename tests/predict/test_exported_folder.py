@@ -22,11 +22,12 @@ from crosshatch import load_run, read_config, train
 from crosshatch.errors import RunError
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.trained.read_model import read_common, read_part
-from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
+from tests.cli.conftest import command  # noqa: F401 - `command` is a fixture
 from tests.predict.cases import Case, image_case, scores_of_test_rows, sequence_case, table_case, trained
-from tests.predict.test_equal_to_the_simulator import HEAD, OWN_BLOCK
-from tests.runs.test_train import StopAt
-from tests.runs.test_transfer_run import config as transfer
+from tests.support.command_line import Command, environment
+from tests.support.predicting import HEAD, OWN_BLOCK
+from tests.support.training import StopAt
+from tests.support.transfer_runs import config as transfer
 
 CNN = {"block": "cnn", "channels": 3, "dense": 5, "fusion": "head"}
 CASES: dict[str, Callable[[Path], Case]] = {

@@ -16,8 +16,9 @@ from crosshatch import load_run
 from crosshatch.data.encoding.usual import usual_values
 from crosshatch.errors import DataError
 from crosshatch.predict.odd_numbers import NumbersSeen
-from tests.cli.conftest import Command, command  # noqa: F401 - a fixture
+from tests.cli.conftest import command  # noqa: F401 - a fixture
 from tests.predict.cases import people, sequence_case, table_case, trained
+from tests.support.command_line import Command
 
 
 @pytest.fixture(name="made", scope="module", params=[True, False], ids=["standardised", "as they are"])

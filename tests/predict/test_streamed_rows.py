@@ -21,9 +21,10 @@ from crosshatch.predict.noticed import Noticed
 from crosshatch.predict.row_batches import OutOfStepError, streamed
 from crosshatch.predict.row_sources import files_to_stream
 from crosshatch.runs.trained.trained_run import TrainedRun
-from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
+from tests.cli.conftest import command  # noqa: F401 - `command` is a fixture
 from tests.predict.cases import Case, people, scores_of_test_rows, table_case, trained
-from tests.predict.test_equal_to_the_simulator import HEAD
+from tests.support.command_line import Command, environment
+from tests.support.predicting import HEAD
 
 ROWS = 2 * BATCH_ROWS + 77
 

@@ -16,9 +16,9 @@ import pytest
 from crosshatch.report import pool_seeds, read_runs, write_report
 from crosshatch.report.pictures.client_boxes import MOST_ROWS
 from crosshatch.report.units import human_bytes, human_number, human_seconds
-from tests.report.conftest import WriteRun, curve, write_seed
-from tests.report.pictures.test_client_boxes import silos, spread
-from tests.studies.conftest import study_here, write_config, write_rows
+from tests.support.client_boxes import silos, spread
+from tests.support.small_studies import study_here, write_config, write_rows
+from tests.support.written_runs import WriteRun, curve, write_seed
 
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
 

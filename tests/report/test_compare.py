@@ -21,7 +21,7 @@ from crosshatch.report.comparing.comparison_tables import print_comparison
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import Run, read_run, read_runs
 from crosshatch.report.summary_file import Summary
-from tests.report.conftest import WriteRun, curve
+from tests.support.written_runs import WriteRun, curve
 
 
 def naive_arrival(path: Path, metric: str, value: float, higher: bool) -> tuple[int, float, float] | None:

@@ -18,7 +18,7 @@ from crosshatch.errors import ConfigError, RunError
 from crosshatch.report.curves import thin
 from crosshatch.report.page import write_plot, write_report
 from crosshatch.report.runs import read_run, read_runs
-from tests.report.conftest import WriteRun, curve, silo
+from tests.support.written_runs import WriteRun, curve, silo
 
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crosshatch.report.palette import NEUTRAL, run_styles
 from crosshatch.report.runs import read_run
-from tests.report.conftest import WriteRun
+from tests.support.written_runs import WriteRun
 
 
 def test_no_two_runs_look_alike(write_run: WriteRun) -> None:

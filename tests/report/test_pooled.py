@@ -17,7 +17,7 @@ from crosshatch.report.curves import curve_data
 from crosshatch.report.findings import headline, level_all_reach
 from crosshatch.report.measures import parse_target
 from crosshatch.report.pooled import singles
-from tests.report.conftest import WriteRun, curve, write_seed
+from tests.support.written_runs import WriteRun, curve, write_seed
 
 AUC = parse_target("auc=0.75")
 

@@ -19,7 +19,7 @@ from crosshatch.report.findings import AXES, headline, target_finding
 from crosshatch.report.measures import parse_target
 from crosshatch.report.rows_apart import rows_apart
 from crosshatch.runs.identity.kept_fingerprint import fingerprint_text
-from tests.report.conftest import WriteRun, write_seed
+from tests.support.written_runs import WriteRun, write_seed
 
 TARGET = "auc=0.7"
 

@@ -12,7 +12,7 @@ import pytest
 
 from crosshatch.errors import RunError
 from crosshatch.report.runs import read_run, read_runs
-from tests.report.conftest import WriteRun, curve
+from tests.support.written_runs import WriteRun, curve
 
 
 def test_finished_run(write_run: WriteRun) -> None:

@@ -10,8 +10,8 @@ import pytest
 from crosshatch.reproduce.all_recipes import RECIPES
 from crosshatch.reproduce.recipe import RunSet
 from crosshatch.reproduce.writing.result import read_result
-from tests.conftest import Need
-from tests.reproduce.test_whole import run
+from tests.support.data_folder import Need
+from tests.support.reproducing import run
 
 ROUNDS = {"F1": 22}  # whose curves are compared from round 20 on
 FEW = 3

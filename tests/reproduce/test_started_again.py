@@ -17,7 +17,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from tests.reproduce.small_recipe import RECIPE
-from tests.reproduce.test_whole import run
+from tests.support.reproducing import run
 if __name__ == "__main__":
     print(run(Path(sys.argv[1]), RECIPE).trained)
 """

@@ -12,29 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosshatch.cli.sweeping.sweep_progress import SweepLines
-from crosshatch.reproduce.recipe import Recipe
-from crosshatch.reproduce.running.carry_out_recipes import Desk, Done, carry_out
+from crosshatch.reproduce.running.carry_out_recipes import Done
 from crosshatch.reproduce.running.folder import Folder
 from crosshatch.reproduce.running.keys import Keys
 from crosshatch.reproduce.running.planned_runs import plan
 from crosshatch.reproduce.writing.result import SCHEMA, RecipeResult, read_result, schema
 from crosshatch.reproduce.writing.write import write_all
-from crosshatch.runs.stopping import Stop, stop_on_signals
-from crosshatch.sweeps.local_processes import LocalProcesses
 from tests.reproduce.small_recipe import RECIPE, RUNS
-
-
-def run(out: Path, *recipes: Recipe, data: Path | None = None, fresh: bool = False) -> Done:
-    with stop_on_signals() as stop:
-        desk = _desk(out, stop, data)
-        done = carry_out(recipes, desk, fresh=fresh)
-    write_all(recipes, Folder(out), "quick", data, done.not_run, {"later": ("Somebody", "not there yet")})
-    return done
-
-
-def _desk(out: Path, stop: Stop, data: Path | None) -> Desk:
-    return Desk(Folder(out), data, "quick", SweepLines(sys.stdout, quiet=True), stop, lambda: LocalProcesses(1))
+from tests.support.reproducing import run
 
 
 def same_but_for_the_date(path: Path) -> dict[str, object]:

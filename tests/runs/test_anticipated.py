@@ -13,12 +13,12 @@ import torch
 
 from crosshatch.cli import main
 from crosshatch.runs.config import Config, decode_config, read_config
-from crosshatch.runs.plan import make_plan
+from crosshatch.runs.planning.plan import make_plan
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.schedules import Constant
-from tests.runs.conftest import TABLES
-from tests.runs.test_train import lines, model
+from tests.support.run_configs import TABLES
+from tests.support.training import lines, model
 
 OURS = "ABCD, our theorem"
 

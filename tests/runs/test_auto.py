@@ -22,27 +22,11 @@ from crosshatch.runs.train import train
 from crosshatch.schedules import Adaptive, parse_schedule, to_table
 from crosshatch.theory.constants import Constants
 from crosshatch.theory.strategies import best_interval
-from tests.runs.conftest import MakeConfig
-from tests.runs.test_train import StopAt, lines, model
+from tests.support.auto_configs import hsgd, make
+from tests.support.run_configs import MakeConfig
+from tests.support.training import StopAt, lines, model
 
 CONSTANTS = Constants(2.0, 3.0, (2.0, 1.5), 4.0, (0.1, 0.2), (0.3, 0.4))
-
-
-def hsgd(**algorithm: object) -> dict[str, Any]:
-    """Groups of a hospital and devices."""
-    return {
-        "federation": {"groups": 2, "clients": 1, "silos": [
-            {"name": "a", "groups": ["mean"]}, {"name": "b", "groups": ["worst"], "clients": "each"},
-        ]},
-        "algorithm": {"name": "hsgd", "fraction": 0.2} | algorithm,
-        "evaluate": {"every": 2},
-    }  # fmt: skip
-
-
-def make(tables: dict[str, Any]) -> Any:
-    return decode_config(
-        {"data": {"name": "breast_cancer"}, "run": {"name": "small", "rounds": 5, "threads": 1}} | tables
-    )
 
 
 def test_a_config_with_auto_reads_what_it_writes() -> None:

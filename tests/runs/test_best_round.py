@@ -17,8 +17,8 @@ from crosshatch.runs.config import Config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.runs.trained.load_run import load_run
-from tests.runs.conftest import MakeConfig
-from tests.runs.test_train import StopAt, lines, model
+from tests.support.run_configs import MakeConfig
+from tests.support.training import StopAt, lines, model
 
 VALIDATION = {"validation": 0.3}
 

@@ -18,7 +18,7 @@ from crosshatch.runs.checkpoint import read_checkpoint
 from crosshatch.runs.config import Config, decode_config
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Watcher
-from tests.runs.test_train import lines, model
+from tests.support.training import lines, model
 
 TABLES: dict[str, Any] = {
     "data": {"name": "digits"},

@@ -12,7 +12,7 @@ from sklearn import metrics as sk
 
 from crosshatch.runs.train import train
 from crosshatch.runs.trained.judged import SCORES
-from tests.runs.conftest import MakeConfig
+from tests.support.run_configs import MakeConfig
 
 
 def test_kept_scores_are_those_that_were_measured(make_config: MakeConfig, out: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 from crosshatch.data.build import build
 from crosshatch.data.data_settings import DataSettings, FederationSettings
 from crosshatch.errors import ModelError
-from crosshatch.runs.choosing.put_aside import put_aside
+from crosshatch.runs.choosing.trials import put_aside
 from crosshatch.runs.config import changed_settings, read_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train

@@ -12,7 +12,7 @@ import pytest
 from crosshatch import read_config, read_run, train, write_report
 from crosshatch.cli import main
 from crosshatch.errors import ConfigError
-from crosshatch.runs.plan import make_plan
+from crosshatch.runs.planning.plan import make_plan
 
 ROWS = 2000  # of which 1,600 are trained on
 CONFIG = """

@@ -20,7 +20,7 @@ from crosshatch.errors import ConfigError, TrainingError
 from crosshatch.runs import prepare as prepare_module
 from crosshatch.runs.choosing import measure
 from crosshatch.runs.choosing.measure import Candidate, StepSearch
-from crosshatch.runs.choosing.put_aside import put_aside
+from crosshatch.runs.choosing.trials import put_aside
 from crosshatch.runs.config import Config, decode_config, encode_config, read_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
@@ -28,9 +28,9 @@ from crosshatch.schedules import Constant
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.losses import Squared
 from crosshatch.task.metrics import mean_loss
-from tests.runs.conftest import MakeConfig
-from tests.runs.test_auto import hsgd, make
-from tests.runs.test_train import StopAt, lines, model
+from tests.support.auto_configs import hsgd, make
+from tests.support.run_configs import MakeConfig
+from tests.support.training import StopAt, lines, model
 
 Losses = Callable[[int, float, int], float]
 

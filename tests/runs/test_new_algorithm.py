@@ -15,7 +15,7 @@ from crosshatch.exchanges import LocalSteps, Planned, Within
 from crosshatch.runs import config_names
 from crosshatch.runs.choosing.auto import require_planned
 from crosshatch.runs.config import Config, decode_config
-from crosshatch.runs.plan import make_plan
+from crosshatch.runs.planning.plan import make_plan
 from crosshatch.runs.prepare import prepare, used_exchanges
 from crosshatch.runs.train import train
 from crosshatch.schedules import Adaptive, Schedule, rate

@@ -19,7 +19,8 @@ import pytest
 from crosshatch.errors import RunError
 from crosshatch.runs import one_writer as module
 from crosshatch.runs.one_writer import LOCK, BusyError, is_empty, one_writer
-from tests.cli.conftest import Command, command, environment  # noqa: F401 - `command` is a fixture
+from tests.cli.conftest import command  # noqa: F401 - `command` is a fixture
+from tests.support.command_line import Command, environment
 
 HOLD = """
 import sys

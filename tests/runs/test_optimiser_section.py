@@ -10,12 +10,12 @@ import pytest
 
 from crosshatch.errors import ConfigError, CrosshatchError
 from crosshatch.runs.config import config_text, decode_config
-from crosshatch.runs.plan import make_plan
+from crosshatch.runs.planning.plan import make_plan
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.task.optimisers import Adam, Momentum
-from tests.runs.conftest import MakeConfig
-from tests.runs.test_train import StopAt, lines, model
+from tests.support.run_configs import MakeConfig
+from tests.support.training import StopAt, lines, model
 
 
 def test_plain_steps_are_the_default(make_config: MakeConfig) -> None:

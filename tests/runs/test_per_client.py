@@ -15,8 +15,8 @@ from crosshatch.runs.config import decode_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.runs.trained.load_run import load_run
-from tests.runs.conftest import MakeConfig
-from tests.runs.test_train import StopAt
+from tests.support.run_configs import MakeConfig
+from tests.support.training import StopAt
 
 ASKED = {"per_client": True}
 

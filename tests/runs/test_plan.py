@@ -15,8 +15,8 @@ import pytest
 from crosshatch.cli import main
 from crosshatch.report.units import human_bytes, human_seconds
 from crosshatch.runs.config import decode_config
-from crosshatch.runs.plan import make_plan
-from tests.runs.conftest import MakeConfig
+from crosshatch.runs.planning.plan import make_plan
+from tests.support.run_configs import MakeConfig
 from tests.theory.quadratics import Quadratic, random_quadratic
 
 WITHIN = 0.1

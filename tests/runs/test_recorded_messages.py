@@ -18,8 +18,8 @@ from crosshatch.runs.recorded import message_files
 from crosshatch.runs.recorded.message_files import read_messages
 from crosshatch.runs.train import train
 from crosshatch.simulator.listening import Heard
-from tests.runs.conftest import MakeConfig
-from tests.runs.test_train import StopAt
+from tests.support.run_configs import MakeConfig
+from tests.support.training import StopAt
 
 SILOS = ("a", "b")
 

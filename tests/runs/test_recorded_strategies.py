@@ -16,8 +16,8 @@ from crosshatch.runs.train import train
 from crosshatch.schedules import Constant
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import SimulatedServer
-from tests.runs.conftest import MakeConfig
-from tests.runs.test_train import StopAt
+from tests.support.run_configs import MakeConfig
+from tests.support.training import StopAt
 
 # Ten columns, one output and Q = 4: with m rows at a client the Gram form takes 26 m + 80 multiplications of 320.
 MOST_ROWS = (320 - 80) / 26

@@ -10,7 +10,7 @@ import pytest
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.train import train
 from crosshatch.simulator.simulator import Simulator
-from tests.runs.test_train import StopAt, lines, model
+from tests.support.training import StopAt, lines, model
 
 GRAPH = {"data": {"name": "breast_cancer"}, "federation": {"silos": 3}, "model": {"l2": 1.0}}
 GROUPS = {

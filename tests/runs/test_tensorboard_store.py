@@ -10,9 +10,9 @@ import pytest
 
 from crosshatch.errors import DivergenceError, RunError
 from crosshatch.runs.train import train
-from tests.runs.conftest import MakeConfig
-from tests.runs.test_tracking import BreakAt
-from tests.runs.test_train import StopAt, lines
+from tests.support.breaking import BreakAt
+from tests.support.run_configs import MakeConfig
+from tests.support.training import StopAt, lines
 
 pytest.importorskip("tensorboard", reason='TensorBoard is not installed: pip install ".[tracking]"')
 

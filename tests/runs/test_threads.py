@@ -19,8 +19,8 @@ from crosshatch.data.data_settings import FederationSettings
 from crosshatch.runs.train import train
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import ModelSettings, build_task
-from tests.runs.conftest import MakeConfig
-from tests.runs.test_train import lines
+from tests.support.run_configs import MakeConfig
+from tests.support.training import lines
 
 Sections = dict[str, dict[str, Any]]
 

@@ -19,8 +19,9 @@ from crosshatch.runs.tracking.tracker import Account, Tracker
 from crosshatch.runs.tracking.trackers import require_trackers
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Outcome, Watcher, Watchers
-from tests.runs.conftest import TABLES, MakeConfig
-from tests.runs.test_train import StopAt, lines
+from tests.support.breaking import BreakAt
+from tests.support.run_configs import TABLES, MakeConfig
+from tests.support.training import StopAt, lines
 
 OFTEN = {"every": 1}
 
@@ -72,17 +73,6 @@ def tracking(archive: Archive) -> Make:
         return Watchers([*others, Tracker("fake", archive.open, complain)])
 
     return make
-
-
-class BreakAt(Watcher):
-    """Ends the run after so many rounds as a mistake in the program would."""
-
-    def __init__(self, round: int) -> None:
-        self.round = round
-
-    def advance(self, round: int) -> None:
-        if round == self.round:
-            raise ZeroDivisionError("by accident")
 
 
 def require_complete(archive: Archive, out: Path, *, wall: bool = True) -> None:

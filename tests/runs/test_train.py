@@ -27,29 +27,9 @@ from crosshatch.runs.config import decode_config, read_config
 from crosshatch.runs.one_writer import BusyError, one_writer
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
-from crosshatch.runs.watcher import Watcher
 from crosshatch.simulator.simulator import Simulator
-from tests.runs.conftest import MakeConfig
-
-
-def lines(path: Path, *, wall: bool = False) -> list[dict[str, Any]]:
-    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
-    return rows if wall else [{k: v for k, v in row.items() if k != "wall_seconds"} for row in rows]
-
-
-def model(path: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in sorted((path / "model").iterdir())}
-
-
-class StopAt(Watcher):
-    """Sends this process a signal after so many rounds."""
-
-    def __init__(self, round: int, number: signal.Signals = signal.SIGINT) -> None:
-        self.round, self.number = round, number
-
-    def advance(self, round: int) -> None:
-        if round == self.round:
-            os.kill(os.getpid(), self.number)
+from tests.support.run_configs import MakeConfig
+from tests.support.training import StopAt, lines, model
 
 
 def test_the_files_of_a_run(make_config: MakeConfig, out: Path) -> None:

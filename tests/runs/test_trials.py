@@ -11,8 +11,7 @@ from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
-from crosshatch.runs.choosing.put_aside import put_aside
-from crosshatch.runs.choosing.trials import Trial, TrialResult
+from crosshatch.runs.choosing.trials import Trial, TrialResult, put_aside
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import build_task
 from crosshatch.task.model_settings import ModelSettings

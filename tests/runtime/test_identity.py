@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.runtime import needed
 from crosshatch.runtime.identity import Identity, Peers, name_in, pin_of
-from tests.runtime.test_intruders import minted
+from tests.support.intruders import minted
 
 
 def test_a_certificate_is_on_p256_and_signs_no_other() -> None:

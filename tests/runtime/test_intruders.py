@@ -14,9 +14,6 @@ from random import Random
 
 import msgspec
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.x509.oid import NameOID
 
 from crosshatch.errors import CrosshatchError, MessageError
 from crosshatch.parties.line import Line
@@ -25,9 +22,9 @@ from crosshatch.runtime.envelope import FRAME, Opener, pack
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.secure import grpc
 from tests.runtime.grpc_lines import GrpcLines
+from tests.support.intruders import METHOD, minted, other
 
 ROUNDS = 20
-METHOD = "/crosshatch.Party/Stream"
 
 
 def run_with(attack: Callable[[GrpcLines], object], lines: GrpcLines | None = None) -> tuple[GrpcLines, object]:
@@ -67,25 +64,6 @@ def stream(lines: GrpcLines, me: Identity | None, sends: list[bytes]) -> grpc.St
             code: grpc.StatusCode = error.code()
             return code
     return grpc.StatusCode.OK
-
-
-def minted(by: Identity, name: str) -> Identity:
-    """A certificate for another name, signed with a partner's key."""
-    issuer = x509.load_pem_x509_certificate(by.certificate)
-    signer, mine = serialization.load_pem_private_key(by.key, None), Identity.make(name)
-    own = x509.load_pem_x509_certificate(mine.certificate)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-        .issuer_name(issuer.subject)
-        .public_key(own.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - timedelta(hours=1))
-        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(signer, hashes.SHA256())  # type: ignore[arg-type]
-    )
-    return Identity(name, made.public_bytes(serialization.Encoding.PEM) + by.certificate, mine.key)
 
 
 STRANGERS: dict[str, Callable[[GrpcLines], Identity | None]] = {
@@ -193,14 +171,6 @@ def test_a_revoked_party_is_cut_at_once_and_stays_out() -> None:
     with pytest.raises(CrosshatchError, match="a-hub does not let client in"):
         lines.run({"a-hub": hub, "client": client})
     assert any("a stranger's certificate" in line for line in lines.said)
-
-
-def other(piece: bytes = b"", **changed: object) -> bytes:
-    """An envelope that is right but for what is changed, in a message of a party that is known."""
-    right: dict[str, object] = {
-        "kind": 1, "stored": 0, "key": (0, "share", 0), "length": len(piece), "before": 0, "piece": piece
-    }  # fmt: skip
-    return msgspec.msgpack.encode([list((right | changed).values())])
 
 
 WRONG = {

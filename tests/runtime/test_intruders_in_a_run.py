@@ -25,7 +25,7 @@ from crosshatch.runtime.store import Pace
 from tests.runtime.fleet import Fleet
 from tests.runtime.fleet_process import RUN
 from tests.runtime.soak import resident
-from tests.runtime.test_intruders import METHOD, minted, other
+from tests.support.intruders import METHOD, minted, other
 
 HUB, CLIENT = "hub-0-1", "client-0-1-0"
 IDLE = min(1000, getrlimit(RLIMIT_NOFILE)[0] // 2)  # connections

@@ -15,7 +15,7 @@ from crosshatch.codecs import Draw, parse_codec
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.testing.check_federation import check_rounds
 from crosshatch.testing.federations import FederationCase, make_data, make_task
-from tests.simulator.test_senders import Absences
+from tests.support.senders import Absences
 
 RANDOM = parse_codec("randomk(0.5)")
 TREE = replace(make_data((4, 4)), branches=(2,))

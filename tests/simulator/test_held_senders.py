@@ -16,7 +16,7 @@ from crosshatch.testing.check_federation import check_rounds
 from crosshatch.testing.federations import FederationCase, make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
 from crosshatch.topology import Topology
-from tests.simulator.test_senders import simulator
+from tests.support.senders import simulator
 
 
 @dataclass(frozen=True)

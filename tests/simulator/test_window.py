@@ -18,7 +18,7 @@ from crosshatch.testing.federations import FederationCase, make_data, make_task
 from crosshatch.topology import Topology
 from tests.equivalence.federations import assert_same
 from tests.simulator.small import small
-from tests.simulator.test_senders import simulator
+from tests.support.senders import simulator
 
 # Samples 0, 2 and 4 are those of one client of each silo, 1, 3 and 5 those of the other.
 APART = GivenBatches(np.array([[[0, 2]], [[1, 3]], [[4, 0]], [[5, 1]]]))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.studies.conftest import study_here, write_config, write_rows
+from tests.support.small_studies import study_here, write_config, write_rows
 
 DRAWS = 100
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 
 from crosshatch.studies.whole_study import read_study
-from tests.studies.conftest import study_here
+from tests.support.small_studies import study_here
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 L2 = 0.1  # so that some hundred steps are to the end

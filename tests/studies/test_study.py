@@ -28,7 +28,7 @@ from crosshatch.studies.study_result import StudyResult
 from crosshatch.studies.whole_study import read_study, run_study
 from crosshatch.sweeps.whole_sweep import Silent
 from crosshatch.task.losses import Logistic
-from tests.studies.conftest import Here, study_here, write_config, write_rows
+from tests.support.small_studies import Here, study_here, write_config, write_rows
 
 Floats = npt.NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from crosshatch.studies.whole_study import read_study, run_study
 from crosshatch.sweeps.jobs import Ended, Event, Work
 from crosshatch.sweeps.whole_sweep import Silent
 from tests.runs.own_parts import SOURCE
-from tests.studies.conftest import Here, study_here, write_config, write_rows
+from tests.support.small_studies import Here, study_here, write_config, write_rows
 
 
 class OneLast(Here):

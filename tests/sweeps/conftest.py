@@ -2,103 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
 
 import pytest
 
-from crosshatch.runs.stopping import Stop
-from crosshatch.sweeps.course import SweepOutcome, carry_out
-from crosshatch.sweeps.jobs import Ended, Event, Job, Work, run_job
-from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
-
-CONFIG = """
-[data]
-name = "wine"
-validation = 0.2
-[federation]
-silos = 2
-[algorithm]
-name = "fedbcd"
-local_steps = 2
-step_size = 0.1
-batch_size = 32
-[evaluate]
-every = 2
-[run]
-rounds = 18
-seed = 4
-"""
-
-
-class Here:
-    """Works off one job after the other; `instead` may say how one ends without being run."""
-
-    def __init__(self, instead: Callable[[Job], Ended | None] = lambda _: None) -> None:
-        self.ran: list[tuple[str, int]] = []
-        self._instead = instead
-        self._waiting: list[Job] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def submit(self, job: Work) -> None:
-        assert isinstance(job, Job)
-        self._waiting.append(job)
-
-    def stop(self) -> None:
-        self._waiting.clear()
-
-    def events(self) -> Iterator[Event | None]:
-        while self._waiting:
-            job = self._waiting.pop(0)
-            self.ran.append((job.name, job.rounds))
-            yield job, self._instead(job) or run_job(job)
-
-
-class Deaf:
-    """Listens to nothing."""
-
-    def begin(self, *_: object, **__: object) -> None:
-        return None
-
-    def more(self, *_: object) -> None:
-        return None
-
-    def advance(self, *_: object) -> None:
-        return None
-
-    def ended(self, *_: object) -> None:
-        return None
-
-
-class Bench:
-    """Sweeps of one config in one folder."""
-
-    def __init__(self, home: Path) -> None:
-        self.config, self.out = home / "small.toml", home / "out"
-        self.config.write_text(CONFIG)
-
-    def read(
-        self,
-        *grid: str,
-        changes: Sequence[str] = (),
-        seeds: str = "1",
-        choose: str | None = None,
-        halving: bool = False,
-    ) -> Sweep:
-        """What the command line would make of this."""
-        return read_sweep(self.config, changes, grid, seeds=seeds, choose=choose, halving=halving, folder=None)
-
-    def run(self, sweep: Sweep, executor: Here | None = None) -> SweepOutcome:
-        """To the end."""
-        self.out.mkdir(exist_ok=True)
-        keep_sweep(sweep, self.out)
-        return carry_out(sweep, self.out, None, executor=executor or Here(), listener=Deaf(), stop=Stop())
+from tests.support.sweep_executors import Bench
 
 
 @pytest.fixture

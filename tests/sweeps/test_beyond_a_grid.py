@@ -12,7 +12,7 @@ from crosshatch.sweeps.bundles import Bundles
 from crosshatch.sweeps.course import carry_out
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
 from crosshatch.sweeps.whole_sweep import check_widen, run_whole
-from tests.sweeps.conftest import Bench, Deaf, Here
+from tests.support.sweep_executors import Bench, Deaf, Here
 
 
 def read(bench: Bench, *grid: str, bundles: Bundles = Bundles(), changes: tuple[str, ...] = ()) -> Sweep:  # noqa: B008

@@ -15,7 +15,7 @@ from crosshatch.runs.config import read_config
 from crosshatch.runs.train import train
 from crosshatch.sweeps.jobs import Ended, Job
 from crosshatch.sweeps.table import table_csv
-from tests.sweeps.conftest import Bench, Here
+from tests.support.sweep_executors import Bench, Here
 
 
 def evaluations(path: Path) -> list[dict[str, float]]:

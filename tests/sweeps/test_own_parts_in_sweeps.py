@@ -20,7 +20,7 @@ from crosshatch.runs.train import train
 from crosshatch.sweeps.jobs import Job
 from crosshatch.sweeps.table import table_csv
 from tests.runs.own_parts import SOURCE
-from tests.sweeps.conftest import CONFIG, Bench, Here
+from tests.support.sweep_executors import CONFIG, Bench, Here
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "howto" / "own-parts.md"
 BROKEN = '''

@@ -14,7 +14,7 @@ from crosshatch.errors import RunError
 from crosshatch.runs.stopping import Stop
 from crosshatch.sweeps.table import print_table, table_csv
 from crosshatch.sweeps.whole_sweep import require_choice, run_whole
-from tests.sweeps.conftest import Bench, Deaf, Here
+from tests.support.sweep_executors import Bench, Deaf, Here
 
 STEPS = "algorithm.step_size=0.1,0.2"
 

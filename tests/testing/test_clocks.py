@@ -10,8 +10,8 @@ import torch
 from crosshatch.graphs import Graph
 from crosshatch.network import LINKS, BandwidthNetwork, ConstantNetwork, Link, Network
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.testing.clocks import parties_seconds
 from crosshatch.testing.federations import FederationCase, graph_cases, vertical_cases
+from tests.support.clocks_of_parties import parties_seconds
 
 ROUNDS = 6
 NAMED = {case.name: case for case in (*vertical_cases(), *graph_cases())}

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from crosshatch.testing.golden import main, read, run_case
-from tests.cli.conftest import environment
+from tests.support.command_line import environment
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 KINDS = ("fedbcd_", "tdcd_", "hsgd_", "mtcd_", "stcd_")

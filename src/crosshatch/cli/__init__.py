@@ -1,7 +1,5 @@
 """The command line. Whatever is slow to import is imported inside the command that needs it."""
 
-from __future__ import annotations
-
 import sys
 
 __all__ = ["main"]

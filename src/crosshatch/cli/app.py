@@ -5,8 +5,6 @@ traceback. Ctrl-C is one line and exit code 130, at any moment. A pipe that nobo
 with 141, as the signal SIGPIPE would; training goes on without output.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`crosshatch demo`: handwritten digits, one silo with the left half of every image and one with the right half."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from textwrap import fill

@@ -1,7 +1,5 @@
 """The commands that put a run's model to work: their options and their help."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Output that nobody reads any more, as of `crosshatch train ... | head -1`."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import TextIO

@@ -1,8 +1,9 @@
 """What all commands have in common: how usage is written, and how they end by Ctrl-C or where nobody reads them."""
 
-from __future__ import annotations
-
+import shlex
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, final
 
 import typer.core
@@ -43,3 +44,19 @@ class PlainCommand(typer.core.TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """What stands behind the command's name."""
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+
+
+def spelled(command: str, *arguments: str | Path, options: Mapping[str, object]) -> str:
+    """A command line with the options that were given; a list is an option for each of its entries.
+
+    >>> spelled("sweep", "mine.toml", options={"--grid": ["a=1,2", "b=3"], "--jobs": None, "--halving": True})
+    'crosshatch sweep mine.toml --grid a=1,2 --grid b=3 --halving'
+    """
+    words = ["crosshatch", *command.split(), *map(str, arguments)]
+    for option, value in options.items():
+        if isinstance(value, bool):
+            words += [option] if value else []
+        elif value is not None:
+            several = value if isinstance(value, list | tuple) else [value]
+            words += [word for one in several for word in (option, str(one))]
+    return shlex.join(words)

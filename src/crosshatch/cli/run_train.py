@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosshatch.cli.pipes import say
+from crosshatch.cli.plain_command import spelled
 from crosshatch.cli.progress import choose_watcher
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import DivergenceError
@@ -86,8 +86,8 @@ def _trainer(launched: Mapping[str, Any] | None) -> Callable[..., Outcome]:
 
 def _again(out: Path, data: Path | None, *, launched: bool) -> str:
     """The command that goes on with a run."""
-    command = ["crosshatch", "launch" if launched else "train", str(out / "config.toml"), "--out", str(out), "--resume"]
-    return shlex.join(command + ([] if data is None else ["--data", str(data)]))
+    options = {"--out": out, "--resume": True, "--data": data}
+    return spelled("launch" if launched else "train", out / "config.toml", options=options)
 
 
 def _ending(outcome: Outcome) -> str:

@@ -1,7 +1,5 @@
 """`crosshatch compare`, `report` and `datasets`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -76,7 +74,7 @@ def _read(paths: Sequence[Path], smooth: int | None) -> list[Run]:
 
 def show_datasets(folder: Path | None) -> None:
     """One table row per data set, and below it how to get those which are absent."""
-    from crosshatch.data.reading.catalogue import rows  # late: the other two commands do without it
+    from crosshatch.data.public_sets.catalogue import rows  # late: the other two commands do without it
 
     if folder is not None and not folder.is_dir():
         raise DataError(f"no data folder {folder}: check --data or CROSSHATCH_DATA")

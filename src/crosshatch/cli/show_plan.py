@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from crosshatch.runs.config_names import algorithm_name
 from crosshatch.runs.parts.blaming import blaming
 
 if TYPE_CHECKING:
-    from crosshatch.runs.plan import Outlook, Plan
+    from crosshatch.runs.planning.plan import Outlook, Plan
 
 UPPER = "An upper bound by theory: expect far fewer."
 NEVER = "Never: noise alone keeps the bound above that; larger batches lower it, --target-gradient asks for less."
@@ -33,7 +34,7 @@ def show_plan(
     """Print the plan of a config, as tables or as JSON."""
     config = read_config(config_path, changes)
     require_sources(config.data, config.federation, data)
-    from crosshatch.runs.plan import make_plan  # late: torch takes seconds, the config was checked without it
+    from crosshatch.runs.planning.plan import make_plan  # late: torch takes seconds, the config was checked without it
 
     with blaming(part_files(config).names):
         plan = make_plan(config, folder=data, level=level)
@@ -77,26 +78,13 @@ def plan_table(plan: Plan) -> dict[str, Any]:
                 "supported_limit": judged.theorem.limit.supports,
                 "above_limit": judged.above,
                 "bound": {
-                    "step_size": judged.bound.step_size,
-                    "value": judged.bound.value,
-                    "start": judged.bound.start,
-                    "noise": judged.bound.noise,
-                    "drift": judged.bound.drift,
-                    "dominant": judged.bound.dominant,
+                    key: getattr(judged.bound, key)
+                    for key in ("step_size", "value", "start", "noise", "drift", "dominant")
                 },
             }
             for judged in plan.judgements
         ],
-        "strategies": [
-            {
-                "strategy": advice.strategy,
-                "global_steps": advice.global_steps,
-                "local_steps": advice.local_steps,
-                "step_size": advice.step_size,
-                "says": advice.says,
-            }
-            for advice in plan.advice
-        ],
+        "strategies": [asdict(advice) for advice in plan.advice],
         "round": {"bytes": plan.cost.bytes, "sim_seconds": plan.cost.seconds},
         "run": {
             "rounds": config.run.rounds,

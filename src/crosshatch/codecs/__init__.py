@@ -1,7 +1,5 @@
 """Codecs: what a tensor becomes on the wire, exactly how long that is, and what is left of it on the other side."""
 
-from __future__ import annotations
-
 from crosshatch.codecs.chain import Chain
 from crosshatch.codecs.codec import Codec, Draw, Stage
 from crosshatch.codecs.dense import Half, Identity

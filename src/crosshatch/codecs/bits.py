@@ -3,8 +3,6 @@
 Both sizes depend on counts alone, never on the numbers: a message's length is known before it is made.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

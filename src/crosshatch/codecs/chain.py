@@ -1,7 +1,5 @@
 """Codecs one after the other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import final
 

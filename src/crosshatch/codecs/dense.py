@@ -1,7 +1,5 @@
 """Codecs that send every number: as it is, or in half precision."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final

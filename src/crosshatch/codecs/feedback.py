@@ -12,8 +12,6 @@ encodes the difference, both add what arrives to their memory, and the memory is
 The first suits embeddings, which converge; the second suits updates, whose sum matters. Memory starts at zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, final, get_args

@@ -1,7 +1,5 @@
 """Codecs from a user's own Python file: found, built, and tried out before anything is sent with them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from inspect import isabstract

@@ -1,7 +1,5 @@
 """Codecs as text: `topk(0.01) | quantise(128)`, `ef(topk(0.01))`, `half`, `file.py:Mine(3)`. `spell` is the inverse."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from typing import Any

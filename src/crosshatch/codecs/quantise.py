@@ -1,7 +1,5 @@
 """Uniform quantisation: every number becomes one of b levels between the tensor's least and greatest."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final

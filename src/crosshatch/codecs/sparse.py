@@ -1,7 +1,5 @@
 """Codecs that send some of the numbers; the others arrive as zero."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction

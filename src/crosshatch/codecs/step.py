@@ -1,7 +1,5 @@
 """A stage that changes numbers and leaves as many: a limit on their size, noise, a mask."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import final

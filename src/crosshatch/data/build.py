@@ -1,7 +1,5 @@
 """The entry points: load what [data] names, divide it as [federation] says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +16,8 @@ from crosshatch.data.federated import FederatedData, OwnSamples, SiloData, keep_
 from crosshatch.data.join import read_file_per_silo
 from crosshatch.data.make_dataset import column_values, make_dataset
 from crosshatch.data.notes import GRAVE
-from crosshatch.data.reading.archive import read_archive
-from crosshatch.data.reading.builtin import load_builtin
-from crosshatch.data.reading.catalogue import KNOWN, read_known
 from crosshatch.data.reading.one_file import read_one_file
-from crosshatch.data.reading.sources import require_named
+from crosshatch.data.reading.sources import read_named_set
 from crosshatch.errors import ConfigError, DataError, PartitionError, require_whole
 from crosshatch.partition.features import unknown
 
@@ -67,7 +62,7 @@ def load_dataset(
                 f"data.{key} is for your own files and data.name = '{settings.name}' has its own: leave it out"
             )
     asked_for = [name for silo in silos for name in silo.columns]
-    raw = read_one_file(settings, base, asked_for) if settings.path is not None else _named(settings, folder)
+    raw = read_one_file(settings, base, asked_for) if settings.path is not None else read_named_set(settings, folder)
     return _made(raw, settings)
 
 
@@ -171,14 +166,6 @@ def _made(raw: Raw, settings: DataSettings) -> Dataset:
         if not grave:
             raise
         raise DataError(f"{error}; noticed before: {grave[0]}") from None
-
-
-def _named(settings: DataSettings, folder: Path | None) -> Raw:
-    name = str(settings.name)
-    path = require_named(name, folder)
-    if path is None:
-        return load_builtin(name)
-    return read_known(name, path, settings.positive) if name in KNOWN else read_archive(path)
 
 
 def _require_known_categories(dataset: Dataset, preparation: Preparation) -> None:

@@ -1,7 +1,5 @@
 """Samples that both silos have, and those that the one with the labels has alone: what transfer starts from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -116,14 +116,7 @@ class DataSettings:
     @property
     def preparation(self) -> Preparation:
         """The part of this section that a silo applies to its own columns."""
-        return Preparation(
-            standardise=self.standardise,
-            one_hot=self.one_hot,
-            categorical=self.categorical,
-            impute=self.impute,
-            indicators=self.indicators,
-            clip=self.clip,
-        )
+        return Preparation(**{field.name: getattr(self, field.name) for field in fields(Preparation)})
 
 
 @dataclass(frozen=True)

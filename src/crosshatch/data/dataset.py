@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -143,3 +143,18 @@ class Dataset:
     readings: Mapping[str, ColumnReading] = field(default_factory=dict)
     csv: CsvSettings = field(default_factory=CsvSettings)
     files: tuple[FileSeen, ...] = ()
+
+
+Source = TypeVar("Source", Raw, Dataset)
+
+
+def parts_of(source: Raw | Dataset) -> dict[str, Samples]:
+    """Training, validation and test samples, and those that one silo has alone, as far as there are any."""
+    parts = {name: getattr(source, name) for name in ("train", "validation", "test", "alone")}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def with_parts(source: Source, change: Callable[[Samples], Samples]) -> Source:
+    """The same source with all its samples changed."""
+    changed: dict[str, Any] = {name: change(part) for name, part in parts_of(source).items()}
+    return replace(source, **changed)

@@ -1,7 +1,5 @@
 """From settings to columns: the silos in full, and the raw part of the data each of them holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """From settings to owners: which client of a silo holds which sample, group by group where there are groups."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Whose test sample is it: clients get test samples like those they train on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

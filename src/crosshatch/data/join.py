@@ -1,7 +1,5 @@
 """One file per silo, joined on an id column, as parties that hold different columns of the same people have them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Labels as the losses want them: 0..classes-1, or numbers for regression."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,18 +1,16 @@
 """From raw samples to a data set: encode the labels, put test rows aside, limit the training rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from crosshatch.data.data_settings import DataSettings
-from crosshatch.data.dataset import Array, Dataset, Raw, Samples
+from crosshatch.data.dataset import Array, Dataset, Indices, Raw, Samples, parts_of
 from crosshatch.data.encoding.summaries import summarised
 from crosshatch.data.labels import encode_labels, require_two_classes
-from crosshatch.data.looking.keep_classes import keep_classes
-from crosshatch.data.looking.look_at_labels import fold_classes, said_of_labels
+from crosshatch.data.looking.look_at_labels import fold_classes, keep_classes, said_of_labels
 from crosshatch.data.notes import Note
 from crosshatch.data.split import limit_rows, split_rows
 from crosshatch.errors import ConfigError, DataError
@@ -50,6 +48,15 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
         assert labels.test is not None
         validation = replace(validation, y=labels.test[: len(validation)])
     split_by = None if settings.split_by == AT_RANDOM else settings.split_by or raw.split_by
+
+    def aside(
+        samples: Samples, share: float, purpose: Literal["test", "validation"] = "test"
+    ) -> tuple[Indices, Indices]:
+        classes = labels.target in ("binary", "multiclass")
+        together = None if split_by is None else column_values(samples, split_by, "data.split_by")
+        seed = settings.split_seed
+        return split_rows(samples.y, share, seed=seed, stratify=classes, together=together, purpose=purpose)
+
     if raw.test is not None:
         assert labels.test is not None
         train, test = everything, replace(raw.test, y=labels.test[-len(raw.test) :])
@@ -57,13 +64,7 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
         if raw.train_rows is not None and settings.split_by is None:
             rows = np.arange(raw.train_rows), np.arange(raw.train_rows, len(everything))
         else:
-            rows = split_rows(
-                everything.y,
-                settings.test_fraction,
-                seed=settings.split_seed,
-                stratify=labels.target in ("binary", "multiclass"),
-                together=None if split_by is None else column_values(everything, split_by, "data.split_by"),
-            )
+            rows = aside(everything, settings.test_fraction)
         train, test = everything.take(rows[0]), everything.take(rows[1])
     if isinstance(settings.validation, str) and validation is None:
         raise ConfigError(
@@ -71,14 +72,7 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
             "fraction of the training rows, for example 0.2"
         )
     if isinstance(settings.validation, float | int):
-        rows = split_rows(
-            train.y,
-            settings.validation,
-            seed=settings.split_seed,
-            stratify=labels.target in ("binary", "multiclass"),
-            together=None if split_by is None else column_values(train, split_by, "data.split_by"),
-            purpose="validation",
-        )
+        rows = aside(train, settings.validation, "validation")
         train, validation = train.take(rows[0]), train.take(rows[1])
     if settings.limit is not None:
         train = train.take(limit_rows(len(train), settings.limit, seed=settings.split_seed))
@@ -125,19 +119,17 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
 
 def _numbered(raw: Raw) -> Raw:
     """The rows with their places in the source: those of further files come behind."""
-    count = len(raw.train)
-    train = replace(raw.train, numbers=np.arange(count))
-    validation, test = raw.validation, raw.test
-    if validation is not None:
-        validation = replace(validation, numbers=np.arange(count, count + len(validation)))
-        count += len(validation)
-    if test is not None:
-        test = replace(test, numbers=np.arange(count, count + len(test)))
-    return replace(raw, train=train, validation=validation, test=test)
+    numbered: dict[str, Any] = {}
+    count = 0
+    for name, part in parts_of(raw).items():
+        if name != "alone":
+            numbered[name] = replace(part, numbers=np.arange(count, count + len(part)))
+            count += len(part)
+    return replace(raw, **numbered)
 
 
 def _delivered(raw: Raw) -> tuple[tuple[Array, ...] | None, Array]:
-    parts = [part for part in (raw.train, raw.validation, raw.test, raw.alone) if part is not None]
+    parts = parts_of(raw).values()
     ids = tuple(part.ids for part in parts if part.ids is not None)
     return ids if len(ids) == len(parts) else None, np.concatenate([part.y for part in parts])
 

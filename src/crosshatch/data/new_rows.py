@@ -1,7 +1,5 @@
 """Rows to be scored: read as training reads its files, but without labels; and a silo's part of them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +16,8 @@ from crosshatch.data.encoding.encode_table import CategoricalColumn, TableEncode
 from crosshatch.data.encoding.summaries import are_summaries, summarise
 from crosshatch.data.reading.archive import read_unlabelled
 from crosshatch.data.reading.one_file import once_each, unique_ids
-from crosshatch.data.reading.row_files import FileOfRows
 from crosshatch.data.reading.sources import TABLES
-from crosshatch.data.reading.tables import ReadingRules, read_table, table_batches
+from crosshatch.data.reading.tables import FileOfRows, ReadingRules, read_table, table_batches
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown

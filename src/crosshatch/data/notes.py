@@ -1,7 +1,5 @@
 """What a user should know of the data: collected where it is noticed, printed by whoever talks to the user."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 

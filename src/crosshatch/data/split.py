@@ -1,7 +1,5 @@
 """Putting rows aside for testing or validation: seeded, stratified by class, what belongs together on one side."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

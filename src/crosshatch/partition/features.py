@@ -1,7 +1,5 @@
 """Which columns a silo holds: by name, by named group, by position, or an even slice each."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

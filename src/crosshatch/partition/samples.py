@@ -3,8 +3,6 @@
 All are pure functions of their arguments and the generator, and none loops over samples or clients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which rows are whose, and which rows of one silo belong to those of another."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """All silos' parts together: prepared rows to scores."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import io

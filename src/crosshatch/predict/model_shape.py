@@ -4,8 +4,6 @@ They are written as JSON into the folder `model` of a run, SILO.json and model.j
 own weights. Nothing in a silo's description is about another silo.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

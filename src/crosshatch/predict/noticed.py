@@ -1,7 +1,5 @@
 """What a user should know of rows that were scored: what training did not have, what is missing, what is not used."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

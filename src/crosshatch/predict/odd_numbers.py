@@ -1,7 +1,5 @@
 """Numbers of new rows that are unlike those of training: counted batch by batch, told in a line per column."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import log10, sqrt
 from typing import final

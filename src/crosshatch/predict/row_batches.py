@@ -1,7 +1,5 @@
 """Rows to be scored, a batch at a time: of rows at hand, by their positions; of files, as they are read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -12,7 +10,7 @@ import polars as pl
 
 from crosshatch.data.dataset import Array, Indices, NewRows
 from crosshatch.data.new_rows import id_name
-from crosshatch.data.reading.row_files import FileOfRows
+from crosshatch.data.reading.tables import FileOfRows
 from crosshatch.local.forward import BATCH_ROWS
 from crosshatch.predict.align_rows import Aligned, GivenRows, hand_out, id_names
 from crosshatch.predict.silo_part import SiloPart

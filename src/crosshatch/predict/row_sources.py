@@ -1,7 +1,5 @@
 """What people give to be scored: files, tables or arrays, of one silo each or of all."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -11,9 +9,8 @@ import polars as pl
 
 from crosshatch.data.dataset import Array, NewRows
 from crosshatch.data.new_rows import as_in_training, is_known, read_rows
-from crosshatch.data.reading.row_files import FileOfRows
 from crosshatch.data.reading.sources import TABLES
-from crosshatch.data.reading.tables import ReadingRules
+from crosshatch.data.reading.tables import FileOfRows, ReadingRules
 from crosshatch.data.text.layout_notes import said_of_layout
 from crosshatch.data.text.text_format import find_format
 from crosshatch.errors import DataError

@@ -1,7 +1,5 @@
 """One silo's part of a trained model. It needs its own rows and nothing of any other silo."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import final
 

@@ -1,7 +1,5 @@
 """Checkpoints: one safetensors file, there whole or not at all, with everything later rounds depend on."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -213,35 +213,22 @@ def changed_settings(before: Config, now: Config) -> list[str]:
 def with_absolute_paths(config: Config, folder: Path) -> Config:
     """The config with every relative path to data started from `folder`."""
 
-    def absolute(path: str | None) -> str | None:
-        return None if path is None else str(folder / path)
+    def started(settings: Any, *keys: str) -> Any:
+        paths = {key: path for key in keys if isinstance(path := getattr(settings, key), str)}
+        return replace(settings, **{key: str(folder / path) for key, path in paths.items()})
 
-    silos = config.federation.silos
-    if isinstance(silos, tuple):
-        silos = tuple(
-            replace(
-                s,
-                path=absolute(s.path),
-                test_path=absolute(s.test_path),
-                validation_path=absolute(s.validation_path),
-            )
-            for s in silos
-        )
-    algorithm, graph = config.algorithm, config.algorithm.graph
-    if graph is not None:
-        algorithm = algorithm.with_graph(replace(graph, file=absolute(graph.file)))
-    validation = config.data.validation
+    federation, algorithm = config.federation, config.algorithm
+    if isinstance(federation.silos, tuple):
+        silos = tuple(started(silo, "path", "test_path", "validation_path") for silo in federation.silos)
+        federation = replace(federation, silos=silos)
+    if algorithm.graph is not None:
+        algorithm = algorithm.with_graph(started(algorithm.graph, "file"))
     return replace(
         config,
         algorithm=algorithm,
-        data=replace(
-            config.data,
-            path=absolute(config.data.path),
-            test_path=absolute(config.data.test_path),
-            validation=absolute(validation) if isinstance(validation, str) else validation,
-        ),
-        federation=replace(config.federation, silos=silos),
-        privacy=replace(config.privacy, ledger=absolute(config.privacy.ledger)),
+        data=started(config.data, "path", "test_path", "validation"),
+        federation=federation,
+        privacy=started(config.privacy, "ledger"),
     )
 
 

@@ -19,14 +19,12 @@ failed.txt      all that is left of a launched run that came to nothing: what th
 .writer         while somebody writes into the folder: who (see one_writer.py)
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,43 +47,14 @@ KNOWN = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
 class RunDirectory:
-    """A run directory; whoever writes into it does so inside `one_writer`."""
+    """A run directory and its files; whoever writes into it does so inside `one_writer`."""
 
-    path: Path
-
-    @property
-    def config(self) -> Path:
-        return self.path / "config.toml"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
-    def summary(self) -> Path:
-        return self.path / "summary.json"
-
-    @property
-    def model(self) -> Path:
-        return self.path / "model"
-
-    @property
-    def parts(self) -> Path:
-        return self.path / PARTS
-
-    @property
-    def best_model(self) -> Path:
-        return self.path / "best_model"
-
-    @property
-    def messages(self) -> Path:
-        return self.path / MESSAGES
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint" / "state.safetensors"
+    def __init__(self, path: Path) -> None:
+        self.path, self.checkpoint = path, path / "checkpoint" / "state.safetensors"
+        self.config, self.metrics, self.summary = path / "config.toml", path / "metrics.jsonl", path / "summary.json"
+        self.model, self.best_model = path / "model", path / "best_model"
+        self.parts, self.messages = path / PARTS, path / MESSAGES
 
     def begin(self, config_text: str, parts: PartFiles, fingerprint: Fingerprint | None) -> None:
         """Clear what an earlier start left, and write the config, own parts and the fingerprint of the data."""

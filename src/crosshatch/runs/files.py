@@ -1,7 +1,5 @@
 """Files that are there whole or not at all, and what to say when the disk does not take them."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -15,32 +13,20 @@ PARTIAL = ".partial"
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the file, on the disk for sure, then rename: a reader or a crash never meets half a file.
-
-    Nor do two processes that write the same file at once: each has its own beside it.
-    """
-    beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}{PARTIAL}")
-    try:
-        with open(beside, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+    """Write a file that a reader or a crash never meets half written."""
+    with growing(path) as file:
+        file.write(content)
 
 
 @contextlib.contextmanager
 def growing(path: Path) -> Iterator[BinaryIO]:
-    """A file to be written bit by bit, under another name until it is whole; nothing is left of one that failed.
+    """A file that is written beside its place, onto the disk, and then renamed; nothing is left of one that failed.
 
-    The other name is this process's own: of two that write the same file, the last to end has it.
+    Of two processes that write the same file at once, each has its own beside it, and the last to end has the place.
     """
-    beside = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
+    beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}{PARTIAL}")
     try:
-        with open(beside, "wb") as file:
+        with open(beside, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

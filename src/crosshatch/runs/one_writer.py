@@ -5,8 +5,6 @@ process left keeps nobody out. Where the file system has no locks, the file itse
 has to be removed by hand: the refusal says so.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

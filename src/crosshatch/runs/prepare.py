@@ -1,7 +1,5 @@
 """From a config to a simulation ready for its first round; everything that can be refused is refused here."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from crosshatch.data.build import federate
 from crosshatch.data.dataset import Dataset
 from crosshatch.data.federated import FederatedData
 from crosshatch.data.identity.fingerprint import Fingerprint
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, TrainingError
 from crosshatch.exchanges import declared, declared_instance, with_division
 from crosshatch.network import BandwidthNetwork
 from crosshatch.predict.model_shape import COMMON, HEAD
@@ -24,8 +22,7 @@ from crosshatch.report.units import human_seconds
 from crosshatch.runs.best_round import on_rows
 from crosshatch.runs.choosing.auto import PRECISIONS, choose
 from crosshatch.runs.choosing.measure import measure
-from crosshatch.runs.choosing.put_aside import put_aside
-from crosshatch.runs.choosing.trials import Tell
+from crosshatch.runs.choosing.trials import Tell, put_aside
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.runs.identity.run_data import Load, Warn, load, read_data
@@ -187,6 +184,17 @@ def make_simulator(config: Config, algorithm: AnyAlgorithm, data: FederatedData,
         device=config.run.device,
         precision=PRECISIONS[config.run.precision],
     )
+
+
+def try_rounds(simulator: Simulator, rounds: int) -> list[str]:
+    """Have so many rounds simulated for what they cost, which does not depend on their numbers; why these diverged."""
+    troubles: list[str] = []
+    for _ in range(rounds):
+        try:
+            simulator.run_round()
+        except TrainingError as error:
+            troubles = troubles or [str(error)]
+    return troubles
 
 
 def _resolve(config: Config, data: FederatedData) -> Config:

@@ -1,7 +1,5 @@
 """The config sections [evaluate] and [run] as values."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -49,14 +47,14 @@ class EvaluateSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""
-        _at_least_one("evaluate.every", self.every, "evaluate after every round")
-        _at_least_one("evaluate.smooth", self.smooth, "a target is then reached by a single evaluation")
+        _at_least_one(self, "evaluate", {
+            "every": "evaluate after every round",
+            "smooth": "a target is then reached by a single evaluation",
+            "train_samples": "leave it out to use all training samples",
+            "test_samples": "leave it out to use all test samples",
+        })  # fmt: skip
         if self.metrics == ():
             raise ConfigError("evaluate.metrics is empty: name at least one, or leave it out for the usual ones")
-        if self.train_samples is not None:
-            _at_least_one("evaluate.train_samples", self.train_samples, "leave it out to use all training samples")
-        if self.test_samples is not None:
-            _at_least_one("evaluate.test_samples", self.test_samples, "leave it out to use all test samples")
         _ = self.parsed_targets
 
     @property
@@ -103,20 +101,17 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no data could make right."""
-        _at_least_one("run.rounds", self.rounds, "train for one round")
+        _at_least_one(self, "run", {
+            "rounds": "train for one round",
+            "threads": "leave it out to use all cores",
+            "checkpoint_every": "leave it out: at each evaluation",
+            "patience": "leave it out to run all rounds",
+        })  # fmt: skip
         require_whole("run.seed", self.seed)
         if self.seed < 0:
             raise ConfigError(f"run.seed = {self.seed}: a seed is a whole number from 0 on")
-        if self.threads is not None:
-            _at_least_one("run.threads", self.threads, "leave it out to use all cores")
-            if self.threads > MOST_THREADS:
-                raise ConfigError(
-                    f"run.threads = {self.threads}: at most {MOST_THREADS}; leave it out to use all cores"
-                )
-        if self.checkpoint_every is not None:
-            _at_least_one("run.checkpoint_every", self.checkpoint_every, "leave it out: at each evaluation")
-        if self.patience is not None:
-            _at_least_one("run.patience", self.patience, "leave it out to run all rounds")
+        if self.threads is not None and self.threads > MOST_THREADS:
+            raise ConfigError(f"run.threads = {self.threads}: at most {MOST_THREADS}; leave it out to use all cores")
         if self.name is not None and not is_name(self.name):
             raise ConfigError(f"run.name = {self.name!r}: it names a folder, so no '/', no leading '.', and not empty")
         for name in self.track:
@@ -133,7 +128,7 @@ class RunSettings:
     def store_pace(self) -> tuple[float, int | None]:
         """How often a party stores its state: seconds, and rounds where these were asked for."""
         if isinstance(self.store_every, int):
-            _at_least_one("run.store_every", self.store_every, 'or seconds, for example "1s"')
+            _at_least_one(self, "run", {"store_every": 'or seconds, for example "1s"'})
             return 0.0, self.store_every
         return parse_seconds("run.store_every =", self.store_every, "1s"), None
 
@@ -181,5 +176,8 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _at_least_one(place: str, value: int, remedy: str) -> None:
-    require_whole(place, value, least=1, remedy=remedy)
+def _at_least_one(settings: object, section: str, remedies: Mapping[str, str]) -> None:
+    """Of every key that is set: a whole number from 1 on."""
+    for key, remedy in remedies.items():
+        if (value := getattr(settings, key)) is not None:
+            require_whole(f"{section}.{key}", value, least=1, remedy=remedy)

@@ -3,8 +3,6 @@
 A command line listens from its start to its end. This module is imported before all others, and imports little.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

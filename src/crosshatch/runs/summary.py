@@ -1,7 +1,5 @@
 """What a run came to, for who asked for it and for summary.json."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import prod

@@ -21,8 +21,7 @@ from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkp
 from crosshatch.runs.choosing.auto import adopt
 from crosshatch.runs.config import Config, config_text, part_files
 from crosshatch.runs.directory import PARTIES, RunDirectory, open_existing, open_new, require_same, stored_config
-from crosshatch.runs.evaluating.metrics_row import metrics_row
-from crosshatch.runs.evaluating.some_rows import SomeRows
+from crosshatch.runs.evaluating.some_rows import SomeRows, metrics_row
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.identity.run_data import Load, load
 from crosshatch.runs.one_writer import one_writer

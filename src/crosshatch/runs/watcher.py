@@ -80,37 +80,21 @@ class Watcher:
         """The run that began is over, however it ended; all its files are written."""
 
 
+def _to_all(name: str) -> Any:
+    def tell(self: Watchers, *told: object) -> None:
+        for one in self.watchers:
+            getattr(one, name)(*told)
+
+    return tell
+
+
 @final
+@dataclass(frozen=True)
 class Watchers(Watcher):
     """Several that are told the same, in order."""
 
-    def __init__(self, watchers: Sequence[Watcher]) -> None:
-        self._watchers = tuple(watchers)
+    watchers: Sequence[Watcher]
 
-    def tell(self, text: str) -> None:
-        for one in self._watchers:
-            one.tell(text)
-
-    def begin(self, prepared: Prepared, path: Path) -> None:
-        for one in self._watchers:
-            one.begin(prepared, path)
-
-    def advance(self, round: int) -> None:
-        for one in self._watchers:
-            one.advance(round)
-
-    def under_way(self, sent: int, waited_for: tuple[str, float] | None) -> None:
-        for one in self._watchers:
-            one.under_way(sent, waited_for)
-
-    def evaluated(self, row: Mapping[str, Any]) -> None:
-        for one in self._watchers:
-            one.evaluated(row)
-
-    def warned(self, text: str) -> None:
-        for one in self._watchers:
-            one.warned(text)
-
-    def ended(self, outcome: Outcome) -> None:
-        for one in self._watchers:
-            one.ended(outcome)
+    tell, begin, advance = _to_all("tell"), _to_all("begin"), _to_all("advance")
+    under_way, evaluated = _to_all("under_way"), _to_all("evaluated")
+    warned, ended = _to_all("warned"), _to_all("ended")

@@ -149,12 +149,12 @@ class LastSet:
 
     def load(self, config: Config, folder: Path | None) -> Dataset:
         """As `load` of a run; people's own files are read every time."""
-        from crosshatch.data.reading.sources import require_named  # late: whoever hands out jobs need not wait
+        from crosshatch.data.reading.sources import named_file  # late: whoever hands out jobs need not wait
         from crosshatch.runs.identity.run_data import load
 
         if config.data.name is None:
             return load(config, folder)
-        path = require_named(config.data.name, folder)
+        path = named_file(config.data.name, folder)
         written = None if path is None else path.stat()
         stamp = None if written is None else (written.st_mtime_ns, written.st_size)
         asked = (config.data, config.federation.silos, path, stamp)  # silos may ask what no named set has

@@ -1,7 +1,5 @@
 """From section [model] and a federation's data to the task: blocks, fusion, loss and regulariser."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """For everything measured, whether higher is better; without torch, which reports need not wait for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from types import MappingProxyType

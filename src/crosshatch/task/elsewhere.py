@@ -1,7 +1,5 @@
 """What stands for a block or a head that is with another party."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NoReturn, final
 

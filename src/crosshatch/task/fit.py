@@ -3,8 +3,6 @@
 Of modules that are with another party only the widths are looked at.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Settings of [model] that nothing reads: whoever gives one expects something of it."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 from crosshatch.errors import ModelError

@@ -5,8 +5,6 @@ classes they are macro averages: one class against the rest, every class countin
 (y (n, labels)) every label counts the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

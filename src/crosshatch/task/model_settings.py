@@ -1,7 +1,5 @@
 """The config section [model] as a value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypedDict, final

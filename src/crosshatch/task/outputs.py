@@ -3,8 +3,6 @@
 A module may keep the promise for some numbers of samples only, so every call is looked at, not just a first one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 

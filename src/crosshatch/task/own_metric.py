@@ -1,7 +1,5 @@
 """Metrics from a user's own file: functions of scores (n, c), labels (n,) and the loss, with which way is better."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

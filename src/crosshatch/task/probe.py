@@ -5,8 +5,6 @@ trials, since the initial ones may hide what a module does (zeros show nothing o
 spectral normalisation keeps has settled).
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

@@ -58,43 +58,6 @@ class Task:
                 raise ModelError(f"block of silo '{silo}' has no trainable parameters: give it at least one layer")
         self.fusion.check(len(self.blocks))
 
-    @classmethod
-    def of_party(
-        cls,
-        silo: int,
-        block: nn.Module,
-        widths: Sequence[int],
-        fusion: Fusion,
-        loss: Loss,
-        regulariser: Regulariser = Regulariser(),
-        silos: tuple[str, ...] = (),
-        optimiser: Optimiser | None = None,
-    ) -> Task:
-        """The task as one silo has it: its own block, and of every silo the width of its embeddings.
-
-        What this silo computes is what it computes in the whole task; the others' vectors are empty. A head's module is
-        needed where it is trained and where labels are; a silo that gets derivatives gives
-        `Head(Elsewhere(scores), holder)`.
-
-        >>> from crosshatch.task.fusion import Head
-        >>> from crosshatch.task.losses import Squared
-        >>> task = Task.of_party(1, nn.Linear(3, 4), (8, 4), Head(nn.Linear(12, 1), holder=1), Squared())
-        >>> [len(weights) for weights in task.initial()]  # the block's 16 numbers and the head's 13
-        [0, 29]
-        >>> own, others, y = torch.ones(5, 4), torch.ones(5, 12), torch.ones(5)
-        >>> columns = task.fusion.columns((8, 4), silo=1)
-        >>> task.derivative(own, others, y, columns=columns, head=task.head_in(task.initial())).shape
-        torch.Size([5, 4])
-        """
-        if not 0 <= silo < len(widths):
-            raise ModelError(f"silo number {silo} of {len(widths)}: give its own width and those of all others")
-        if fusion.module is None and min(widths) < 1:
-            raise ModelError(
-                f"embeddings of width {min(widths)}: every silo adds a number per sample at least to a sum, correct it"
-            )
-        blocks = (block if j == silo else Elsewhere(width) for j, width in enumerate(widths))
-        return cls(tuple(blocks), fusion, loss, regulariser, silos, optimiser)
-
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the silos; numbered from 1 on where none were given, as data is divided."""

@@ -4,8 +4,6 @@ An engine runs an algorithm's text its own way; the engine of `crosshatch.testin
 be. Both must reach the same weights and send the same messages, to the byte.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ An implementation plugs in as `Lines`; each of `LINE_CHECKS` is then called with
 wrong.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from random import Random

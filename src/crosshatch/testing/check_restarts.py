@@ -5,8 +5,6 @@ The model and the meter at the end are those of an undisturbed run, to the bit. 
     python -m crosshatch.testing.check_restarts "TDCD" 17
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ and gives back: what is kept beside a value, and not in it, is lost. So is what 
 then.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass

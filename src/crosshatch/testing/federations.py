@@ -1,7 +1,5 @@
 """Small federations, made for engines to be held against each other: every exchange in every form that differs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -6,8 +6,6 @@ case is beyond the tolerance, 3 if none is but some could not be run (an unknown
 folder cannot be read.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Parties that train in a world where things go wrong, each storing its state at its own interval."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass

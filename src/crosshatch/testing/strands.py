@@ -1,7 +1,5 @@
 """Threads of which one runs at a time: whoever resumes one waits until it pauses or ends, so every run is the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from threading import Lock, Thread
 

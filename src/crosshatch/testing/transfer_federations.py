@@ -1,7 +1,5 @@
 """Small federations for transfer between two silos, for engines to be held against each other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ The statement and its proof are on docs/algorithms/abcd-theorem.md.
 K: silos   s: factor   L_k: curvatures   M: smoothness   eta: step_size   Q: local_steps   T: iterations
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import final

@@ -8,8 +8,6 @@ FedBCD and ICASSP average over all T iterates, those inside a round included; TD
 the starts of global rounds, every P-th iterate.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import final

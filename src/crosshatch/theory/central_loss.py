@@ -3,8 +3,6 @@
 The vector (p,) is the silos' flat weights end to end. Only the smooth part counts: an L1 term has no gradient at zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

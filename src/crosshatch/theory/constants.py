@@ -1,7 +1,5 @@
 """The constants the convergence theorems speak of, for one federation, task and way of drawing samples."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import final

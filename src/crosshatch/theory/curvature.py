@@ -1,7 +1,5 @@
 """Norms of linear maps that are known only by what they do to a vector."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ L is larger. They are measured on drawn samples: a maximum over clients and batc
 mean over clients and groups, as in the proofs, and holds how far a client's samples are from everybody's as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final

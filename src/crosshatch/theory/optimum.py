@@ -6,8 +6,6 @@ Ridge regression has a closed form. Everything else is solved by scikit-learn an
 steps, until the duality gap, a bound on the distance to f*, is below a share of f(0) - f*.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Yu et al., section VI: Propositions 2 and 3 (of the first, P = Q, there is nothi
 F0: gap   rho, delta: as in `Constants`   T: iterations
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

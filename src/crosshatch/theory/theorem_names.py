@@ -1,7 +1,5 @@
 """What the theorems are called, in bounds, in plans and by the algorithms they are about."""
 
-from __future__ import annotations
-
 FEDBCD = "FedBCD, Theorem 2"
 ICASSP = "ICASSP, Theorem 4.1"
 TDCD = "TDCD, Theorem 1"

@@ -18,7 +18,7 @@ from crosshatch.data.dataset import Dataset, Samples
 from crosshatch.data.identity.differences import differences
 from crosshatch.data.identity.fingerprint import Fingerprint, same_test_rows
 from crosshatch.data.identity.owner_key import OwnerKey
-from crosshatch.data.identity.row_digests import row_digests
+from crosshatch.data.identity.row_ids import row_digests
 from crosshatch.data.identity.take_fingerprint import take_fingerprint, take_named
 
 KEY, OTHER_KEY = OwnerKey(bytes(range(32))), OwnerKey(bytes(range(1, 33)))

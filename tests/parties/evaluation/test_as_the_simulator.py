@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from crosshatch.algorithms.tdcd import TDCD
-from crosshatch.data.federated import FederatedData
 from crosshatch.parties.evaluation.found import Found, Scored, Verdict
 from crosshatch.parties.evaluation.held_out import held_out
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
@@ -20,6 +19,7 @@ from crosshatch.simulator.simulator import Simulator
 from crosshatch.testing.federations import FederationCase, all_cases, make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
 from crosshatch.testing.transfer_federations import transfer_cases
+from tests.support.held_out_rows import with_held_out
 
 CASES = {case.name: case for case in (*all_cases(), *transfer_cases()) if not getattr(case.algorithm, "pairs", False)}
 ROUNDS = 4
@@ -47,19 +47,6 @@ class Notes:
 
     def load(self, state: Mapping[str, Any]) -> None:
         pass
-
-
-def with_held_out(data: FederatedData) -> FederatedData:
-    """The same with seven validation and nine test rows."""
-    rng = np.random.default_rng(5)
-    silos = []
-    for silo in data.silos:
-        shape = silo.train.shape[1:]
-        validation, test = (torch.as_tensor(rng.normal(size=(n, *shape))) for n in (7, 9))
-        silos.append(replace(silo, validation=validation, test=test))
-    kinds = data.y_train[..., :-1].squeeze(-1) if data.weighted else data.y_train
-    labels = [kinds[torch.as_tensor(rng.integers(0, len(kinds), n))] for n in (7, 9)]
-    return replace(data, silos=tuple(silos), y_validation=labels[0], y_test=labels[1])
 
 
 def run(case: FederationCase, notes: Notes, *, train_samples: int | None = None) -> tuple[PartyByParty, Simulator]:

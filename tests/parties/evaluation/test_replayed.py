@@ -19,7 +19,7 @@ from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.testing.check_restarts import restart_cases
 from crosshatch.testing.parties.engine import PartyByParty
 from crosshatch.testing.run_disturbed import run_disturbed
-from tests.parties.evaluation.test_as_the_simulator import with_held_out
+from tests.support.held_out_rows import with_held_out
 
 NAMES = [name for name in restart_cases() if name != "JFL"]
 

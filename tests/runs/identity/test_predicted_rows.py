@@ -12,7 +12,7 @@ import pytest
 from crosshatch.errors import RunError
 from crosshatch.runs.train import train
 from crosshatch.runs.trained.load_run import load_run
-from tests.runs.identity.test_resumed_data import config, table
+from tests.support.resumed_data import config, table
 
 
 @pytest.fixture

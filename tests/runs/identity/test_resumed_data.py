@@ -6,18 +6,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 from crosshatch.audit.audited_run import open_run
 from crosshatch.errors import RunError
-from crosshatch.runs.config import Config, decode_config
+from crosshatch.runs.config import decode_config
 from crosshatch.runs.identity.kept_fingerprint import FINGERPRINT, read_fingerprint
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Watcher
-
-ROWS = 80
+from tests.support.resumed_data import config, table
 
 
 class Listener(Watcher):
@@ -28,23 +26,6 @@ class Listener(Watcher):
 
     def warned(self, text: str) -> None:
         self.warnings.append(text)
-
-
-def table() -> pl.DataFrame:
-    random = np.random.default_rng(3)
-    columns = {name: np.round(random.normal(size=ROWS), 3) for name in ("a", "b", "c", "d")}
-    return pl.DataFrame({"id": np.arange(ROWS), **columns, "y": random.integers(0, 2, ROWS)})
-
-
-def config(folder: Path, rounds: int, **data: object) -> Config:
-    return decode_config(
-        {
-            "data": {"path": str(folder / "rows.csv"), "label": "y", "id": "id", **data},
-            "federation": {"silos": 2},
-            "algorithm": {"name": "fedbcd", "local_steps": 2, "step_size": 0.1, "batch_size": 16},
-            "run": {"name": "small", "rounds": rounds, "threads": 1},
-        }
-    )
 
 
 @pytest.fixture

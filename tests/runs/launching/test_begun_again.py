@@ -13,7 +13,7 @@ from crosshatch.parties.recovery.packed_state import StoredState, unpack
 from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runtime.store import Store
 from tests.runs.launching.kinds import config_of
-from tests.runs.launching.test_launch import check_as_in_memory, check_as_trained, running, wait_for
+from tests.support.launched import check_as_in_memory, check_as_trained, running, wait_for
 
 
 @pytest.mark.slow

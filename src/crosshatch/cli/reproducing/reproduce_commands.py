@@ -1,13 +1,11 @@
 """The commands of `crosshatch reproduce`: their options and their help."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import DataFolder
+from crosshatch.cli.options import DataFolder, Jobs
 from crosshatch.cli.plain_command import PlainCommand
 
 Ids = Annotated[
@@ -40,9 +38,7 @@ def list_recipes(
 def run(
     ids: Ids,
     profile: WhichProfile = "quick",
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="Runs side by side; if left out, one per core.")
-    ] = None,
+    jobs: Jobs = None,
     out: Out = OUT,
     data: DataFolder = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Train again what is known already.")] = False,

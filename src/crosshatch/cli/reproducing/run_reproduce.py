@@ -1,15 +1,13 @@
 """`crosshatch reproduce`: list, run and page."""
 
-from __future__ import annotations
-
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from crosshatch.cli.pipes import say
+from crosshatch.cli.plain_command import spelled
 from crosshatch.cli.sweeping.sweep_progress import choose_listener
 from crosshatch.errors import ConfigError, RunError, meant
 from crosshatch.report.units import human_seconds
@@ -46,9 +44,8 @@ class ReproduceOptions:
     @property
     def command(self) -> str:
         """The same again, which goes on: so without --fresh."""
-        words = ["crosshatch", "reproduce", "run", *self.ids, "--profile", self.profile, "--out", str(self.out)]
-        words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
-        return shlex.join(words + ([] if self.data is None else ["--data", str(self.data)]))
+        options = {"--profile": self.profile, "--out": self.out, "--jobs": self.jobs, "--data": self.data}
+        return spelled("reproduce run", *self.ids, options=options)
 
 
 def profile_of(text: str) -> Profile:

@@ -1,8 +1,5 @@
 """`crosshatch study`."""
 
-from __future__ import annotations
-
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from crosshatch.cli.pipes import say
+from crosshatch.cli.plain_command import spelled
 from crosshatch.cli.sweeping.sweep_progress import choose_listener
 from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
 from crosshatch.studies.sentences import verdict
@@ -38,16 +36,10 @@ class StudyOptions:
     @property
     def command(self) -> str:
         """The same again, which goes on."""
-        given: dict[str, object] = {
-            "--seeds": self.seeds,
-            "--steps": self.steps,
-            "--jobs": self.jobs,
-            "--ray": self.ray,
-        }
-        given |= {"--out": self.out, "--data": self.data}
-        words = ["crosshatch", "study", str(self.config), *(word for one in self.changes for word in ("--set", one))]
-        words += [word for option, value in given.items() if value is not None for word in (option, str(value))]
-        return shlex.join(words + ["--quiet"] * self.quiet)
+        return spelled("study", self.config, options={
+            "--set": self.changes, "--seeds": self.seeds, "--steps": self.steps, "--jobs": self.jobs, "--ray": self.ray,
+            "--out": self.out, "--data": self.data, "--quiet": self.quiet,
+        })  # fmt: skip
 
 
 def show_study(asked: StudyOptions) -> int:

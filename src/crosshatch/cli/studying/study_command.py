@@ -1,13 +1,11 @@
 """The command that says whether a joint model pays: its options and its help."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Ray
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray
 
 
 def study(
@@ -33,7 +31,7 @@ def study(
         typer.Option("--out", metavar="DIR", help="Folder of the study; if left out, studies/ and the config's name."),
     ] = None,
     data: DataFolder = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say whether a joint model pays, and what is certain of it.
 

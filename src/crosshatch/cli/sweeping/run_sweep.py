@@ -1,8 +1,5 @@
 """`crosshatch sweep`."""
 
-from __future__ import annotations
-
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +9,7 @@ from statistics import fmean
 from rich.console import Console
 
 from crosshatch.cli.pipes import say
+from crosshatch.cli.plain_command import spelled
 from crosshatch.cli.sweeping.sweep_progress import choose_listener
 from crosshatch.errors import TrainingError, one_line
 from crosshatch.report.pooled import deviation
@@ -45,17 +43,6 @@ class Further:
     widen: int = 0
     time_limit: str | None = None
 
-    @property
-    def words(self) -> list[str]:
-        words = [word for option, texts in (("--pair", self.pairs), ("--random", self.ranges)) for text in texts
-                 for word in (option, text)]  # fmt: skip
-        given: dict[str, object] = {
-            "--draws": self.draws,
-            "--widen": self.widen or None,
-            "--time-limit": self.time_limit,
-        }
-        return words + [word for option, value in given.items() if value is not None for word in (option, str(value))]
-
 
 @dataclass(frozen=True)
 class SweepOptions:
@@ -77,19 +64,13 @@ class SweepOptions:
     @property
     def command(self) -> str:
         """The same again, which goes on."""
-        words = ["crosshatch", "sweep", str(self.config)]
-        for option, texts in (("--grid", self.grid), ("--set", self.changes)):
-            words += [word for text in texts for word in (option, text)]
-        given: dict[str, object] = {
-            "--seeds": self.seeds,
-            "--choose": self.choose,
-            "--jobs": self.jobs,
-            "--ray": self.ray,
-        }
-        given |= {"--out": self.out, "--data": self.data}
-        words += [word for option, value in given.items() if value is not None for word in (option, str(value))]
-        words += self.further.words
-        return shlex.join(words + ["--halving"] * self.halving + ["--quiet"] * self.quiet)
+        further = self.further
+        return spelled("sweep", self.config, options={
+            "--grid": self.grid, "--set": self.changes, "--seeds": self.seeds, "--choose": self.choose,
+            "--jobs": self.jobs, "--ray": self.ray, "--out": self.out, "--data": self.data, "--pair": further.pairs,
+            "--random": further.ranges, "--draws": further.draws, "--widen": further.widen or None,
+            "--time-limit": further.time_limit, "--halving": self.halving, "--quiet": self.quiet,
+        })  # fmt: skip
 
 
 def run_sweep(asked: SweepOptions) -> int:

@@ -1,13 +1,11 @@
 """The command that makes many runs: its options and its help."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Ray
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray
 
 
 def sweep(
@@ -71,7 +69,7 @@ def sweep(
         typer.Option("--out", metavar="DIR", help="Folder of the sweep; if left out, sweeps/ and the config's name."),
     ] = None,
     data: DataFolder = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train with many values and seeds; choose by validation rows.
 

@@ -1,7 +1,5 @@
 """How a sweep is watched: a live bar on a terminal, one line per run elsewhere, only bad runs when quiet."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence

@@ -1,7 +1,5 @@
 """A silo's part of every image as float32 (n, c, h, w): scale to [0, 1], standardise by channel."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 

@@ -1,7 +1,5 @@
 """What a silo does with its raw columns: fit on its training rows, apply to training, test and new rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """A silo's measurements over time as a float32 array, every number fitted on its training samples alone."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 

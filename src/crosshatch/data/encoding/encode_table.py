@@ -1,7 +1,5 @@
 """A silo's table as a float32 matrix: impute, clip, standardise, one-hot; fitted on its training rows alone."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import polars as pl
@@ -70,7 +68,7 @@ class CategoricalColumn(msgspec.Struct, frozen=True, tag_field="kind", tag="cate
         if missing.any() and not self.allow_missing:
             raise missing_values(self.name, int(missing.sum()), place)
         known = range(len(self.categories))
-        numbered = texts.replace_strict(self.categories, list(known), default=None, return_dtype=pl.Int64)
+        numbered = texts.replace_strict(list(self.categories), list(known), default=None, return_dtype=pl.Int64)
         codes = numbered.fill_null(-1).to_numpy()
         one_hot: list[Array] = [codes == code for code in known]
         return [*one_hot, missing.to_numpy()] if self.indicator else one_hot

@@ -1,7 +1,5 @@
 """Sequences as a table: six statistics of every variable over seven parts of the time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +8,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from crosshatch.data.dataset import Array, Raw, Samples
+from crosshatch.data.dataset import Array, Raw, Samples, with_parts
 from crosshatch.errors import ConfigError
 
 STATISTICS = ("least", "largest", "mean", "deviation", "skewness", "count")
@@ -72,20 +70,13 @@ def summarised(raw: Raw) -> Raw:
             f"data.summaries = true, but data '{raw.name}' is a set of {raw.kind}s: leave it out, it is for sequences"
         )
 
-    def table(samples: Samples | None) -> Samples | None:
-        if samples is None:
-            return None
+    def table(samples: Samples) -> Samples:
         assert isinstance(samples.x, np.ndarray)
         return replace(samples, x=summarise(samples.x, raw.columns))
 
-    train = table(raw.train)
-    assert train is not None
     return replace(
-        raw,
+        with_parts(raw, table),
         kind="table",
-        train=train,
-        test=table(raw.test),
-        validation=table(raw.validation),
         columns=tuple(".".join(name) for name in product(raw.columns, PARTS, STATISTICS)),
         groups=tuple(group for group in raw.groups for _ in product(PARTS, STATISTICS)),
     )

@@ -1,7 +1,5 @@
 """What the numbers of a column were like in training: averages, from which new rows may be told that do not fit."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 

@@ -1,7 +1,5 @@
 """What differs between the data of then and of now, in words; or that it cannot be told."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from crosshatch.data.identity.fingerprint import Fingerprint, NamedFingerprint

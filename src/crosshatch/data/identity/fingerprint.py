@@ -4,8 +4,6 @@ Every digest is keyed by a value that its owner has (`owner_key`). Who has no ke
 behind a digest; who has it can, so the key stays at home. Two fingerprints compare under the same key only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b

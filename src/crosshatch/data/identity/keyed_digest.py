@@ -1,7 +1,5 @@
 """Keyed digests of columns: equal where the values are, whatever the file format they were read from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b

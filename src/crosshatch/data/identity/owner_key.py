@@ -1,7 +1,5 @@
 """The key of all fingerprints of one user: 256 random bits, made once and kept outside run directories."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The one function that reads a data set for its identity."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

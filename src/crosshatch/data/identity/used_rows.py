@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from crosshatch.data.data_settings import FederationSettings
-from crosshatch.data.dataset import Array, Dataset, Indices
+from crosshatch.data.dataset import Array, Dataset, Indices, parts_of
 from crosshatch.data.identity.keyed_digest import Column
 from crosshatch.data.identity.row_ids import RowIds
 
@@ -29,8 +29,7 @@ class UsedRows:
 
     @staticmethod
     def of(dataset: Dataset) -> UsedRows:
-        named = {"train": dataset.train, "validation": dataset.validation, "test": dataset.test, "alone": dataset.alone}
-        parts = {name: part for name, part in named.items() if part is not None}
+        names, parts = ("train", "validation", "test", "alone"), parts_of(dataset)
         each = [part.ids for part in parts.values() if part.ids is not None]
         if len(each) < len(parts):
             sizes = np.cumsum([0, *(len(part) for part in parts.values())])
@@ -38,11 +37,11 @@ class UsedRows:
                 np.arange(start, start + len(part)) if part.numbers is None else part.numbers
                 for part, start in zip(parts.values(), sizes, strict=False)
             ]
-        codes = [np.full(len(part), list(named).index(name), np.uint8) for name, part in parts.items()]
+        codes = [np.full(len(part), names.index(name), np.uint8) for name, part in parts.items()]
         return UsedRows(
             each,
             np.concatenate(codes),
-            {name: 0 if part is None else len(part) for name, part in named.items()},
+            {name: len(parts[name]) if name in parts else 0 for name in names},
             RowIds.of(each),
             list(parts).index("test"),
         )
@@ -93,8 +92,7 @@ def all_rows(dataset: Dataset) -> tuple[RowIds | None, Array]:
     if dataset.delivered is not None:
         ids, labels = dataset.delivered
         return (None if ids is None else RowIds.of(ids)), labels
-    parts = [dataset.train, dataset.validation, dataset.test, dataset.alone]
-    known = [part for part in parts if part is not None]
+    known = parts_of(dataset).values()
     ids = tuple(part.ids for part in known if part.ids is not None)
     labels = as_written(dataset, np.concatenate([part.y for part in known]))
     return (RowIds.of(ids) if len(ids) == len(known) else None), labels

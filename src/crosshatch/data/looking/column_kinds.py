@@ -1,7 +1,5 @@
 """What the columns of a table are for: to learn from, or better not; with a line where a user should know."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 

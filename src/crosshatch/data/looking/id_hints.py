@@ -1,7 +1,5 @@
 """Ids that would be found in all files if they were written alike."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import reduce
 

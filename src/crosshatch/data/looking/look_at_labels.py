@@ -1,15 +1,16 @@
 """What should be said of labels: few of a class, one column that gives them away, spellings of one class."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crosshatch.data.dataset import Array, Dataset, Raw
+from crosshatch.data.dataset import Array, Dataset, Raw, parts_of, with_parts
+from crosshatch.data.labels import matching, some_labels
 from crosshatch.data.notes import CHOSEN, GRAVE, PLAIN, Note
+from crosshatch.errors import ConfigError, DataError
 
 FEW_TESTED = 10
 RARE = 0.05
@@ -65,27 +66,22 @@ def _said_of_classes(dataset: Dataset) -> Iterator[Note]:
 
 def fold_classes(raw: Raw, positive: int | str | None) -> tuple[Raw, int | str | None, tuple[Note, ...]]:
     """The same rows with one spelling of every class, the positive one too, and what is to be said of it."""
-    parts = [part for part in (raw.train, raw.test, raw.validation, raw.alone) if part is not None]
-    if any(part.y.dtype.kind != "U" or part.y.ndim != 1 for part in parts):
+    parts = parts_of(raw)
+    if any(part.y.dtype.kind != "U" or part.y.ndim != 1 for part in parts.values()):
         return raw, positive, ()
-    labels, words = fold_labels(np.concatenate([part.y for part in parts]))
+    labels, words = fold_labels(np.concatenate([part.y for part in parts.values()]))
     if not words:
         return raw, positive, ()
-    ends = np.cumsum([len(part) for part in parts])
-    folded = {
-        id(part): replace(part, y=y) for part, y in zip(parts, np.split(labels, ends[:-1]), strict=True)
-    }  # fmt: skip
+    ends = np.cumsum([len(part) for part in parts.values()])
+    folded: dict[str, Any] = {
+        name: replace(part, y=y) for (name, part), y in zip(parts.items(), np.split(labels, ends[:-1]), strict=True)
+    }
     if isinstance(positive, str):
         positive = next(
             (str(name) for name in np.unique(labels) if folded_name(name) == folded_name(positive)), positive
         )
-    train, test, validation, alone = (
-        None if part is None else folded[id(part)] for part in (raw.train, raw.test, raw.validation, raw.alone)
-    )
-    assert train is not None
     text = f"labels that differ in capitals or spaces only are one class: {words} (data.fold_classes)"
-    note = Note("classes alike", GRAVE, raw.name, text)
-    return replace(raw, train=train, test=test, validation=validation, alone=alone), positive, (note,)
+    return replace(raw, **folded), positive, (Note("classes alike", GRAVE, raw.name, text),)
 
 
 def fold_labels(labels: Array) -> tuple[Array, str]:
@@ -162,3 +158,30 @@ def _ordered_purity(values: Array, y: Array) -> float:
     best = max(right.max(), n - right.min()) / n
     base = max(total, n - total) / n
     return float(best) if best > base + 0.5 * (1 - base) else 0.0
+
+
+def keep_classes(raw: Raw, classes: Sequence[int | str], *, fold: bool) -> Raw:
+    """The source without samples of other classes; `fold`: spellings of a name that was folded are one."""
+    if len(set(map(str, classes))) < 2:
+        raise ConfigError(f"data.classes = {list(classes)}: name at least two different labels, such as [3, 8]")
+    if raw.train.y.ndim != 1:
+        raise ConfigError("data.classes goes with one column of labels, data.label names several: leave one out")
+    known = {folded_name(str(name)): str(name) for name in np.unique(raw.train.y)} if fold else {}
+    classes = [known.get(folded_name(one), one) if isinstance(one, str) else one for one in classes]
+    for one in classes:
+        if not matching(raw.train.y, one).any():
+            raise DataError(
+                f"data '{raw.name}': no training row has the label '{one}' (data.classes): use some of "
+                f"{some_labels(np.concatenate([part.y for part in parts_of(raw).values()]))}"
+            )
+
+    official = raw.train_rows
+    return replace(
+        with_parts(raw, lambda samples: samples.take(np.flatnonzero(_wanted(samples.y, classes)))),
+        train_rows=None if official is None else int(_wanted(raw.train.y[:official], classes).sum()),
+    )
+
+
+def _wanted(y: Array, classes: Sequence[int | str]) -> Array:
+    wanted: Array = np.any([matching(y, one) for one in classes], axis=0)
+    return wanted

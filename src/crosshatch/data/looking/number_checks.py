@@ -1,7 +1,5 @@
 """Numbers that may not be what they look like: placeholders for missing values, codes, identifiers, odd dates."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

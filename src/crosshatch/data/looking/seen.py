@@ -1,7 +1,5 @@
 """What was understood of a file, column by column: what `crosshatch check` shows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

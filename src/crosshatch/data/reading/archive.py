@@ -1,9 +1,4 @@
-"""Sets in a data folder: `NAME.npz` with `x_train, y_train, x_test, y_test` or `x, y`, never pickled objects.
-
-Or text files as `crosshatch.data.reading.challenge` describes them.
-"""
-
-from __future__ import annotations
+"""Sets in a data folder: `NAME.npz` with `x_train, y_train, x_test, y_test` or `x, y`, never pickled objects."""
 
 import io
 import zipfile
@@ -19,8 +14,6 @@ from numpy.lib.npyio import NpzFile
 
 from crosshatch.data.dataset import Array, Kind, NewRows, Raw, Samples
 from crosshatch.data.notes import PLAIN, Note
-from crosshatch.data.reading.challenge import FIRST, read_challenge
-from crosshatch.data.reading.nus_wide import NUS_WIDE, nus_wide_in
 from crosshatch.errors import DataError, one_line
 
 # How the dimensions behind the samples are ordered, the first by default.
@@ -65,33 +58,21 @@ class Archive(Mapping[str, Array]):
         return len(self._names)
 
 
-def locate(folder: Path, name: str) -> Path:
-    """The file by which a set is read; it need not be there."""
-    if name == NUS_WIDE:
-        return nus_wide_in(folder)
-    archive, text = folder / f"{name}.npz", folder / f"{name}{FIRST}"
-    return text if text.is_file() and not archive.is_file() else archive
-
-
-def names_in(folder: Path) -> list[str]:
-    return sorted(
-        {p.stem for p in folder.glob("*.npz")} | {p.name.removesuffix(FIRST) for p in folder.glob(f"*{FIRST}")}
-    )
-
-
-def open_set(path: Path) -> Mapping[str, Array]:
-    """The arrays behind a located file."""
-    return read_challenge(path) if path.name.endswith(FIRST) else Archive(path)
-
-
-def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | None = None) -> Raw:
-    """Any archive laid out like the known ones; a dimension more or less says what it holds.
+def read_archive(
+    path: Path,
+    arrays: Mapping[str, Array] | None = None,
+    *,
+    name: str | None = None,
+    train_rows: int | None = None,
+    split_by: str | None = None,
+) -> Raw:
+    """Any archive laid out like the known ones, or `arrays` read from elsewhere; its dimensions say what it holds.
 
     `x` of 2 dimensions is a table, 3 dimensions of integers or 4 are images, 3 dimensions of floats are a sequence,
     (n, time, columns) unless `axes` says otherwise.
     """
-    arrays = open_set(path)
-    name = path.name.removesuffix(FIRST).removesuffix(".npz")
+    arrays = Archive(path) if arrays is None else arrays
+    name = path.stem if name is None else name
     suffix = "_train" if "x_train" in arrays or "jpeg_train" in arrays else ""
     x = _pixels_or_numbers(arrays, suffix, path)
     kind = _kind(x, path)
@@ -115,7 +96,7 @@ def read_archive(path: Path, *, train_rows: int | None = None, split_by: str | N
 
 def read_unlabelled(path: Path) -> NewRows:
     """The rows of an archive to be scored: `x`, or else `x_test`, with `id` and `static` where it has them."""
-    arrays = open_set(path)
+    arrays = Archive(path)
     suffix = "_test" if not {"x", "jpeg"}.intersection(arrays) else ""
     if not {f"x{suffix}", f"jpeg{suffix}"}.intersection(arrays):
         raise DataError(f"{path} has no features: expected an array 'x' (or 'x_test'), it has {', '.join(arrays)}")

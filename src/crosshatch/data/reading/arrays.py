@@ -1,7 +1,5 @@
 """A federation from arrays that are in memory already: numpy, polars, and pandas where it is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

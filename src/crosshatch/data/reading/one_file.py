@@ -1,7 +1,5 @@
 """People's own tables: a file for all silos, its ids and its labels."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

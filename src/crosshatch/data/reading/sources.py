@@ -1,15 +1,11 @@
 """Where data comes from: whether sets are known and files are there. Says so before anything is read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from crosshatch.data.data_settings import DataSettings, FederationSettings
-from crosshatch.data.reading.archive import locate
-from crosshatch.data.reading.builtin import BUILTIN
-from crosshatch.data.reading.catalogue import KNOWN, known_names
+from crosshatch.data.dataset import Raw
+from crosshatch.data.public_sets import named_sets
 from crosshatch.errors import DataError
-from crosshatch.partition.features import unknown
 
 TABLES = (".csv", ".tsv", ".parquet")
 
@@ -25,7 +21,7 @@ def require_sources(data: DataSettings, federation: FederationSettings, folder: 
         if path is not None:
             require_table(Path(path))
     if data.name is not None:
-        require_named(data.name, folder)
+        named_file(data.name, folder)
 
 
 def require_table(path: Path) -> None:
@@ -36,16 +32,11 @@ def require_table(path: Path) -> None:
         raise DataError(f"no file {path}: check the path (it is relative to the config file)")
 
 
-def require_named(name: str, folder: Path | None) -> Path | None:
-    """The file of a set in the data folder; None for one that is built in."""
-    if name in BUILTIN:
-        return None
-    path = None if folder is None else locate(folder, name)
-    if path is not None and path.is_file():
-        return path
-    if name in KNOWN:
-        if folder is None:
-            raise DataError(f"data '{name}' is read from a data folder: give it by --data or CROSSHATCH_DATA")
-        raise DataError(f"no file {path}: {KNOWN[name].get}; or choose another folder by --data or CROSSHATCH_DATA")
-    where = "data.name" if folder is None else f"data.name, folder {folder}"
-    raise DataError(str(unknown("data set", name, known_names(folder), where)) + " (see `crosshatch datasets`)")
+def named_file(name: str, folder: Path | None) -> Path | None:
+    """The file of a set in the data folder, or a DataError; None for one that is built in."""
+    return named_sets.require_named(name, folder)
+
+
+def read_named_set(settings: DataSettings, folder: Path | None) -> Raw:
+    """What data.name says: a set that is built in, or one of the data folder."""
+    return named_sets.read_named(str(settings.name), folder, settings.positive)

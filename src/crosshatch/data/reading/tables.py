@@ -1,10 +1,9 @@
 """A table from a file, CSV, TSV or Parquet: whole, or in batches that are read in the same way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import final
 
 import polars as pl
 
@@ -13,12 +12,12 @@ from crosshatch.data.notes import Note
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.data.text.layout_notes import (
     named_columns,
+    null_counts,
     said_of_layout,
     said_of_lines,
     said_of_spaces,
     said_of_totals,
 )
-from crosshatch.data.text.said_of_nulls import null_counts
 from crosshatch.data.text.text_format import SEPARATORS, TextFormat, find_format
 from crosshatch.data.text.text_records import LeftOutLines, read_header, text_pieces
 from crosshatch.data.text.understand import TextColumns, require_csv, understand
@@ -199,3 +198,29 @@ def _is_whole(ids: pl.Series, asked: ReadingRules) -> bool:
 
 def _with_whole(frame: pl.DataFrame, whole: frozenset[str]) -> pl.DataFrame:
     return frame.with_columns(pl.col(list(whole)).str.strip_suffix(".0").cast(pl.Int64)) if whole else frame
+
+
+PARQUET = ".parquet"
+
+
+@final
+@dataclass(frozen=True)
+class FileOfRows:
+    """A table in a file, and how the training read its columns: of all that are needed this has to be known."""
+
+    path: Path
+    asked: ReadingRules
+
+    def batches(self, rows: int) -> Iterator[pl.DataFrame]:
+        """Frames of about so many rows, in order; ids are text, as they are written."""
+        as_written = dict.fromkeys(self.asked.ids, ColumnReading("text", nulls=()))
+        readings = {**self.asked.readings, **as_written}
+        yield from table_batches(self.path, replace(self.asked, ids=frozenset(), readings=readings), rows)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every column has a name of its own."""
+        if self.path.suffix.lower() == PARQUET:
+            return True
+        names = read_header(self.path, find_format(self.path, self.asked.csv))
+        return all(names) and len(set(names)) == len(names)

@@ -1,7 +1,5 @@
 """Dates as people write them, and as numbers: days since 1 January 1970."""
 
-from __future__ import annotations
-
 import re
 
 import polars as pl

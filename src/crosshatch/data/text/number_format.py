@@ -1,7 +1,5 @@
 """Numbers as people write them: decimal and thousands marks, signs of money and units, brackets for minus."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Literal

@@ -1,7 +1,5 @@
 """How a text file is laid out: its encoding, its separator, and where its header is; set, or guessed."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import re

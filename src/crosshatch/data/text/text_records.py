@@ -1,8 +1,6 @@
 """The rows of a text file, in pieces: what is blank or a comment is left out and counted, and no row is longer or
 shorter than the header."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the columns of a text file are: numbers, dates, yes or no, or text; with a line wherever there was a choice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
@@ -10,9 +8,9 @@ import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, GRAVE, PLAIN, Note, listed
-from crosshatch.data.text.column_reading import ColumnReading, without
+from crosshatch.data.text.column_reading import AMONG_NUMBERS, ColumnReading, without
 from crosshatch.data.text.date_format import DATE_LIKE, ORDERS, date_share, is_format, possible_dates, to_days
-from crosshatch.data.text.null_words import AMONG_NUMBERS
+from crosshatch.data.text.layout_notes import said_of_nulls
 from crosshatch.data.text.number_format import (
     GROUPED_BY_POINTS,
     Decimal,
@@ -23,7 +21,6 @@ from crosshatch.data.text.number_format import (
     possible_formats,
     tidy,
 )
-from crosshatch.data.text.said_of_nulls import said_of_nulls
 from crosshatch.errors import ConfigError, DataError
 
 FEW = 20

@@ -33,8 +33,8 @@ class Dual:
     weights: Tensor  # (p,)
     dual: Tensor  # (n, 1)
     total: Tensor  # (n, 1)
-    extrapolated: Tensor  # (p,)
-    extrapolated_total: Tensor  # (n, 1)
+    ahead: Tensor  # (p,)
+    total_ahead: Tensor  # (n, 1)
 
 
 @final
@@ -55,7 +55,7 @@ class DualAgent(AgentRole):
         """`w+ = prox(w - mu_w X' y)`, and `2 w+ - w` for the dual."""
         mu = self.steps.weights
         moved = self.agent.shrink(own.weights - mu * self.agent.slope(own.weights, own.dual), mu)
-        return replace(own, weights=moved, extrapolated=2 * moved - own.weights)
+        return replace(own, weights=moved, ahead=2 * moved - own.weights)
 
     def compare(self, own: Dual, *, round: int) -> Dual:
         """Its dual to its neighbours, theirs to it; `s+ = s - mu_x sum(y - their y)`, and `2 s+ - s`."""
@@ -65,12 +65,12 @@ class DualAgent(AgentRole):
         for j in self.near:
             differences = differences + (own.dual - self.post.recv(agent_name(j), call, tuple(own.dual.shape))[0])
         total = own.total - self.steps.consensus * differences
-        return replace(own, total=total, extrapolated_total=2 * total - own.total)
+        return replace(own, total=total, total_ahead=2 * total - own.total)
 
     def ascend(self, own: Dual) -> Dual:
         """`y+ = prox(y + mu_y (X w + s))` of its share, one of K, of the conjugate loss."""
         share, y = self.steps.duals / self.count, self.agent.y[:, None]
-        v = own.dual + self.steps.duals * (self.agent.embed(own.extrapolated) + own.extrapolated_total)
+        v = own.dual + self.steps.duals * (self.agent.embed(own.ahead) + own.total_ahead)
         squared = isinstance(self.agent.model.loss, Squared)
         return replace(own, dual=(v - share * y) / (1.0 + share) if squared else _logistic_proximal(v, y, share))
 

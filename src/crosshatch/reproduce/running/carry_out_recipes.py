@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crosshatch.data.reading.archive import locate
-from crosshatch.data.reading.sources import require_named
+from crosshatch.data.public_sets.in_folder import locate
+from crosshatch.data.reading.sources import named_file
 from crosshatch.errors import DataError
 from crosshatch.reproduce.recipe import Profile, Recipe
 from crosshatch.reproduce.running.folder import Folder, rules_digest
@@ -72,7 +72,7 @@ def require_data(recipe: Recipe, folder: Path | None) -> str:
     """Which file is missing, in words; empty where none is."""
     for name in recipe.data:
         try:
-            require_named(name, folder)
+            named_file(name, folder)
         except DataError as error:
             file = f"no file {locate(Path(), name)}: " if folder is None else ""
             return f"data absent: {file}{error}"

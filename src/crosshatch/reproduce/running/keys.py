@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import crosshatch
-from crosshatch.data.reading.archive import locate
-from crosshatch.data.reading.builtin import BUILTIN
+from crosshatch.data.public_sets.builtin import BUILTIN
+from crosshatch.data.public_sets.in_folder import locate
 from crosshatch.runs.config import Config, encode_config
 
 LENGTH = 16

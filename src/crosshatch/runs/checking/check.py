@@ -1,7 +1,5 @@
 """What was understood of a config and its files, without training: columns, ids, classes, rows, model, a round."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -17,8 +15,7 @@ from crosshatch.data.notes import CHOSEN, DOUBTFUL, Note, by_weight
 from crosshatch.runs.choosing.auto import intervals
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import algorithm_name
-from crosshatch.runs.plan import cost_of_rounds
-from crosshatch.runs.prepare import Assembled, Prepared, assemble
+from crosshatch.runs.prepare import Assembled, Prepared, assemble, try_rounds
 from crosshatch.simulator.assemble import require_device
 from crosshatch.task.task import Task
 
@@ -175,10 +172,10 @@ def _round(ready: Assembled) -> tuple[RoundCheck | None, list[Note]]:
         return None, notes
     over, under = intervals(config.algorithm)
     rounds = max(1, over // under)
-    cost, troubles = cost_of_rounds(simulator, rounds)
-    notes += [Note("diverged", DOUBTFUL, "the first round", trouble) for trouble in troubles]
-    links = {link: (size / rounds, count / rounds) for link, (size, count) in simulator.meter.links.items()}
-    return RoundCheck(cost.bytes, simulator.meter.messages / rounds, cost.seconds, links), notes
+    notes += [Note("diverged", DOUBTFUL, "the first round", trouble) for trouble in try_rounds(simulator, rounds)]
+    meter = simulator.meter
+    links = {link: (size / rounds, count / rounds) for link, (size, count) in meter.links.items()}
+    return RoundCheck(meter.bytes / rounds, meter.messages / rounds, simulator.seconds / rounds, links), notes
 
 
 def _parameters(module: nn.Module) -> int:

@@ -1,7 +1,5 @@
 """ABCD's theorem for a federation and a task: the step size up to which it holds, and where it does not apply."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -6,8 +6,6 @@ training then finds anew as it goes. Without groups P is Q: TDCD and FedBCD are 
 one of its own theorem; where that does not apply, trials decide too.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

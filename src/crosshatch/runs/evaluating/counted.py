@@ -5,8 +5,6 @@ hollow: as many numbers, outputs as wide, and no work. A text of a user's own ma
 blocks that are not linear begin with outputs: those are simulated as they are.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

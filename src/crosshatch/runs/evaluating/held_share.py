@@ -1,7 +1,5 @@
 """A party's own share of the rows held out, in the folder of its process, and what the judge is told."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

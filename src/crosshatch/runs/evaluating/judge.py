@@ -5,8 +5,6 @@ beyond single numbers. A round that is run again after a crash gives the same li
 one counts.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,13 @@ import torch
 from torch import Tensor
 
 from crosshatch.report.measures import Rows, Target, first_reaching
+from crosshatch.runs.best_round import on_rows
 from crosshatch.runs.config import Config
+from crosshatch.runs.summary import further_costs
 from crosshatch.seeds import generator
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.task.directions import VALIDATION
+from crosshatch.task.own_metric import OwnMetric
 
 COUNT = "test_samples"
 """In an evaluation of a run that does so: how many test samples it is of."""
@@ -58,3 +63,23 @@ class SomeRows:
 
     def _on_all(self, measure: Measure) -> dict[str, Any]:
         return {**measure(None), COUNT: self.samples}
+
+
+def metrics_row(
+    simulator: Simulator, config: Config, metrics: Sequence[str | OwnMetric], some: SomeRows,
+    rows: Sequence[Mapping[str, Any]], *, wall_seconds: float, validates: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The next one after `rows`; `validates`: the validation rows are measured too."""
+    on_validation = simulator.evaluate(on_rows(metrics), on="validation") if validates else {}
+    return {
+        "iteration": simulator.iteration,
+        "round": simulator.round,
+        "bytes": simulator.meter.bytes,
+        "messages": simulator.meter.messages,
+        **further_costs(simulator),
+        "sim_seconds": simulator.seconds,
+        "wall_seconds": round(wall_seconds, 3),
+        "train_loss": simulator.objective(config.evaluate.train_samples),
+        **some.measure(lambda drawn: simulator.evaluate(metrics, rows=drawn), simulator.round, rows),
+        **{f"{VALIDATION}{name}": value for name, value in on_validation.items()},
+    }

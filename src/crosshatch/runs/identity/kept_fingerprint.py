@@ -1,7 +1,5 @@
 """The file of a run directory that says which data the run was made on; reading it needs neither torch nor a key."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

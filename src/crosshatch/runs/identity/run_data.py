@@ -1,7 +1,5 @@
 """A run's data, read with its fingerprint; refused where they are not those that the run was started with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

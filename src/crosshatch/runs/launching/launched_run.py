@@ -26,8 +26,7 @@ from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.directory import RunDirectory
 from crosshatch.runs.evaluating.counted import CountedRun
 from crosshatch.runs.evaluating.judge import best_of
-from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, read_lines
-from crosshatch.runs.evaluating.sent import sent_by
+from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, read_lines, sent_by
 from crosshatch.runs.files import writing
 from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.telling import PartyProgress

@@ -12,7 +12,7 @@ from crosshatch.data.dataset import Dataset
 from crosshatch.data.federated import FederatedData, keep_samples
 from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.data.identity.owner_key import OwnerKey, owner_key
-from crosshatch.data.identity.row_digests import row_digests
+from crosshatch.data.identity.row_ids import row_digests
 from crosshatch.data.identity.take_fingerprint import take_fingerprint
 from crosshatch.errors import ConfigError
 from crosshatch.privacy.leakage.equations import GivenEquations

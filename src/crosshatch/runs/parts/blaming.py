@@ -1,7 +1,5 @@
 """Errors that come out of a user's own file are the user's to correct: one line with file and line, no traceback."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

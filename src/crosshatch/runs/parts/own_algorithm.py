@@ -1,7 +1,5 @@
 """Algorithms from a user's own file: checked, and made to declare what configs and engines ask for."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

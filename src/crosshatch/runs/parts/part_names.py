@@ -1,7 +1,5 @@
 """Where the tables of a config name parts in files of a user's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Settings are frozen dataclasses or typed dicts, possibly nested in lists and tables; their type hints are the rules.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import types
 from collections.abc import Mapping, Sequence

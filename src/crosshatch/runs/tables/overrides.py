@@ -1,7 +1,5 @@
 """`--set a.b=c`: changes to a config's tables before they are decoded."""
 
-from __future__ import annotations
-
 import datetime
 import tomllib
 from collections.abc import Callable, Mapping, Sequence

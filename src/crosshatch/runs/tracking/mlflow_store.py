@@ -1,7 +1,5 @@
 """A run for MLflow: in a folder of the run directory, or where MLFLOW_TRACKING_URI says."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A run for TensorBoard: event files in a folder, with scalars by round, and the settings for its tab of hparams."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The trackers that `run.track` names: watchers that pass a run on to the tools of others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model as one folder that can be handed over: all that predicting needs, and nothing of the rows it was made of."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The README of an exported folder: what it is, how to predict with it, and what it wants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from crosshatch.data.encoding.encode_image import ImageEncoder

@@ -1,7 +1,5 @@
 """What a finished run says of its test rows beyond single numbers: how sure these are, decisions, and the scores."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path

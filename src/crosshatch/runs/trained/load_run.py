@@ -1,7 +1,5 @@
 """The trained model of a run directory or of an exported folder, checked and ready to predict."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any, Literal

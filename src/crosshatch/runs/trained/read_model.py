@@ -1,7 +1,5 @@
 """A run's model files as a model that can be put to work."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """A finished run put to work: scores for new rows, and the model as one module."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

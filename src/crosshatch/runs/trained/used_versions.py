@@ -1,7 +1,5 @@
 """Whether a model is put to work with the versions that it was made with."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version

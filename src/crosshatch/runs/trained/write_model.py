@@ -1,7 +1,5 @@
 """The model files of a run: weights and buffers, and what prediction needs beside them; one pair per silo."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Duals:
-    """All agents' values; `extrapolated` and `extrapolated_sums` are extrapolated, for the next `ascend` only."""
+    """All agents' values; `ahead` and `sums_ahead` are extrapolated, for the next `ascend` only."""
 
     weights: Tensor  # (p,) all blocks side by side
     duals: Tensor  # (agents, n, 1)
     sums: Tensor  # (agents, n, 1)
-    extrapolated: Tensor  # (p,)
-    extrapolated_sums: Tensor  # (agents, n, 1)
+    ahead: Tensor  # (p,)
+    sums_ahead: Tensor  # (agents, n, 1)
     seconds: Seconds  # (agents,)
 
 
@@ -69,7 +69,7 @@ class SimulatedDuals:
         slopes = [agent.gradient(dual) for agent, dual in zip(self.agents, duals.duals.unbind(), strict=True)]
         moved = torch.add(duals.weights, torch.cat(slopes), alpha=-self.steps.weights)
         after = shrink(self.agents[0].task.regulariser, moved, self.steps.weights)
-        duals.extrapolated = 2 * after - duals.weights
+        duals.ahead = 2 * after - duals.weights
         duals.weights = after
         duals.seconds += self.links.step_seconds
         return duals
@@ -82,15 +82,15 @@ class SimulatedDuals:
         np.maximum.at(duals.seconds, self._receivers, arrivals)
         differences = torch.einsum("kj,jne->kne", self._laplacian, duals.duals)
         after = torch.add(duals.sums, differences, alpha=-self.steps.consensus)
-        duals.extrapolated_sums = 2 * after - duals.sums
+        duals.sums_ahead = 2 * after - duals.sums
         duals.sums = after
         return duals
 
     def ascend(self, duals: Duals) -> Duals:
         """`y+ = prox(y + mu_y (X w + s))` of the agent's share, one of K, of the conjugate loss."""
         share = self.steps.duals / len(self.agents)
-        moved = duals.extrapolated_sums
-        blocks = torch.split(duals.extrapolated, self._sizes)
+        moved = duals.sums_ahead
+        blocks = torch.split(duals.ahead, self._sizes)
         for agent, block, scores in zip(self.agents, blocks, moved.unbind(), strict=True):
             agent.add_outputs(block, scores)
         moved.mul_(self.steps.duals).add_(duals.duals)

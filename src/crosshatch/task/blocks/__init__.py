@@ -1,7 +1,5 @@
 """Built-in blocks, and the way to a user's own: a block maps a silo's samples (n, ...) to outputs (n, outputs)."""
 
-from __future__ import annotations
-
 from crosshatch.task.blocks.block_from_settings import build_block
 from crosshatch.task.blocks.class_mean import ClassMean
 from crosshatch.task.blocks.cnn import CNN

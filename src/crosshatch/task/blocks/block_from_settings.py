@@ -1,7 +1,5 @@
 """From a silo's sample shape and settings to its module."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The class mean of a transfer task, in the place of a head."""
 
-from __future__ import annotations
-
 from typing import final
 
 import torch

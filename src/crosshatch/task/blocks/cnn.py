@@ -1,7 +1,5 @@
 """The two-convolution network of the FedBCD and TDCD image experiments."""
 
-from __future__ import annotations
-
 from typing import final
 
 from torch import Tensor, nn

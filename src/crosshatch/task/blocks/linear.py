@@ -1,7 +1,5 @@
 """The linear block: a silo's part of a linear, logistic or ridge regression."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import final

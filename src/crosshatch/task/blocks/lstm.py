@@ -1,7 +1,5 @@
 """The recurrent block for time series."""
 
-from __future__ import annotations
-
 from typing import final
 
 from torch import Tensor, nn

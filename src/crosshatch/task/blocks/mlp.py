@@ -1,7 +1,5 @@
 """The multilayer perceptron block."""
 
-from __future__ import annotations
-
 import math
 from typing import final
 

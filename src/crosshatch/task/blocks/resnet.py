@@ -1,7 +1,5 @@
 """ResNet18 for small images, such as 32 x 32 pixels and parts of them."""
 
-from __future__ import annotations
-
 import math
 from typing import final
 

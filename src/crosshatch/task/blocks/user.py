@@ -1,7 +1,5 @@
 """Blocks from a user's own Python file, named `path/to/file.py:ClassName`."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from pathlib import Path

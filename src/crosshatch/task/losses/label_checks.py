@@ -1,7 +1,5 @@
 """Which labels a loss can take."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Losses from a user's own file: found, built, and compared with what autograd makes of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, get_args
 

@@ -5,8 +5,6 @@ Shapes: scores (..., n, c), labels y (..., n) or, where several may be true, (..
 batch divides by its size.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, final

@@ -13,8 +13,6 @@ frozen for a round; these are the components that travel:
 Phi_A takes the place of a head: its numbers follow from A's block, and nobody trains it apart from that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final

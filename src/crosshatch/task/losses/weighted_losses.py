@@ -1,7 +1,5 @@
 """Losses in which samples count differently, by their class or one by one, around the losses themselves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias, final

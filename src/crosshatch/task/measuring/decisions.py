@@ -1,8 +1,6 @@
 """What a model of two classes comes to once somebody decides by it: a threshold, who is right, and whether it may be
 believed when it says 80%."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Metrics of how scores (n,) order positive and negative samples; samples of equal score count as one step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

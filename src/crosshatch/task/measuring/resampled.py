@@ -4,8 +4,6 @@ A sample that is drawn twice weighs twice, so one order of the scores serves all
 matrices. Metrics that are not here have no interval.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An algorithm run by its parties in turn, in one process and in memory: what every faster engine is held against."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parties in turn: exactly one computes, and the next goes on where it waits for a message; always in one order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

@@ -7,10 +7,10 @@ import torch
 
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.network import ConstantNetwork
+from crosshatch.runs.planning.forecast import RoundCost, forecast
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.theory.bounds import hsgd_bound
 from crosshatch.theory.constants import Constants
-from crosshatch.theory.forecast import RoundCost, forecast
 from tests.theory.quadratics import random_quadratic
 
 CONSTANTS = Constants(2.0, 1.5, (1.0, 1.0), 1.0, (0.0, 0.0), (0.3, 0.2))

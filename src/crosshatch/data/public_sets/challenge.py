@@ -4,8 +4,6 @@
 label per line. The validation part, `NAME_valid.data` and `NAME_valid.labels`, becomes the test samples if it is there.
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,13 +1,9 @@
 """The sets a data folder may hold: licence, shape, what to expect in the file, and where the public source is."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from crosshatch.data.dataset import Raw
-from crosshatch.data.reading.archive import locate, names_in, open_set, read_archive
-from crosshatch.data.reading.archive_checks import (
+from crosshatch.data.public_sets.archive_checks import (
     ArchiveCheck,
     Finding,
     channels,
@@ -22,8 +18,9 @@ from crosshatch.data.reading.archive_checks import (
     shape,
     span,
 )
-from crosshatch.data.reading.builtin import BUILTIN
-from crosshatch.data.reading.nus_wide import NUS_WIDE, read_nus_wide
+from crosshatch.data.public_sets.builtin import BUILTIN
+from crosshatch.data.public_sets.in_folder import locate, names_in, open_set
+from crosshatch.data.public_sets.nus_wide import NUS_WIDE
 from crosshatch.errors import DataError
 from crosshatch.partition.features import unknown
 
@@ -270,19 +267,6 @@ def known_names(folder: Path | None) -> list[str]:
     """Everything that [data] may name: built in, known, or a file of the folder."""
     own = names_in(folder) if folder is not None else []
     return list(dict.fromkeys([*BUILTIN, *KNOWN, *own]))
-
-
-def read_known(name: str, path: Path, positive: str | int | None = None) -> Raw:
-    """A known set from its file, with its official order, its licence and its source.
-
-    `positive` is what the labels are about in a set with many kinds of them.
-    """
-    known = KNOWN[name]
-    if name == NUS_WIDE:
-        raw = read_nus_wide(path, positive)
-    else:
-        raw = read_archive(path, train_rows=known.train_rows, split_by=known.split_by)
-    return replace(raw, licence=known.licence, source=known.get)
 
 
 def _shape_of(folder: Path, name: str) -> str:

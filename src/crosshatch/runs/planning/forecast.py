@@ -1,7 +1,5 @@
 """How many rounds, bytes and seconds the theory allows for: an upper bound, from what one round costs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import final
 

@@ -4,8 +4,6 @@ Nothing goes wrong there. A message is under way for as long as its link takes, 
 and roles of one party (a hub and its client, a hospital's pairs) compute one after the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast

@@ -3,15 +3,13 @@
 Bounds are upper bounds, usually by orders of magnitude: a forecast from them says when to expect the end at the latest.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from crosshatch.errors import ConfigError, TrainingError
+from crosshatch.errors import ConfigError
 from crosshatch.exchanges import on_federation
 from crosshatch.runs.choosing.auto import (
     both,
@@ -23,16 +21,15 @@ from crosshatch.runs.choosing.auto import (
     strategy_2,
     strategy_3,
 )
-from crosshatch.runs.choosing.theorems import Theorem, theorems
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
-from crosshatch.runs.prepare import prepare
+from crosshatch.runs.planning.forecast import Forecast, RoundCost, forecast
+from crosshatch.runs.planning.theorems import Theorem, theorems
+from crosshatch.runs.prepare import prepare, try_rounds
 from crosshatch.schedules import Constant
-from crosshatch.simulator.simulator import Simulator
 from crosshatch.theory import theorem_names
 from crosshatch.theory.bounds import Bound
 from crosshatch.theory.constants import Constants
-from crosshatch.theory.forecast import Forecast, RoundCost, forecast
 from crosshatch.theory.strategies import Rule, best_interval
 
 SHARE = 0.1
@@ -132,7 +129,9 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
     found = theorems(config, algorithm, simulator.data, simulator.task, constants)
     judgements = tuple(_judge(theorem, step_size) for theorem in found)
     over, under = intervals(algorithm)
-    cost, diverged = cost_of_rounds(simulator, over // under)
+    rounds = over // under
+    diverged = try_rounds(simulator, rounds)
+    cost = RoundCost(simulator.meter.bytes / rounds, simulator.seconds / rounds, simulator.algorithm.local_steps)
     return Plan(
         config=config,
         algorithm=algorithm,
@@ -182,18 +181,6 @@ def _warn(judgements: tuple[Judgement, ...], config: Config, step_size: float) -
     if not isinstance(config.algorithm.step_size, float | int | Constant):
         warnings.append("the theorems have one step size for all rounds: the bounds take that of the first")
     return warnings
-
-
-def cost_of_rounds(simulator: Simulator, rounds: int) -> tuple[RoundCost, list[str]]:
-    """Bytes and seconds of a round, averaged over the rounds of one outermost interval, really simulated."""
-    warnings: list[str] = []
-    for _ in range(rounds):
-        try:
-            simulator.run_round()
-        except TrainingError as error:  # what a round costs does not depend on its numbers
-            warnings = warnings or [str(error)]
-    steps = simulator.algorithm.local_steps
-    return RoundCost(simulator.meter.bytes / rounds, simulator.seconds / rounds, steps), warnings
 
 
 def _advise(

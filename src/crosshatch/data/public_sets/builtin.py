@@ -1,7 +1,5 @@
 """Small sets that ship with scikit-learn, and a made one: nothing to download, nothing to place in a folder."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

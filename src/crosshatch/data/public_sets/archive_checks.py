@@ -1,7 +1,5 @@
 """Small checks of an archive's arrays: what was found, and whether it is what the set's makers published."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Callable, Mapping, Sequence

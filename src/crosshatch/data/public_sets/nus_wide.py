@@ -7,8 +7,6 @@
 Row i is the same image in every file. `Test_` instead of `Train_` are the test rows.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The theorems for a config: their bounds as functions of the step size, and what sets the config apart."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -58,28 +56,22 @@ def theorems(
     setting = _Setting(config, algorithm, data)
     clients = min(len(np.unique(silo.owners)) for silo in data.silos)
 
-    def fedbcd(eta: float) -> Bound:
-        return fedbcd_bound(constants, step_size=eta, iterations=iterations, local_steps=steps)
-
-    def icassp(eta: float) -> Bound:
-        return icassp_bound(constants, step_size=eta, iterations=iterations, local_steps=steps, clients=clients)
-
-    def tdcd(eta: float) -> Bound:
-        return tdcd_bound(constants, step_size=eta, iterations=iterations, local_steps=steps)
-
-    def hsgd(eta: float) -> Bound:
-        return hsgd_bound(constants, step_size=eta, iterations=iterations, global_steps=over, local_steps=steps)
-
     every = (*setting.unlike_all(), *setting.unlike_papers())
+
+    def theorem(name: str, limit: StepLimit, bound: Callable[..., Bound], differs: Iterator[str], **of: int) -> Theorem:
+        def at(eta: float) -> Bound:
+            return bound(constants, step_size=eta, iterations=iterations, local_steps=steps, **of)
+
+        return Theorem(name, limit, at, (*every, *differs))
+
     papers = (
-        Theorem(theorem_names.FEDBCD, fedbcd_limit(constants, local_steps=steps), fedbcd,
-                (*every, *setting.unlike_fedbcd())),
-        Theorem(theorem_names.ICASSP, icassp_limit(constants, local_steps=steps), icassp,
-                (*every, *setting.unlike_icassp())),
-        Theorem(theorem_names.TDCD, tdcd_limit(constants, local_steps=steps), tdcd,
-                (*every, *setting.unlike_tdcd())),
-        Theorem(theorem_names.HSGD, hsgd_limit(constants, global_steps=over), hsgd,
-                (*every, *setting.unlike_hsgd())),
+        theorem(theorem_names.FEDBCD, fedbcd_limit(constants, local_steps=steps), fedbcd_bound,
+                setting.unlike_fedbcd()),
+        theorem(theorem_names.ICASSP, icassp_limit(constants, local_steps=steps), icassp_bound,
+                setting.unlike_icassp(), clients=clients),
+        theorem(theorem_names.TDCD, tdcd_limit(constants, local_steps=steps), tdcd_bound, setting.unlike_tdcd()),
+        theorem(theorem_names.HSGD, hsgd_limit(constants, global_steps=over), hsgd_bound, setting.unlike_hsgd(),
+                global_steps=over),
     )  # fmt: skip
     if theorem_names.ABCD not in algorithm.proved_by:
         return papers

@@ -1,0 +1,1 @@
+"""What theory expects of a config before it is trained: `crosshatch plan`."""
