@@ -19,7 +19,7 @@ from crosshatch.privacy.leakage.row_keys import RowKeys
 from crosshatch.runs.leaking.counted_reads import CountedReads
 from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange
 from tests.end_to_end.child import Child
-from tests.runs.test_ledger import CONFIG, leakage, table
+from tests.support.ledgers import CONFIG, leakage, table
 
 MOST = "privacy.reads_per_batch="
 
