@@ -13,7 +13,7 @@ from torch import Tensor
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_labels.clusters import cluster, named, named_by_known
-from crosshatch.audit.on_labels.label_leak import derivatives_of, labels_from_derivatives, true_labels
+from crosshatch.audit.on_labels.label_leak import chance, derivatives_of, labels_from_derivatives, true_labels
 from crosshatch.audit.on_labels.sums_attacks import attack_sums
 from crosshatch.simulator.listening import Heard
 
@@ -49,12 +49,7 @@ def attack_labels(run: AuditedRun) -> Iterator[AttackFindings]:
 
 
 def _chance(run: AuditedRun) -> dict[str, float]:
-    """What somebody gets who says the most frequent class of all samples."""
-    if run.data.target not in ("binary", "multiclass"):
-        return {}
-    counts = torch.bincount(true_labels(run).long())
-    auc = {"AUC, chance": 0.5} if run.data.target == "binary" else {}
-    return {"accuracy, chance": float(counts.max() / counts.sum())} | auc
+    return chance(true_labels(run).numpy(), run.data.target)
 
 
 def _by_clusters(run: AuditedRun, heard: Sequence[Heard], target: str) -> AttackFindings:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from crosshatch.audit.audited_run import AuditedRun
+from crosshatch.audit.other_data import Matrix
 from crosshatch.simulator.listening import Heard
 
 
@@ -70,6 +73,20 @@ def _leak(run: AuditedRun, names: tuple[str, ...], heard: Sequence[Heard]) -> Le
         right += int((guess == truth.to(guess)).sum())
         total += truth.numel()
     return Leak(names, count, accuracy=right / total, remark="by the sign of each derivative")
+
+
+def chance(y: Matrix, target: str) -> dict[str, float]:
+    """What somebody gets who says the most frequent class of all; nothing where labels are no classes."""
+    if target not in ("binary", "multiclass"):
+        return {}
+    found = {"AUC, chance": 0.5} if target == "binary" else {}
+    return found | {"accuracy, chance": float(np.bincount(y.astype(int)).max() / len(y))}
+
+
+def figures_of_two(y: Matrix, found: Matrix) -> dict[str, float]:
+    """Of what is above 0, and large, where labels are 1."""
+    auc = {"AUC": float(roc_auc_score(y, found))} if len(np.unique(y)) == 2 else {}
+    return auc | {"accuracy": float(((found > 0) == y).mean())}
 
 
 def read_labels(derivatives: Tensor, target: str) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.metrics import r2_score
 from torch import Tensor
 
 from crosshatch.audit.attack_findings import AttackFindings
@@ -15,7 +15,7 @@ from crosshatch.audit.on_labels.as_bits import bits, few_enough
 from crosshatch.audit.on_labels.integer_search import ROWS, search
 from crosshatch.audit.on_labels.joint_fit import fit_jointly
 from crosshatch.audit.on_labels.kriging import DENSE, choose_prior, dense, krige, likelihood
-from crosshatch.audit.on_labels.label_leak import read_labels, true_labels
+from crosshatch.audit.on_labels.label_leak import chance, figures_of_two, read_labels, true_labels
 from crosshatch.audit.on_labels.told_sums import Equations, ToldSum, as_equations
 from crosshatch.audit.other_data import Matrix
 from crosshatch.protocol.batches import Ids
@@ -120,11 +120,9 @@ def _figures(run: AuditedRun, found: Matrix, here: Ids) -> dict[str, float]:
     y, guess = true_labels(run).numpy()[here], found[here]
     if target == "regression":
         return {"R^2": float(r2_score(y, -guess[:, 0]))}
-    read = read_labels(torch.from_numpy(guess), target).numpy()
-    figures = {"accuracy": float((read == y).mean())}
-    if target == "binary" and len(np.unique(y)) == 2:
-        figures = {"AUC": float(roc_auc_score(y, -guess[:, 0]))} | figures
-    return figures
+    if target == "binary":
+        return figures_of_two(y, -guess[:, 0])
+    return {"accuracy": float((read_labels(torch.from_numpy(guess), target).numpy() == y).mean())}
 
 
 def _beside(run: AuditedRun, told: list[ToldSum], equations: Equations) -> dict[str, float]:
@@ -149,12 +147,7 @@ def _beside(run: AuditedRun, told: list[ToldSum], equations: Equations) -> dict[
         for after, few in {"": equations, **_early(equations)}.items()  # each beside what is told of the same samples
         for name, value in _figures(run, shift - fitted, few.seen).items()
     }
-    here = y[equations.seen]
-    if target == "binary":
-        return {"AUC, chance": 0.5, "accuracy, chance": float(max(here.mean(), 1 - here.mean()))} | columns
-    if target == "multiclass":
-        return {"accuracy, chance": float(np.bincount(here.astype(int)).max() / len(here))} | columns
-    return columns
+    return chance(y[equations.seen], target) | columns
 
 
 def _by_integers(run: AuditedRun, first: ToldSum, target: str) -> AttackFindings:

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from scipy.linalg import solve_triangular
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_labels.as_bits import bits, few_enough
+from crosshatch.audit.on_labels.label_leak import chance, figures_of_two
 from crosshatch.audit.other_data import Matrix
 
 BY_COMPONENT = "labels by components"
@@ -53,11 +53,9 @@ def _by_components(run: AuditedRun, target: str) -> AttackFindings:
     right = float(((votes[seen] > 0) == y[seen]).mean())
     figures = {"accuracy up to which is which": max(right, 1 - right)}
     knows, lowers = "the components it was sent", 'loss = "taylor_logistic" with privacy.encryption = "paillier"'
-    return AttackFindings(BY_COMPONENT, target, figures, _chance(y), knows, lowers, remark=f"{len(seen):,} samples")
-
-
-def _chance(y: Matrix) -> dict[str, float]:
-    return {"accuracy, chance": float(max(y.mean(), 1 - y.mean()))}
+    return AttackFindings(
+        BY_COMPONENT, target, figures, chance(y, "binary"), knows, lowers, remark=f"{len(seen):,} samples"
+    )
 
 
 def _by_sums(run: AuditedRun, b: int, target: str) -> AttackFindings:
@@ -72,17 +70,16 @@ def _by_sums(run: AuditedRun, b: int, target: str) -> AttackFindings:
     tried = {blur: _root(told + blur * blurred + least, sums) for blur in _BLUR.tolist()}
     blur, (_, root, z) = min(tried.items(), key=lambda one: one[1][0])
     signs = by.T @ solve_triangular(root, z, lower=True, trans=1)
-    figures = _figures(y[seen], signs[seen])
+    figures = figures_of_two(y[seen], signs[seen])
     if few_enough(len(seen), 1):
         _, root, z = _root(blur * blurred + least, sums)
         white = solve_triangular(root, by[:, seen], lower=True)
         odds = bits(-2 * white, z, np.full(len(seen), -signs[seen].mean() / 2))
         if odds is not None:
-            figures |= {f"{name} as bits": value for name, value in _figures(y[seen], odds).items()}
+            figures |= {f"{name} as bits": value for name, value in figures_of_two(y[seen], odds).items()}
     x = np.column_stack([run.features(b).double().numpy()[seen], np.ones(len(seen))])
-    alone = _figures(y[seen], x @ np.linalg.lstsq(x, 2 * y[seen] - 1, rcond=None)[0])
-    beside = {"AUC, chance": 0.5} | _chance(y[seen])
-    beside |= {f"{name}, columns alone": value for name, value in alone.items()}
+    alone = figures_of_two(y[seen], x @ np.linalg.lstsq(x, 2 * y[seen] - 1, rcond=None)[0])
+    beside = chance(y[seen], "binary") | {f"{name}, columns alone": value for name, value in alone.items()}
     knows = (
         "its own rows and block, the gradients it read, which samples were in each batch, and the class mean of every "
         "round, whose square its gradients tell and which it has with the model"
@@ -97,12 +94,6 @@ def _root(covariance: Matrix, sums: Matrix) -> tuple[float, Matrix, Matrix]:
     root: Matrix = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
     part: Matrix = solve_triangular(root, sums, lower=True)
     return float(part @ part / 2 + np.log(np.diag(root)).sum()), root, part
-
-
-def _figures(y: Matrix, found: Matrix) -> dict[str, float]:
-    """Of what is large where labels are 1."""
-    auc = {"AUC": float(roc_auc_score(y, found))} if len(np.unique(y)) == 2 else {}
-    return auc | {"accuracy": float(((found > 0) == y).mean())}
 
 
 def _sums(run: AuditedRun, b: int) -> tuple[Matrix, Matrix, Matrix, int]:
