@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from crosshatch.audit.on_labels.kriging import LABEL
 from crosshatch.audit.other_data import Matrix
 
-_WORK = 4 * 10**10  # of each of its steps, which invert a matrix of all samples for every class
+_WORK = 8 * 10**9  # of each of its steps, which invert a matrix of all samples for every class
 _WEIGHTS = (1.0, 0.3, 0.1, 0.03)
 _STEPS = 20
 _DAMPED = 0.3
