@@ -148,7 +148,7 @@ def test_a_silo_expects_the_others_to_stand_still_unless_it_anticipates() -> Non
 def test_intervals_go_together() -> None:
     assert HSGD(global_steps=20, local_steps=10).with_interval(3) == HSGD(global_steps=3, local_steps=3)
     assert TDCD(10, 0.2, 64).with_interval(3) == TDCD(3, 0.2, 64)
-    assert STCD().with_graph(Graph("ring")) == STCD(graph=Graph("ring"))
+    assert STCD().with_settings(graph=Graph("ring")) == STCD(graph=Graph("ring"))
 
 
 def test_kinds_of_exchanges() -> None:

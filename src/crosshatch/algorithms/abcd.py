@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, Self
 
-from crosshatch.algorithms.checks import check_batch_size, check_choice, check_global_steps, check_local_steps
+from crosshatch.algorithms.checks import check_global_steps, check_settings
 from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import (
     Batch,
@@ -24,11 +24,9 @@ from crosshatch.exchanges import (
     LocalSteps,
     Memory,
 )
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
-
-_TIERS = ("auto", "V", "V H", "H V H")
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,7 @@ class ABCD(DrawsBatches):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_local_steps(self.local_steps)
-        check_step_size(self.step_size)
-        check_batch_size(self.batch_size)
-        check_choice("weights", self.weights, ("equal", "samples", "at_work"))
-        check_choice("tiers", self.tiers, _TIERS)
+        check_settings(self)
         self.factor(2)
         require_whole("algorithm.window", self.window)
         if self.window < 1:

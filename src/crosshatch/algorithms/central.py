@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
+from crosshatch.algorithms.checks import check_settings
 from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.topology import Tier, Topology
 
 
@@ -31,10 +31,7 @@ class Central(DrawsBatches):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_local_steps(self.local_steps)
-        check_batch_size(self.batch_size)
-        check_step_size(self.step_size)
-        check_choice("batches", self.batches, ("reused", "fresh"))
+        check_settings(self)
 
     @property
     def fresh_batches(self) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from crosshatch.algorithms.checks import check_graph
+from crosshatch.algorithms.checks import check_settings
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import DualFederation, Duals, Planned
 from crosshatch.graphs import Graph
@@ -43,11 +43,11 @@ class DCPA(Planned):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_graph(self.graph)
         steps = {"step_size": self.step_size, "dual_step": self.dual_step, "consensus_step": self.consensus_step}
         for name, value in steps.items():
             if value != "auto" and not (isinstance(value, int | float) and 0 < value < float("inf")):
                 raise ConfigError(f"algorithm.{name} = {value!r}: give a positive number or 'auto'")
+        check_settings(self)
 
     @property
     def topology(self) -> Topology:

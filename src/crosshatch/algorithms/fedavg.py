@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
+from crosshatch.algorithms.checks import check_settings
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.topology import Tier, Topology
 
 
@@ -35,11 +35,7 @@ class FedAvg(DrawsBatches):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_local_steps(self.local_steps)
-        check_batch_size(self.batch_size)
-        check_step_size(self.step_size)
-        check_choice("batches", self.batches, ("reused", "fresh"))
-        check_choice("weights", self.weights, ("equal", "samples", "at_work"))
+        check_settings(self)
 
     @property
     def fresh_batches(self) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
+from crosshatch.algorithms.checks import check_settings
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
@@ -42,11 +42,7 @@ class FedBCD(DrawsBatches):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_local_steps(self.local_steps)
-        check_batch_size(self.batch_size)
-        check_step_size(self.step_size)
-        check_choice("order", self.order, ("parallel", "sequential"))
-        check_choice("derivatives", self.derivatives, ("each_round", "continued"))
+        check_settings(self)
         if not 0 <= self.proximal < float("inf"):
             raise ConfigError(f"algorithm.proximal = {self.proximal}: mu must be a finite number of at least 0")
 
@@ -74,27 +70,13 @@ class FedBCD(DrawsBatches):
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """One outer iteration of Algorithm 2, or one iteration of Algorithm 3."""
         batch = fed.draw_batch(self.batch_size, round=r)  # "Randomly sample a mini-batch S"
-        embeddings = fed.embed(blocks, batch)
-        local = LocalSteps(
-            self.local_steps, rate(self.step_size, r), proximal=self.proximal, continued=self.continues_derivatives
-        )
-        if self.takes_turns:
-            return self._take_turns(fed, blocks, batch, embeddings, local)
-        return fed.descend(blocks, batch, fed.exchange(embeddings, batch), local)
-
-    def _take_turns(
-        self,
-        fed: Federation[Blocks, Batch, Embeddings, Frozen],
-        blocks: Blocks,
-        batch: Batch,
-        embeddings: Embeddings,
-        local: LocalSteps,
-    ) -> Blocks:
-        """Algorithm 3: party after party, each with the newest outputs of all others."""
-        frozen = None
-        for silo in fed.silos:
+        now, frozen = fed.embed(blocks, batch), None
+        eta = rate(self.step_size, r)
+        local = LocalSteps(self.local_steps, eta, proximal=self.proximal, continued=self.continues_derivatives)
+        for silo in fed.silos if self.takes_turns else (None,):  # all together, or party after party
+            if silo:
+                now = fed.embed(blocks, batch, only=silo - 1, known=now)  # whose turn it was
             # what this silo, or the label's holder, has not seen of the others yet
-            frozen = fed.exchange(embeddings, batch, known=frozen, to=silo)
+            frozen = fed.exchange(now, batch, known=frozen, to=silo)
             blocks = fed.descend(blocks, batch, frozen, local, only=silo)
-            embeddings = fed.embed(blocks, batch, only=silo, known=embeddings)
         return blocks

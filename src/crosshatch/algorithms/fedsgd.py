@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosshatch.algorithms.checks import check_batch_size
+from crosshatch.algorithms.checks import check_settings
 from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
@@ -33,8 +33,7 @@ class FedSGD(DrawsBatches):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_batch_size(self.batch_size)
-        check_step_size(self.step_size)
+        check_settings(self)
 
     @property
     def topology(self) -> Topology:

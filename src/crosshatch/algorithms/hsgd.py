@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from crosshatch.algorithms.checks import check_fraction, check_global_steps, check_local_steps
+from crosshatch.algorithms.checks import check_global_steps, check_settings
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps, Planned
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
@@ -39,9 +39,7 @@ class HSGD(Planned):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_local_steps(self.local_steps)
-        check_step_size(self.step_size)
-        check_fraction(self.fraction)
+        check_settings(self)
         check_global_steps(self.global_steps, self.local_steps)
 
     @property

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosshatch.algorithms.checks import check_fraction, check_local_steps
+from crosshatch.algorithms.checks import check_settings
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps, Planned, Within
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.topology import Tier, Topology
 
 
@@ -34,9 +34,7 @@ class JFL(Planned):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_local_steps(self.local_steps)
-        check_step_size(self.step_size)
-        check_fraction(self.fraction)
+        check_settings(self)
 
     @property
     def topology(self) -> Topology:

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from crosshatch.algorithms.checks import check_graph, check_local_steps
+from crosshatch.algorithms.checks import check_settings
 from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import Planned, TokenFederation, Tokens
 from crosshatch.graphs import Graph
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.topology import Tier, Topology
 
 StepSize = Schedule | float | Literal["auto"]
@@ -46,7 +46,7 @@ class STCD(Planned):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        _check(self.local_steps, self.step_size, self.start, self.graph)
+        check_settings(self)
 
     @property
     def topology(self) -> Topology:
@@ -84,7 +84,7 @@ class MTCD(Planned):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        _check(self.local_steps, self.step_size, self.start, self.graph)
+        check_settings(self)
         require_whole("algorithm.tokens", self.tokens)
         require_whole("algorithm.hops_between_averages", self.hops_between_averages)
         if self.tokens < 1:
@@ -93,8 +93,6 @@ class MTCD(Planned):
             raise ConfigError(
                 f"algorithm.hops_between_averages = {self.hops_between_averages}: S is 1 or more, or 0 for no server"
             )
-        if self.meeting not in ("pass", "average"):
-            raise ConfigError(f"algorithm.meeting = {self.meeting!r}: must be 'pass' or 'average'")
 
     @property
     def server(self) -> bool:
@@ -118,15 +116,3 @@ class MTCD(Planned):
 
 def _rate(step_size: StepSize, r: int) -> float | None:
     return None if step_size == "auto" else rate(step_size, r)
-
-
-def _check(local_steps: int, step_size: StepSize, start: str, graph: Graph) -> None:
-    check_local_steps(local_steps)
-    check_graph(graph)
-    if isinstance(step_size, str):
-        if step_size != "auto":
-            raise ConfigError(f"algorithm.step_size = {step_size!r}: give a number, a schedule or 'auto'")
-    else:
-        check_step_size(step_size)
-    if start not in ("random", "each"):
-        raise ConfigError(f"algorithm.start = {start!r}: must be 'random' or 'each'")

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from crosshatch.algorithms.checks import check_batch_size, check_choice, check_local_steps
+from crosshatch.algorithms.checks import check_settings
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
 
@@ -47,13 +47,7 @@ class TDCD(DrawsBatches):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_local_steps(self.local_steps)
-        check_batch_size(self.batch_size)
-        check_step_size(self.step_size)
-        check_choice("batches", self.batches, ("reused", "fresh"))
-        check_choice("derivatives", self.derivatives, ("each_step", "each_round", "continued"))
-        check_choice("order", self.order, ("parallel", "sequential"))
-        check_choice("weights", self.weights, ("equal", "samples", "at_work"))
+        check_settings(self)
 
     @property
     def fresh_batches(self) -> bool:

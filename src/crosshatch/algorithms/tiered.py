@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crosshatch.algorithms.checks import check_batch_size, check_choice, check_fraction
+from crosshatch.algorithms.checks import check_settings
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
-from crosshatch.schedules import Schedule, check_step_size, rate
+from crosshatch.schedules import Schedule, rate
 from crosshatch.topology import Topology
 
 
@@ -37,15 +37,9 @@ class Tiered(DrawsBatches):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_step_size(self.step_size)
-        check_batch_size(self.batch_size)
-        check_choice("weights", self.weights, ("equal", "samples", "at_work"))
-        if self.fraction is not None:
-            check_fraction(self.fraction)
-            if self.batch_size is not None:
-                raise ConfigError(
-                    "algorithm.batch_size and algorithm.fraction both choose the samples: give one of them"
-                )
+        check_settings(self)
+        if self.fraction is not None and self.batch_size is not None:
+            raise ConfigError("algorithm.batch_size and algorithm.fraction both choose the samples: give one of them")
         if self.topology.vertical is None:
             raise ConfigError(f"algorithm.tiers = '{self.tiers}' has no vertical tier: add V(Q), or use 'fedavg'")
 
@@ -70,7 +64,8 @@ class Tiered(DrawsBatches):
         """From one vertical exchange to the next, then the horizontal tiers whose interval is over."""
         above, below = self.topology.above, self.topology.below
         steps = below[-1].interval if below else self.local_steps
-        batch = self._choose_samples(fed, r)
+        drawn = self.fraction
+        batch = fed.draw_batch(self.batch_size, round=r) if drawn is None else fed.select(drawn, round=r)
         blocks = fed.broadcast(blocks, batch)
         embeddings = fed.embed(blocks, batch)
         frozen = fed.exchange(embeddings, batch)
@@ -81,14 +76,7 @@ class Tiered(DrawsBatches):
             blocks = fed.average(blocks, batch, weights=self.weights, depth=depth)
             if done < self.local_steps:
                 blocks = fed.broadcast(blocks, batch, depth=depth)
-        for level in range(
-            len(above) - 1, -1, -1
-        ):  # innermost first: a server's average is one of its regions' averages
+        for level in reversed(range(len(above))):  # innermost first: a server's average is one of its regions'
             if (r + 1) * self.local_steps % above[level].interval == 0:
                 blocks = fed.average_groups(blocks, round=r, level=level)
         return blocks
-
-    def _choose_samples(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], r: int) -> Batch:
-        if self.fraction is not None:
-            return fed.select(self.fraction, round=r)
-        return fed.draw_batch(self.batch_size, round=r)

@@ -106,11 +106,8 @@ class Declared:
         """The same on a federation with so many clients in its largest silo, so many groups, and its labels shared."""
         return self
 
-    def with_division(self, seed: int | None) -> Self:
-        """The same with batches of one division; None: of a single batch, which needs no seed."""
-        return self._with(draw="partition", division_seed=seed)
-
-    def _with(self, **settings: Any) -> Self:
+    def with_settings(self, **settings: Any) -> Self:
+        """The same with other settings."""
         own: Any = self  # whoever has settings is a dataclass, which this class cannot say
         changed: Self = replace(own, **settings)
         return changed

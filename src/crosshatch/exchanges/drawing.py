@@ -55,7 +55,7 @@ def with_division(algorithm: AnyOf, *, encrypts: bool = False) -> AnyOf:
     seed = known.division_seed
     if seed is None and known.batch_size is not None:
         seed = secrets.randbits(_SEED_BITS)
-    settled: Any = known.with_division(seed)
+    settled: Any = known.with_settings(draw="partition", division_seed=seed)
     return settled  # type: ignore[no-any-return]
 
 

@@ -56,19 +56,11 @@ class Planned(Declared):
 
     def with_interval(self, steps: int) -> Self:
         """The same with so many local steps between exchanges."""
-        return self._with(local_steps=steps)
+        return self.with_settings(local_steps=steps)
 
     def with_step_size(self, step_size: Schedule) -> Self:
         """The same with another step size."""
-        return self._with(step_size=step_size)
-
-    def with_batch_size(self, batch_size: int) -> Self:
-        """The same with so many samples per round."""
-        return self._with(batch_size=batch_size)
-
-    def with_graph(self, graph: Graph) -> Self:
-        """The same on another graph."""
-        return self._with(graph=graph)
+        return self.with_settings(step_size=step_size)
 
 
 @cache

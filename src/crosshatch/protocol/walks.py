@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +15,6 @@ if TYPE_CHECKING:
 
 Ids = npt.NDArray[np.int64]
 _CHUNK = 256  # hops drawn at once
-
-
-class Walk(Protocol):
-    """The steps of all tokens."""
-
-    def begin(self, tokens: int) -> Ids:
-        """Agents at which the tokens begin (tokens,)."""
-        ...
-
-    def next(self, at: Ids, hop: int, *, stay: bool) -> Ids:
-        """Agents after a hop of tokens that are at `at` (tokens,)."""
-        ...
 
 
 @dataclass
@@ -94,3 +82,7 @@ class GivenWalk:
 
     def next(self, at: Ids, hop: int, *, stay: bool) -> Ids:  # noqa: ARG002 - decided beforehand
         return self.visits[:, min(hop + 1, self.visits.shape[1] - 1)].astype(np.int64)
+
+
+Walk = SeededWalk | GivenWalk
+"""Both say at which agents (tokens,) tokens `begin`, and where they are `next`, after a hop from where they are."""

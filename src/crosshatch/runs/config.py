@@ -222,7 +222,7 @@ def with_absolute_paths(config: Config, folder: Path) -> Config:
         silos = tuple(started(silo, "path", "test_path", "validation_path") for silo in federation.silos)
         federation = replace(federation, silos=silos)
     if algorithm.graph is not None:
-        algorithm = algorithm.with_graph(started(algorithm.graph, "file"))
+        algorithm = algorithm.with_settings(graph=started(algorithm.graph, "file"))
     return replace(
         config,
         algorithm=algorithm,

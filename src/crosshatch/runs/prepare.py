@@ -163,7 +163,7 @@ def _choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Conf
 
     def simulate(algorithm: AnyAlgorithm) -> Simulator:
         if algorithm.batch_size is not None and algorithm.batch_size > least:  # all that is left
-            algorithm = algorithm.with_batch_size(least)
+            algorithm = algorithm.with_settings(batch_size=least)
         return make_simulator(config, algorithm, aside, task)
 
     return measure(chosen, simulate, tell)

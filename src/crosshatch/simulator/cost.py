@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -149,14 +149,16 @@ def silo_costs(groups: Sequence[SimulatedFederation], algorithm: Algorithm, *, i
         rows = np.concatenate([batch.held[j][0].counts for batch in batches])
         largest, in_all, at_work = int(rows.max(initial=0)), int(rows.sum()), int(np.count_nonzero(rows))
         anchors = find_anchors(first.data, first.task) if first.task.holds_head(j) else None
-        step = _StepByRows.of(
-            first.task, j, first.data.silos[j].train[:1], first.data.y_train[:1], first.accounts.contents.widths,
-            None if anchors is None else anchors.for_round(first.on_the_way.channels.seed, 0),
+        x, y, widths = first.data.silos[j].train[:1], first.data.y_train[:1], first.accounts.contents.widths
+        mean = None if anchors is None else anchors.for_round(first.on_the_way.channels.seed, 0)
+        # A step costs something fixed, and for every row as much again: two small ones tell both.
+        two, three = (
+            step_cost(first.task, j, torch.cat([x] * n), torch.cat([y] * n), widths, mean) for n in (2, 3)
         )  # fmt: skip
-        peak = step.at(largest)
-        together = step.fixed.flops * at_work + step.each.flops * in_all
-        memory = peak.memory + _state_bytes(first.task, j)
-        costs[name] = SiloCost(largest, peak.flops, memory, together * iterations)
+        flops, memory = three.flops - two.flops, three.memory - two.memory  # of each row
+        together = (two.flops - 2 * flops) * at_work + flops * in_all
+        held = two.memory + (largest - 2) * memory + _state_bytes(first.task, j)
+        costs[name] = SiloCost(largest, two.flops + (largest - 2) * flops, held, together * iterations)
     return costs
 
 
@@ -164,22 +166,3 @@ def _state_bytes(task: Task, silo: int) -> int:
     """What a client holds of its optimiser, where there is one; its few operations per number are not counted."""
     weights = task.initial()[silo]
     return 0 if task.optimiser is None else state_size(task.optimiser, len(weights)) * weights.element_size()
-
-
-@dataclass(frozen=True)
-class _StepByRows:
-    """The cost of a step as a function of its rows: something fixed, and every row as much again."""
-
-    fixed: StepCost
-    each: StepCost
-
-    @classmethod
-    def of(cls, task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...], anchors: Anchors | None) -> Self:
-        """From two small steps on rows like x (1, ...)."""
-        two, three = (step_cost(task, silo, torch.cat([x] * n), torch.cat([y] * n), widths, anchors) for n in (2, 3))
-        each = StepCost(three.flops - two.flops, three.memory - two.memory)
-        return cls(StepCost(two.flops - 2 * each.flops, two.memory - 2 * each.memory), each)
-
-    def at(self, rows: int) -> StepCost:
-        """A step on so many rows."""
-        return StepCost(self.fixed.flops + rows * self.each.flops, self.fixed.memory + rows * self.each.memory)

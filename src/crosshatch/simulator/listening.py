@@ -84,46 +84,27 @@ class Listening:
         """Embeddings to all others or to one, the head with those of its holder."""
         for j, rows in arrived.items():
             others = tuple(i for i in receivers if i != j)
-            self._rows("share", j, others, batch, use, rows)
+            self._tell("share", j, others, batch, use, rows)
             if j == self.head_holder and others:
-                self._tell("head", j, others, batch, use, 0, heads[others[0]], _NO_SAMPLES)
+                self._tell("head", j, others, batch, use, {0: heads[others[0]]})
 
     def derivatives(
         self, batch: Batch, use: int, arrived: Arrived, holder: int, told: Mapping[tuple[int, ...], Rows]
     ) -> None:
         """Embeddings to the label's holder, derivatives (in a transfer task components) back."""
         for j, rows in arrived.items():
-            self._rows("share", j, (holder,), batch, use, rows)
+            self._tell("share", j, (holder,), batch, use, rows)
         for silos, rows in () if self.encrypted else told.items():
-            self._rows("derivatives", holder, silos, batch, use, rows)
+            self._tell("derivatives", holder, silos, batch, use, rows)
 
     def gradients(self, read: Mapping[int, Tensor], batch: Batch, holder: int, use: int) -> None:
         """What silos read where derivatives travel encrypted: one batch per round, to everybody its own."""
         for j, gradient in read.items():
-            self._tell("gradients", holder, (j,), batch, use, 0, gradient, batch.parts[0])
-
-    def _rows(
-        self,
-        exchange: str,
-        sender: int,
-        receivers: tuple[int, ...],
-        batch: Batch,
-        use: int,
-        rows: Mapping[int, Tensor],
-    ) -> None:
-        for s, values in rows.items() if receivers else ():
-            self._tell(exchange, sender, receivers, batch, use, s, values, batch.parts[s])
+            self._tell("gradients", holder, (j,), batch, use, {0: gradient})
 
     def _tell(
-        self,
-        exchange: str,
-        sender: int,
-        receivers: tuple[int, ...],
-        batch: Batch,
-        use: int,
-        part: int,
-        values: Tensor,
-        ids: Ids,
+        self, exchange: str, sender: int, receivers: tuple[int, ...], batch: Batch, use: int, by_part: Rows
     ) -> None:
-        copy = values.detach().clone()
-        self.hear(Heard(batch.round, exchange, use, sender, receivers, part, ids, copy))
+        for part, values in by_part.items() if receivers else ():
+            ids = _NO_SAMPLES if exchange == "head" else batch.parts[part]
+            self.hear(Heard(batch.round, exchange, use, sender, receivers, part, ids, values.detach().clone()))

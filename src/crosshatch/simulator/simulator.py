@@ -152,7 +152,7 @@ class Simulator:
         """One round; a TrainingError if numbers are not finite, a DivergenceError where training made them so."""
         schedule = self.algorithm.step_size
         if isinstance(schedule, Adaptive) and self.round > 0 and self.round % schedule.every == 0:
-            self._use(adapt(self._adaptive, schedule, self.data, self.task, self.weights))
+            self._use(adapt(self.algorithm, schedule, self.data, self.task, self.weights))
         try:
             self.state.run_round(self.round)
         except DivergenceError:  # numbers outgrew the fixed point that is encrypted
@@ -167,14 +167,8 @@ class Simulator:
         if broken is not None:
             raise self._diverged(broken)
 
-    @property
-    def _adaptive(self) -> Algorithm:
-        """The algorithm where its schedule is adaptive: never one on a graph."""
-        assert isinstance(self.state, VerticalState)
-        return self.state.algorithm
-
     def _use(self, algorithm: Algorithm) -> None:
-        """Go on with another step size."""
+        """Go on with another step size, which is never adaptive on a graph."""
         assert isinstance(self.state, VerticalState)
         self.algorithm = self.state.algorithm = algorithm
 
@@ -289,4 +283,4 @@ class Simulator:
         self.meter.load(plain["meter"])
         self.round = int(plain["round"])
         if isinstance(self.algorithm.step_size, Adaptive):
-            self._use(with_value(self._adaptive, float(plain["step_size"])))
+            self._use(with_value(self.algorithm, float(plain["step_size"])))

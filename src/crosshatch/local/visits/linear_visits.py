@@ -6,9 +6,9 @@ column after column, in which both products are faster. Nothing is kept that is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -20,12 +20,8 @@ from crosshatch.task.regulariser import Regulariser
 _EIGEN = 512  # up to so many columns the Gram matrix is taken apart
 
 
-class Visits(Protocol):
-    """How an agent of this kind does a visit."""
-
-    def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
-        """Q proximal steps of a size, in place: `theta` (d,) is the block, `z` (n,) the token."""
-        ...
+Visits = Callable[[Tensor, Tensor, int, float], None]
+"""A visit: so many proximal steps of a size, in place, on the agent's block (d,) and the token (n,)."""
 
 
 @dataclass

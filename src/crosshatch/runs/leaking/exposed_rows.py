@@ -72,7 +72,7 @@ def settle_rows(
         if algorithm.division_seed is not None and not seed_given:
             known = book.seeds.get(labels)
             if known is not None:
-                config = replace(config, algorithm=algorithm.with_division(known))
+                config = replace(config, algorithm=algorithm.with_settings(draw="partition", division_seed=known))
             elif keep:
                 book.keep_seed(labels, algorithm.division_seed)
         exposed = Exposed(rows, rows, earlier=tuple(book.given), key=key)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from time import perf_counter
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,16 +33,6 @@ class DecryptedGradients:
     encrypt: float  # at the label's holder
     multiply: Mapping[int, float]  # at each silo
     decrypt: float  # at the label's holder again, for all silos together
-
-
-class Ciphertexts(Protocol):
-    """What becomes of one batch's derivatives (n, c) and of silos' features (n, d)."""
-
-    def exchange(
-        self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]
-    ) -> DecryptedGradients:
-        """Encrypt, multiply and mask, decrypt, unmask; `count` is told for which silo before it is decrypted."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -105,6 +95,10 @@ class CostsAlone:
             decrypting += self._seconds.of({"decrypt": back})
         gradients = {j: exact_products(derivatives, x) for j, x in features.items()}
         return DecryptedGradients(gradients, self._seconds.of({"encrypt": derivatives.size}), multiply, decrypting)
+
+
+Ciphertexts = RealCiphertexts | CostsAlone
+"""What becomes of one batch's derivatives (n, c) and of silos' features (n, d); a name tells the batch from others."""
 
 
 def ciphertexts_of(settings: PrivacySettings, threads: int, names: tuple[str, ...]) -> Ciphertexts:

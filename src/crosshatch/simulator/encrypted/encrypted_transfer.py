@@ -60,7 +60,7 @@ class EncryptedTransfer:
     chains: dict[int, Chain]
     links: Links
     settings: PrivacySettings
-    ciphertexts: TransferCiphertexts[Any]
+    ciphertexts: TransferCiphertexts
     clocks: ComputingClocks = field(init=False)
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # B's gradients, A and the step
     count: CountRead = nobody_counts

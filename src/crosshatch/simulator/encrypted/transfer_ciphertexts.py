@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
 import numpy as np
 
@@ -21,10 +21,8 @@ from crosshatch.privacy.operations import OperationSeconds, side_by_side
 from crosshatch.privacy.packing import Slots
 from crosshatch.privacy.paillier import PrivateKey, generate_keys
 from crosshatch.privacy.privacy_settings import PrivacySettings
-from crosshatch.privacy.transfer_gradients import H, Hidden, Plain, whole_square
+from crosshatch.privacy.transfer_gradients import H, Plain, whole_square
 from crosshatch.simulator.encrypted.ciphertexts import timed
-
-M = TypeVar("M", bound=Hidden)
 
 
 @dataclass(frozen=True)
@@ -43,30 +41,6 @@ class Answer:
     numbers: list[int]
     multiply: float
     decrypt: float
-
-
-class TransferCiphertexts(Protocol[M]):
-    """What becomes of numbers that one side hides and the other computes with."""
-
-    @property
-    def threads(self) -> int: ...
-
-    def tell(self, sender: int, plain: Plain) -> tuple[EncryptedTerms[M], float]:
-        """Encrypt under the sender's key, and the seconds that took."""
-        ...
-
-    def work(self, told: EncryptedTerms[M], compute: Callable[[], M]) -> tuple[M, float]:
-        """Compute with what was told, and the seconds that took."""
-        ...
-
-    def gradient(
-        self, told: EncryptedTerms[M], compute: Callable[[], list[M]], slots: Slots, count: Callable[[], None]
-    ) -> Answer:
-        """Compute a gradient layer by layer, mask it, have it read by the owner of the key, take the masks away.
-
-        `count` is told before it is read, and may refuse.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -174,9 +148,11 @@ class TransferCosts:
         return Answer(numbers, self._seconds.of(self.made) + masking, reading)
 
 
-def transfer_ciphertexts(
-    settings: PrivacySettings, threads: int, names: tuple[str, ...]
-) -> RealTransfer | TransferCosts:
+TransferCiphertexts = RealTransfer | TransferCosts
+"""What becomes of numbers that one side tells the other, who works with them: a gradient is masked, and read there."""
+
+
+def transfer_ciphertexts(settings: PrivacySettings, threads: int, names: tuple[str, ...]) -> TransferCiphertexts:
     """The way that a run's settings ask for."""
     return (
         RealTransfer(settings, threads, names) if settings.ciphertexts == "real" else TransferCosts(settings, threads)

@@ -7,9 +7,8 @@ out of them: those of all silos and groups in one go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -26,14 +25,8 @@ from crosshatch.simulator.vertical.branches import Branches
 _ROUNDING = 1e-9  # what may be left of 1 where all clients are at work
 
 
-class Solver(Protocol):
-    """Who computes local steps: `local.solve.solve` with its strategy and threads."""
-
-    def __call__(
-        self, problems: Sequence[Problem], weights: Sequence[Tensor], *, keep: bool, passes: Sequence[KeptPass | None]
-    ) -> list[Tensor]:
-        """Each problem's weighted sum over its clients at work (p,), or with `keep` their blocks (clients, p)."""
-        ...
+Solver = Callable[..., list[Tensor]]
+"""Who computes local steps: `local.solve.solve` with its strategy and threads."""
 
 
 @dataclass(frozen=True)

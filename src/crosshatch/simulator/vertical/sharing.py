@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -18,6 +18,9 @@ from crosshatch.simulator.vertical.embedding import Embeddings, Outputs
 from crosshatch.simulator.vertical.on_the_way import OnTheWay
 from crosshatch.simulator.vertical.own_heads import with_own_heads
 from crosshatch.task.task import Task
+
+if TYPE_CHECKING:
+    from crosshatch.simulator.listening import Listening
 
 
 @dataclass(frozen=True)
@@ -54,20 +57,6 @@ Arrived = dict[int, Rows]
 """By sender and part the rows (n, e) that arrived of its embeddings."""
 
 
-class ArrivalListener(Protocol):
-    """Who is told what arrived in every exchange."""
-
-    def share(self, batch: Batch, use: int, arrived: Arrived, receivers: Sequence[int], heads: Heads) -> None:
-        """Embeddings to all receivers, and the head that these work with since."""
-        ...
-
-    def derivatives(
-        self, batch: Batch, use: int, arrived: Arrived, holder: int, told: Mapping[tuple[int, ...], Rows]
-    ) -> None:
-        """Embeddings to the label's holder, and what came back, by the silos that it is for."""
-        ...
-
-
 @dataclass(frozen=True)
 class Sharing:
     """The numbers of an exchange; its messages are those of `accounting.Accounts`."""
@@ -76,7 +65,7 @@ class Sharing:
     passes: Passes
     on_the_way: OnTheWay
     widths: tuple[int, ...]
-    listener: ArrivalListener | None = None
+    listener: Listening | None = None  # who is told what arrived
 
     def share(
         self, embeddings: Embeddings, around: Embeddings, batch: Batch, known: Frozen, senders: Sequence[int],
