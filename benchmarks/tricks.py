@@ -25,9 +25,9 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.local import solve
 from crosshatch.local.one_step import shared
 from crosshatch.local.stacked import bucket, stack
-from crosshatch.simulator import assemble, simulator
+from crosshatch.simulator import simulator
+from crosshatch.simulator.vertical import federation
 from crosshatch.simulator.vertical.embedding import Embedder
-from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.blocks.cnn import CNN
 
 Switch = tuple[Any, str, Any]
@@ -53,7 +53,7 @@ TRICKS: Mapping[str, tuple[Sequence[str], Sequence[Switch]]] = {
     "recurrent": (("lstm 10", "lstm-400 2"), [(solve, "as_recurrent", lambda _: None)]),
     "one pass": ((*_ONE, "cnn 1", "lstm 1", "crowd 1", "hsgd-cnn 1"), [
         (solve, "served_by_one_pass", lambda *_: []),
-        (assemble, "SimulatedFederation", lambda *of, **by: SimulatedFederation(*of, **by | {"keep_passes": False}))]),
+        (federation, "Embedder", lambda *of: replace(Embedder(*of), keep_passes=False))]),
     "first step": ((*_TEN, "logistic 3", "logistic-17 3"), [(stack, "first_chain_passes", lambda *_: [])]),
     "buckets": ((*_TEN, "lstm 10"), [(bucket, "buckets", lambda rows, _: [np.flatnonzero(rows)])]),
     _ALLOCATOR: (("logistic 10", "mlp 10", "cnn 1", "lstm 1"), [(simulator, "keep_freed_memory", lambda: False)]),

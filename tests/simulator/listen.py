@@ -10,10 +10,9 @@ import torch
 
 from crosshatch import wire
 from crosshatch.exchanges import Algorithm
-from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.vertical.federation import SimulatedFederation
 from tests.equivalence.federations import Case
+from tests.simulator.message_log import Message, log_messages
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,7 @@ class Heard:
 def listen(case: Case, algorithm: Algorithm, *, rounds: int, **options: Any) -> Heard:
     """Run some rounds and keep every message."""
     simulator = case.prepare(algorithm, **options)
-    messages: list[Message] = []
-    assert isinstance(simulator.federation, SimulatedFederation)
-    simulator.federation.accounts.links.log = messages.append
+    messages = log_messages(simulator)
     for _ in range(rounds):
         simulator.run_round()
     return Heard(simulator, messages)

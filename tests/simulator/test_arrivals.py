@@ -18,11 +18,10 @@ from crosshatch.codecs import AnyCodec, ErrorFeedback, Half, Identity, parse_cod
 from crosshatch.data.federated import FederatedData, merge_clients
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm
-from crosshatch.protocol.message_contents import Message
 from crosshatch.protocol.names import CODED
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.vertical.federation import SimulatedFederation
 from tests.equivalence.hospitals import distance, hospitals, model, one_group, simulate
+from tests.simulator.message_log import log_messages
 
 ONE = hospitals([24], per_device=3)
 HELD = hospitals([24], per_device=3, labels="hospital")
@@ -67,9 +66,7 @@ def test_all_entries_on_very_many_levels_is_no_codec(data: FederatedData, algori
 def test_bytes_are_those_written(data: FederatedData, algorithm: Algorithm, fusion: str, text: str) -> None:
     codecs = everywhere(parse_codec(text))
     simulator = Simulator(data, model(fusion), algorithm, precision=torch.float64, threads=1, codecs=codecs)
-    messages: list[Message] = []
-    assert isinstance(simulator.federation, SimulatedFederation)
-    simulator.federation.accounts.links.log = messages.append
+    messages = log_messages(simulator)
     for _ in range(2):
         simulator.run_round()
     lengths = [

@@ -20,9 +20,7 @@ from crosshatch.codecs import AnyCodec, parse_codec
 from crosshatch.data.federated import FederatedData, merge_clients
 from crosshatch.exchanges import Algorithm, Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
-from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task
@@ -30,6 +28,7 @@ from crosshatch.topology import Topology
 from tests.equivalence.hospitals import distance, hospitals, model, simulate
 from tests.equivalence.modules import make_block
 from tests.simulator.listen import listen
+from tests.simulator.message_log import Message, log_messages
 from tests.simulator.small import small
 
 ONE = hospitals([24], per_device=3)
@@ -135,10 +134,7 @@ def test_a_simulator_that_was_used_goes_back_to_a_snapshot() -> None:
 
 def log_of(data: FederatedData, algorithm: Algorithm, *, fusion: str = "head", **options: object) -> list[Message]:
     simulator = Simulator(data, model(fusion), algorithm, precision=torch.float64, threads=1, **options)  # type: ignore[arg-type]
-    messages: list[Message] = []
-    federation = simulator.federation
-    for one in federation.groups if isinstance(federation, SimulatedServer) else (federation,):
-        one.accounts.links.log = messages.append  # type: ignore[union-attr]
+    messages = log_messages(simulator)
     for _ in range(3):
         simulator.run_round()
     lengths = [

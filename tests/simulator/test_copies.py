@@ -21,15 +21,12 @@ from crosshatch.codecs import parse_codec
 from crosshatch.exchanges import Algorithm
 from crosshatch.graphs import Graph
 from crosshatch.network import BandwidthNetwork, Link
-from crosshatch.protocol.message_contents import Message
-from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Logistic, Squared
 from crosshatch.task.task import Task
 from tests.simulator.agents_case import make
+from tests.simulator.message_log import log_messages
 
 ROUNDS = 15
 KINDS = ("tdcd", "hsgd", "branches", "stcd", "mtcd", "logistic mtcd")
@@ -89,14 +86,7 @@ def heard_totals() -> dict[str, tuple[float, dict[str, Any]]]:
     found = {}
     for kind in KINDS:
         simulator = build(kind)
-        heard: list[Message] = []
-        federation = simulator.federation
-        if isinstance(federation, SimulatedTokens):
-            federation.links.log = heard.append
-        else:
-            assert isinstance(federation, SimulatedFederation | SimulatedServer)
-            for group in federation.groups if isinstance(federation, SimulatedServer) else (federation,):
-                group.accounts.links.log = heard.append
+        heard = log_messages(simulator)
         found[kind] = totals(run(simulator))
         assert simulator.meter.messages == len(heard)
     return found

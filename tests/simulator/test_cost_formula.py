@@ -18,10 +18,9 @@ from crosshatch import wire
 from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.data_settings import FederationSettings, SiloSettings
-from crosshatch.protocol.message_contents import Message
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.task.build_task import ModelSettings, build_task
+from tests.simulator.message_log import Message, log_messages
 
 GROUPS, SAMPLES, DEVICES, WIDTH = 3, 20, 5, 6
 
@@ -52,10 +51,7 @@ def play(p: int, q: int, rounds: int) -> tuple[Simulator, list[Message], Sizes]:
     model = ModelSettings("linear", fusion="head", outputs=WIDTH, head_holder="hospital")
     task = build_task(data, model, seed=0)
     simulator = Simulator(data, task, HSGD(p, q, 0.01, DEVICES / SAMPLES), threads=1)
-    messages: list[Message] = []
-    assert isinstance(simulator.federation, SimulatedServer)
-    for group in simulator.federation.groups:
-        group.accounts.links.log = messages.append
+    messages = log_messages(simulator)
     for _ in range(rounds):
         simulator.run_round()
     hospital, device = (layout.size for layout in task.layouts)

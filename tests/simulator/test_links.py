@@ -11,13 +11,13 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, ConstantNetwork
 from crosshatch.protocol.batches import SeededBatches
-from crosshatch.protocol.message_contents import Always, Call, Message
+from crosshatch.protocol.message_contents import Always, Call
 from crosshatch.simulator.accounting.legs import ClientLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.batch import Draws
-from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.testing.federations import make_data, make_task
+from tests.simulator.message_log import log_messages
 
 
 @pytest.mark.parametrize("round", [100, 200, 70_000])
@@ -25,9 +25,7 @@ def test_the_number_of_a_round_is_part_of_its_messages(round: int) -> None:
     """A larger number takes more bytes: prices that were looked up for a small one are not its."""
     simulator = Simulator(make_data((3, 2)), make_task(2), TDCD(2, 0.1, 8), threads=1)
     simulator.run_round()
-    messages: list[Message] = []
-    assert isinstance(simulator.federation, SimulatedFederation)
-    simulator.federation.accounts.links.log = messages.append
+    messages = log_messages(simulator)
     before, simulator.round = simulator.meter.bytes, round
     simulator.run_round()
     sent = sum(wire.size(r, exchange, specs, use=use) for _, _, r, exchange, use, specs in messages)

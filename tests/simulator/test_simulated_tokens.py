@@ -18,15 +18,13 @@ from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.errors import ConfigError, ModelError, TrainingError
 from crosshatch.graphs import Graph
 from crosshatch.network import ConstantNetwork
-from crosshatch.protocol.message_contents import Message
-from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
-from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from tests.simulator.agents_case import features, make, tokens_of
+from tests.simulator.message_log import Message, log_messages
 
 RING = Graph("ring")
 TIMES = ConstantNetwork(t_comm=10.0, t_comp=1.0)
@@ -51,9 +49,7 @@ class Curved(nn.Module):
 
 def hear(simulator: Simulator, rounds: int) -> list[Message]:
     """Run, and keep every message from now on."""
-    messages: list[Message] = []
-    assert isinstance(simulator.federation, SimulatedTokens | SimulatedDuals)
-    simulator.federation.links.log = messages.append
+    messages = log_messages(simulator)
     for _ in range(rounds):
         simulator.run_round()
     return messages

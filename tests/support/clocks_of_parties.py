@@ -125,7 +125,7 @@ def parties_seconds(case: FederationCase, network: Network, rounds: int) -> floa
             ends[party.name] = world.now
 
     world = World(
-        dict.fromkeys(parties, live), peers, times=times,
+        dict.fromkeys(parties, live), peers, times=times.seconds,
         mail=lambda station, transmit: Mail(station.name, tuple(peers[station.name]), transmit, rounds=_FOREVER),
     )  # fmt: skip
     world.run()

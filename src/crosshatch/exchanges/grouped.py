@@ -6,15 +6,15 @@ together is their server's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar, final
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar, final
 
 from crosshatch.exchanges.vertical import Batch, Blocks, Embeddings, Federation, Frozen, Number, Within
 from crosshatch.local.local_steps import LocalSteps
 from crosshatch.protocol.names import ClientWeights
 
-T = TypeVar("T")
 Samples = TypeVar("Samples", contravariant=True)
+_BY_GROUP = ("known", "around", "earlier")  # arguments that have a value for each group
 
 
 class Server(Protocol[Blocks, Samples]):
@@ -63,26 +63,29 @@ class Grouped(
         """Whether one silo of a group alone knows the labels."""
         return self.groups[0].labels_held
 
-    def _each(self, ask: Callable[[Federation[Blocks, Batch, Embeddings, Frozen], int], T]) -> tuple[T, ...]:
-        return tuple(ask(group, g) for g, group in enumerate(self.groups))
+    def _each(self, exchange: str, *values: tuple[Any, ...], **named: Any) -> tuple[Any, ...]:
+        """The same exchange in every group, each with its own part of the values."""
+        answers = []
+        for g, group in enumerate(self.groups):
+            own = {name: value[g] if value and name in _BY_GROUP else value for name, value in named.items()}
+            answers.append(getattr(group, exchange)(*(value[g] for value in values), **own))
+        return tuple(answers)
 
     def draw_batch(self, size: int | None, *, round: int, parts: int = 1, first: int = 0) -> tuple[Batch, ...]:
         """`size` samples in every group."""
-        return self._each(lambda group, _: group.draw_batch(size, round=round, parts=parts, first=first))
+        return self._each("draw_batch", size=size, round=round, parts=parts, first=first)
 
     def select(self, fraction: float, *, round: int) -> tuple[Batch, ...]:
         """A fraction of the clients of every group."""
-        return self._each(lambda group, _: group.select(fraction, round=round))
+        return self._each("select", fraction=fraction, round=round)
 
     def average_groups(self, blocks: tuple[Blocks, ...], *, round: int, level: int = 0) -> tuple[Blocks, ...]:
         """Every hub to the server of its member of the tier, the weighted average back."""
         return self.server.average_groups(blocks, round=round, level=level)
 
-    def broadcast(
-        self, blocks: tuple[Blocks, ...], batch: tuple[Batch, ...], *, within: Within = "silo", depth: int = 0
-    ) -> tuple[Blocks, ...]:
+    def broadcast(self, blocks: tuple[Blocks, ...], batch: tuple[Batch, ...], **where: Any) -> tuple[Blocks, ...]:
         """Hub (or server, or branches) to clients in every group."""
-        return self._each(lambda group, g: group.broadcast(blocks[g], batch[g], within=within, depth=depth))
+        return self._each("broadcast", blocks, batch, **where)
 
     def average(
         self,
@@ -96,57 +99,25 @@ class Grouped(
         """Clients to hub in every group, or all of them to the server."""
         return self.server.average(blocks, batch, weights=weights, within=within, depth=depth)
 
-    def embed(
-        self,
-        blocks: tuple[Blocks, ...],
-        batch: tuple[Batch, ...],
-        *,
-        only: int | None = None,
-        known: tuple[Embeddings, ...] | None = None,
-    ) -> tuple[Embeddings, ...]:
+    def embed(self, blocks: tuple[Blocks, ...], batch: tuple[Batch, ...], **known: Any) -> tuple[Embeddings, ...]:
         """Outputs in every group."""
-        return self._each(lambda group, g: group.embed(blocks[g], batch[g], only=only, known=_of(known, g)))
+        return self._each("embed", blocks, batch, **known)
 
     def exchange(
-        self,
-        embeddings: tuple[Embeddings, ...],
-        batch: tuple[Batch, ...],
-        *,
-        known: tuple[Frozen, ...] | None = None,
-        around: tuple[Embeddings, ...] | None = None,
-        step: int = 0,
-        senders: Sequence[int] | None = None,
-        to: int | None = None,
+        self, embeddings: tuple[Embeddings, ...], batch: tuple[Batch, ...], **known: Any
     ) -> tuple[Frozen, ...]:
         """The exchange inside every group."""
-        return self._each(
-            lambda group, g: group.exchange(
-                embeddings[g], batch[g], known=_of(known, g), around=_of(around, g), step=step, senders=senders, to=to
-            )
-        )
+        return self._each("exchange", embeddings, batch, **known)
 
     def decide(self, value: Number, *, round: int, by: int = 0) -> Number:
         """One hub of the first group to the server, on to the same hub of every other group, and on in all of them."""
         told = self.server.decide(value, round=round, by=by)
-        return self._each(lambda group, _: group.decide(told, round=round, by=by))[0]
+        answer: Number = self._each("decide", value=told, round=round, by=by)[0]
+        return answer
 
     def _descend(
-        self,
-        blocks: tuple[Blocks, ...],
-        batch: tuple[Batch, ...],
-        frozen: tuple[Frozen, ...],
-        local: LocalSteps,
-        *,
-        only: int | None,
-        earlier: Sequence[tuple[tuple[Batch, ...], tuple[Frozen, ...]]],
-    ) -> tuple[Blocks, ...]:
-        return self._each(
-            lambda group, g: group._descend(
-                blocks[g], batch[g], frozen[g], local, only=only,
-                earlier=[(samples[g], known[g]) for samples, known in earlier],
-            )
-        )  # fmt: skip
-
-
-def _of(values: tuple[T, ...] | None, group: int) -> T | None:
-    return None if values is None else values[group]
+        self, blocks: tuple[Blocks, ...], batch: tuple[Batch, ...], frozen: tuple[Frozen, ...], local: LocalSteps, *,
+        only: int | None, earlier: Sequence[tuple[tuple[Batch, ...], tuple[Frozen, ...]]],
+    ) -> tuple[Blocks, ...]:  # fmt: skip
+        before = [[(samples[g], known[g]) for samples, known in earlier] for g in range(len(self.groups))]
+        return self._each("_descend", blocks, batch, frozen, local=local, only=only, earlier=tuple(before))

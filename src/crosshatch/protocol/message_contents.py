@@ -19,8 +19,6 @@ from crosshatch.protocol.batches import Ids
 T = TypeVar("T")
 Specs = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
 """Types and shapes of the tensors in a message."""
-Message = tuple[str, str, int, str, int, Specs]
-"""Sender, receiver, round, exchange, use, tensors: everything that decides a message's bytes but its numbers."""
 Contents = Callable[[int], Specs]
 """The tensors in a message about so many rows."""
 

@@ -24,7 +24,6 @@ class SeededWalk:
     graph: nx.Graph
     seed: int
     each: bool = False  # token i begins at agent i instead of anywhere
-    _lists: list[list[int]] = field(init=False, repr=False)
     _first: Ids = field(init=False, repr=False)
     _degrees: Ids = field(init=False, repr=False)
     _neighbours: Ids = field(init=False, repr=False)
@@ -32,7 +31,7 @@ class SeededWalk:
 
     def __post_init__(self) -> None:
         """Neighbours of all agents, also in one array."""
-        self._lists = lists = [sorted(self.graph[k]) for k in range(len(self.graph))]
+        lists = [sorted(self.graph[k]) for k in range(len(self.graph))]
         self._degrees = np.array([len(one) for one in lists], dtype=np.int64)
         self._first = np.concatenate([[0], np.cumsum(self._degrees)[:-1]]).astype(np.int64)
         self._neighbours = np.array([k for one in lists for k in one] or [0], dtype=np.int64)
@@ -47,19 +46,11 @@ class SeededWalk:
 
     def next(self, at: Ids, hop: int, *, stay: bool) -> Ids:
         """Each neighbour is as likely as the others, and with `stay` as the agent itself."""
-        if len(at) == 1:  # one token: quicker without arrays
-            return np.array([self._hop(int(at[0]), hop, stay)], dtype=np.int64)
         degrees = self._degrees[at]
         choice = (self._uniform(len(at), hop) * (degrees + stay)).astype(np.int64)
         moves = choice < degrees
         assert moves.all() or stay, "an agent without neighbours"
         return np.where(moves, self._neighbours[np.where(moves, self._first[at] + choice, 0)], at)
-
-    def _hop(self, at: int, hop: int, stay: bool) -> int:
-        near = self._lists[at]
-        choice = int(self._uniform(1, hop)[0] * (len(near) + stay))
-        assert choice < len(near) or stay, "an agent without neighbours"
-        return near[choice] if choice < len(near) else at
 
     def _uniform(self, tokens: int, hop: int) -> npt.NDArray[np.float64]:
         chunk = hop // _CHUNK

@@ -18,7 +18,7 @@ from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, each_network, in_groups
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import BatchSource
-from crosshatch.protocol.members import members_of, one_party_silos, pair, tiers_of
+from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.message_contents import MessageContents
 from crosshatch.protocol.named_parties import check_parties
 from crosshatch.protocol.refusals import (
@@ -117,21 +117,19 @@ def assemble(
         check_codecs(data, engine.codecs)
         check_window(data, known.window, known.batch_size)
         require_groups_of_whole_clients(data)
-    names = np.zeros(0, np.int64) if data.groups is None or central else np.unique(data.groups)
-    sources = _sources(batches, len(names))
-    if data.groups is None or central:
-        source = sources[0] if sources else batch_source(algorithm, seed=seed)
-        return _one(data, task, algorithm, engine, widths, source, suffix="", seed=seed)
-    engine = replace(engine, network=in_groups(engine.network, names.tolist()))
-    groups = []
-    for number, member in enumerate(members_of(data, seed=seed)):
-        source = sources[number] if sources else batch_source(algorithm, seed=member.batch_seed, group=number)
-        groups.append(
-            _one(member.data, task, algorithm, engine, widths, source, suffix=member.suffix, seed=member.codec_seed)
-        )
+    members = members_of(replace(data, groups=None) if central else data, seed=seed)
+    grouped = data.groups is not None and not central
+    if grouped:
+        engine = replace(engine, network=in_groups(engine.network, np.unique(data.groups).tolist()))
+    sources = _sources(batches, len(members) if grouped else 0)
+    groups = tuple(
+        _one(member, task, algorithm, engine, widths, sources[g] if sources else None, g)
+        for g, member in enumerate(members)
+    )
+    if not grouped:
+        return groups[0]
     samples = np.array([len(group.data.y_train) for group in groups])
-    tiers = tiers_of(len(groups), data.group_shape)
-    return SimulatedServer(tuple(groups), samples, tiers)
+    return SimulatedServer(groups, samples, tiers_of(len(groups), data.group_shape))
 
 
 def _sources(batches: BatchSource | tuple[BatchSource, ...] | None, groups: int) -> tuple[BatchSource, ...]:
@@ -149,22 +147,15 @@ def _sources(batches: BatchSource | tuple[BatchSource, ...] | None, groups: int)
 
 
 def _one(
-    data: FederatedData,
-    task: Task,
-    algorithm: Algorithm,
-    engine: EngineSettings,
-    widths: tuple[int, ...],
-    source: BatchSource,
-    *,
-    suffix: str,
-    seed: int,
-) -> SimulatedFederation:
-    known, name = declared(algorithm), type(algorithm).__name__
+    member: Member, task: Task, algorithm: Algorithm, engine: EngineSettings, widths: tuple[int, ...],
+    source: BatchSource | None, number: int,
+) -> SimulatedFederation:  # fmt: skip
+    known, name, data = declared(algorithm), type(algorithm).__name__, member.data
     central, pairs = known.central, known.pairs
     if not central:
-        where = suffix.replace("@", " in group ")
+        where = member.suffix.replace("@", " in group ")
         check_clients(data, name, algorithm.topology, pairs=pairs, several=known.several_clients, where=where)
-    names = [silo.name + suffix for silo in data.silos]
+    names = [silo.name + member.suffix for silo in data.silos]
     clients = tuple(silo.clients for silo in data.silos)
     one_party = one_party_silos(algorithm.topology, clients)
     at_server = known.within == "federation" and not pairs  # in pairs every device has its own side
@@ -179,33 +170,25 @@ def _one(
     links.others = tuple(others)
     if pairs:
         data = pair(data)
-    optimising = _optimising(data, task, frozenset() if pairs else one_party, one_client=central)
-    travels = () if optimising is None or not optimising.averaged else task.sent
-    states = tuple(state_size(optimising.optimiser, sent) for sent in travels) if optimising is not None else ()
+    optimising, states = None, tuple[int, ...]()
+    if task.optimiser is not None:
+        trained = tuple(1 if central else silo.clients for silo in data.silos)
+        alone = frozenset[int]() if pairs else one_party
+        optimising = Optimising(task.optimiser, trained, alone, tuple(task.initial()))
+        states = tuple(state_size(task.optimiser, sent) for sent in task.sent) if optimising.averaged else ()
     return SimulatedFederation(
         data,
         task,
         Accounts(links, _contents(data, task, widths, codecs), task.sent, states),
-        source,
-        OnTheWay(Channels(codecs, seed), len(data.y_train), frozenset() if pairs else one_party),
+        source or batch_source(algorithm, seed=member.batch_seed, group=number),
+        OnTheWay(Channels(codecs, member.codec_seed), len(data.y_train), frozenset() if pairs else one_party),
+        algorithm,
         strategy=engine.strategy,
         threads=engine.threads,
-        keep_passes=algorithm.local_steps == 1 or central,
-        one_client=central,
-        window=known.window,
-        selects=known.fraction is not None and known.fraction < 1,
-        server_keeps=known.within == "federation",
         branches=Branches(data.branches, clients) if data.branches and not central else None,
         optimising=optimising,
         encrypted=encrypted_exchange(data, task, algorithm, codecs, engine.privacy, links, threads=engine.threads),
     )
-
-
-def _optimising(data: FederatedData, task: Task, alone: frozenset[int], *, one_client: bool) -> Optimising | None:
-    if task.optimiser is None:
-        return None
-    clients = tuple(1 if one_client else silo.clients for silo in data.silos)
-    return Optimising(task.optimiser, clients, alone, tuple(task.initial()))
 
 
 def _contents(

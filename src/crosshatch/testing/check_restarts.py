@@ -7,7 +7,7 @@ The model and the meter at the end are those of an undisturbed run, to the bit. 
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import torch
@@ -18,7 +18,7 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.codecs import parse_codec
 from crosshatch.errors import CrosshatchError
 from crosshatch.meter import Meter
-from crosshatch.parties.line import Key, Line, Name
+from crosshatch.parties.line import Name
 from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
@@ -75,32 +75,14 @@ def restart_cases() -> Mapping[str, tuple[FederationCase, int]]:
     return {case.name: (case, rounds) for case, rounds in cases}
 
 
-@dataclass(frozen=True)
-class _Noting:
-    """A line that notes who sends to whom."""
-
-    me: Name
-    line: Line
-    pairs: set[tuple[Name, Name]]
-
-    def send(self, to: Name, key: Key, message: bytes) -> None:
-        self.pairs.add((self.me, to))
-        self.line.send(to, key, message)
-
-    def recv(self, sender: Name, key: Key) -> bytes:
-        return self.line.recv(sender, key)
-
-
 @lru_cache(maxsize=16)
 def undisturbed(name: str, rounds: int | None = None) -> tuple[tuple[Tensor, ...], Meter, Mapping[Name, list[Name]]]:
     """Model and meter of parties in turn after so many rounds, by default those of the case, and who talks to whom."""
     case, usual = restart_cases()[name]
     engine = PartyByParty(case.data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs)
-    pairs: set[tuple[Name, Name]] = set()
-    for party in engine.parties.values():
-        party.join(_Noting(party.name, party.role.post.line, pairs))
     for _ in range(usual if rounds is None else rounds):
         engine.run_round()
+    pairs = engine.turns.pairs
     peers = {name: sorted({a if b == name else b for a, b in pairs if name in (a, b)}) for name in engine.parties}
     return engine.weights, engine.meter, peers
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
 
 from crosshatch.parties.line import Key, Name
 
@@ -38,10 +38,8 @@ class Faults:
 NO_FAULTS = Faults()
 
 
-class Times(Protocol):
-    """How long a message is under way, where nothing goes wrong and time is what is asked for."""
-
-    def seconds(self, sender: Name, to: Name, key: Key, message: bytes) -> float: ...
+Times = Callable[[Name, Name, Key, bytes], float]
+"""How long a message is under way, where nothing goes wrong and time is what is asked for."""
 
 
 @dataclass

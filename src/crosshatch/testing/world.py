@@ -176,7 +176,7 @@ class World:
     def _under_way(self, sender: Name, to: Name, frame: Frame) -> float:
         if self.times:
             message = frame.kind == FrameKind.MESSAGE
-            return self.times.seconds(sender, to, frame.key, frame.message) if message else 0.0
+            return self.times(sender, to, frame.key, frame.message) if message else 0.0
         return self.a_while() * (self.faults.slow if self.random.random() < 0.05 else 1.0)
 
     def _deliver(self, sender: Name, to: Name, number: int, frame: Frame) -> None:

@@ -191,25 +191,20 @@ class Bucket:
 
     def descend(self, rows: PaddedRows, eta: float, decay: float, head_decay: float) -> None:
         """Everything that is trained times its decay, less eta times its gradient; in place."""
-        problem, task, columns = self.problem, self.problem.task, self.problem.columns
+        problem, task, inputs, columns = self.problem, self.problem.task, rows.inputs, self.problem.columns
         own = rows.x if self.front is None else self.front.outputs_for(rows.x)
         for layers in self.chain:
             own = layers.outputs_for(own)
-        if rows.derivative is not None:
-            gradient = problem.sent_derivative(own, rows.derivative, rows.start) * rows.scale
+        if self.head is None:
+            gradient = problem.derivative(own, inputs).mul_(rows.scale)
         else:
-            assert rows.y is not None
-            assert rows.rest is not None
-            anticipates = problem.local.anticipation != 1
-            own = problem.anticipated(own, rows.start) if anticipates and self.head is None else own
-            scores = task.fusion.join(own, rows.rest, columns)
-            if self.head is not None:
-                scores = self.head.outputs_for(scores)
-                scores = problem.anticipated(scores, rows.start) if anticipates else scores
-            gradient = task.loss.derivative(scores, rows.y).mul_(rows.scale)
-            if self.head is not None:
-                back = self.head.step(gradient, eta, head_decay) if self.trains_head else self.head.back(gradient)
-                gradient = back[..., slice(*columns)].contiguous()
+            assert inputs.y is not None
+            assert inputs.rest is not None
+            scores = self.head.outputs_for(task.fusion.join(own, inputs.rest, columns))
+            scores = scores if problem.local.anticipation == 1 else problem.anticipated(scores, inputs.start)
+            gradient = task.loss.derivative(scores, inputs.y).mul_(rows.scale)
+            back = self.head.step(gradient, eta, head_decay) if self.trains_head else self.head.back(gradient)
+            gradient = back[..., slice(*columns)].contiguous()
         for layers in reversed(self.chain):
             gradient = layers.step(gradient, eta, decay)
         if self.front is not None:

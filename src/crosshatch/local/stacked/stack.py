@@ -14,7 +14,7 @@ from torch import Tensor
 
 from crosshatch.local.forward import KeptPass
 from crosshatch.local.layers import ChainPass
-from crosshatch.local.problem import Problem
+from crosshatch.local.problem import LossInputs, Problem
 
 Jobs = npt.NDArray[np.int64]
 _BUCKETS = 4
@@ -26,10 +26,7 @@ class PaddedRows:
     """Padded samples of K jobs in one part; `scale` (K, m, 1) is one over the client's count, 0 where padded."""
 
     x: Tensor  # (K, m, d)
-    y: Tensor | None
-    rest: Tensor | None
-    derivative: Tensor | None
-    start: Tensor | None
+    inputs: LossInputs
     scale: Tensor
     alive: Tensor | None  # (K, 1, 1) False: no rows in this part; None: all have some
     outputs: list[Tensor]  # of every layer of a chain in the first step, if they are known
@@ -112,7 +109,7 @@ class Stack:
         x, y, rest, derivative, start, *outputs = picked
         scale = torch.as_tensor(real / np.maximum(mine, 1)[:, None]).to(x).unsqueeze(-1)
         alive = None if mine.all() else torch.as_tensor(mine > 0).view(-1, 1, 1)
-        return PaddedRows(x, y, rest, derivative, start, scale, alive, outputs)
+        return PaddedRows(x, LossInputs(y, rest, derivative, start), scale, alive, outputs)
 
 
 def first_chain_passes(problems: Sequence[Problem], passes: Sequence[KeptPass | None]) -> list[ChainPass]:

@@ -6,7 +6,7 @@ server answers when the last token has arrived.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,7 +17,7 @@ import torch
 from crosshatch import wire
 from crosshatch.meter import Meter
 from crosshatch.network import Direction, Network
-from crosshatch.protocol.message_contents import Message, Specs
+from crosshatch.protocol.message_contents import Specs
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
@@ -28,17 +28,13 @@ _ANYBODY = ""  # to the network: an agent without settings of its own
 
 @dataclass
 class AgentLinks:
-    """Links of agents on a graph; all messages carry `shape` numbers: scores of all samples.
-
-    `log`, if given, is called with every message (for tests).
-    """
+    """Links of agents on a graph; all messages carry `shape` numbers: scores of all samples."""
 
     agents: Sequence[str]
     network: Network
     dtype: torch.dtype
     meter: Meter
     shape: tuple[int, int]  # samples, scores per sample
-    log: Callable[[Message], None] | None = None
 
     _known: dict[tuple[str, Direction, str, int, int], _Table] = field(default_factory=dict, repr=False)
 
@@ -49,23 +45,16 @@ class AgentLinks:
 
         A `mutual` exchange, both ways at once, is timed as one.
         """
-        seconds = self._send("agent-agent", "across", "across" if mutual else "up", senders, exchange, round, steps)
-        if self.log:
-            names = [(self.agents[a], self.agents[b]) for a, b in zip(senders, receivers, strict=True)]
-            self._tell(names, exchange, round, steps)
-        return seconds
+        assert len(senders) == len(receivers)
+        return self._send("agent-agent", "across", "across" if mutual else "up", senders, exchange, round, steps)
 
     def ask_server(self, senders: Numbers, ready: Seconds, receivers: Numbers, exchange: str, *, round: int) -> Seconds:
         """Each sender sends the server one message at its time `ready`; when the answer is at each receiver.
 
         The server answers when the last message has arrived.
         """
-        sent, answered = range(len(senders)), range(len(receivers))
-        if self.log:
-            self._tell([(self.agents[a], "server") for a in senders], exchange, round, sent)
-            self._tell([("server", self.agents[a]) for a in receivers], exchange, round, answered)
-        up = self._send("agent-server", "up", "up", senders, exchange, round, sent)
-        down = self._send("agent-server", "down", "down", receivers, exchange, round, answered)
+        up = self._send("agent-server", "up", "up", senders, exchange, round, range(len(senders)))
+        down = self._send("agent-server", "down", "down", receivers, exchange, round, range(len(receivers)))
         arrivals: Seconds = (ready + up).max() + np.array(down)
         return arrivals
 
@@ -106,8 +95,3 @@ class AgentLinks:
 
         usual = seconds(_ANYBODY)
         return size, [seconds(name) if name in self._special else usual for name in self.agents]
-
-    def _tell(self, ends: list[tuple[str, str]], exchange: str, round: int, steps: Numbers) -> None:
-        assert self.log is not None
-        for (sender, receiver), step in zip(ends, steps, strict=True):
-            self.log((sender, receiver, round, exchange, step, ((self.dtype, self.shape),)))

@@ -69,8 +69,8 @@ class BranchAccounts:
         self, silo: int, clients: Ids, level: int, direction: Literal["up", "down"], specs: Specs, call: Call
     ) -> float:
         """One message for each branch of a level with clients at work; returns the seconds it takes."""
-        at_work = np.unique(self.branches.of(silo, clients, level))
-        return self.accounts.links.branch_leg(silo, at_work, level, direction, specs, call)
+        at_work = len(np.unique(self.branches.of(silo, clients, level)))
+        return self.accounts.links.branch_leg(silo, at_work, direction, specs, call)
 
 
 def _latest(when: Seconds, node: Ids, nodes: int) -> Seconds:

@@ -7,7 +7,7 @@ messages of all silos in an exchange are counted together: one by one they would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
@@ -20,9 +20,8 @@ from crosshatch.local.local_steps import LocalSteps
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Direction, Network, Seconds
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.message_contents import Call, Contents, Message, Specs
+from crosshatch.protocol.message_contents import Call, Contents, Specs
 from crosshatch.simulator.accounting.legs import AtWork, ClientLeg, HubLeg
-from crosshatch.simulator.accounting.message_log import between_clients_and, between_hubs, hub_and_server
 from crosshatch.simulator.vertical.batch import Batch
 
 _MOST_KEPT = 4096  # seconds between hubs, by bytes
@@ -31,7 +30,7 @@ _ANYBODY = ""  # to the network: a party without settings of its own
 
 @dataclass
 class Links:
-    """Links between the parties of a federation; `log`, if given, is called with every message (for tests)."""
+    """Links between the parties of a federation."""
 
     silos: Sequence[str]
     network: Network
@@ -40,7 +39,6 @@ class Links:
     one_machine: bool = False  # everybody's samples lie in one place: nothing is sent
     one_party: frozenset[int] = frozenset()  # silos that are one party: the hub is the client
     hubs_together: bool = False  # the hubs of a group are one party: devices talk to their hospital
-    log: Callable[[Message], None] | None = None
     others: tuple[Links, ...] = ()  # the same links under further networks: clocks of their own, and nothing else
     # By the identity of a batch's clients these, their clocks in this round, and those of some silos.
     of_round: dict[int, tuple[Sequence[Ids], Seconds, dict[tuple[int, ...], AtWork]]] = field(
@@ -127,8 +125,6 @@ class Links:
         sent = len(about) if leg.rows is None else int(np.count_nonzero(leg.rows))
         if sent:
             self._counted.append((f"{leg.link} {leg.direction}", call.exchange, sent, int(each.sum())))
-        if self.log:
-            between_clients_and(self.log, self.silos, at_work, leg, about)
         for name, clients, where in self._with_settings(at_work) if self._special else ():
             taken[where] = self.network.transfer(leg.link, leg.direction, each[where].astype(np.int64), name, clients)
         return taken
@@ -160,8 +156,6 @@ class Links:
             self._counted.append((f"hub-hub {leg.direction}", leg.call.exchange, sum(times), size))
             seconds = self._hubs_seconds("hub-hub", ends, np.array(each), leg.direction)
             arrivals += seconds if down else seconds[:, np.newaxis]
-            if self.log:
-                between_hubs(self.log, self.silos, leg)
         self.clocks.hubs[receivers] = np.maximum(self.clocks.hubs[receivers], np.maximum.reduce(arrivals))
 
     def hubs_and_server(
@@ -175,9 +169,6 @@ class Links:
         self.meter.count(
             f"group-server {direction}", call.exchange, messages=messages * len(silos), size=int(sizes.sum())
         )
-        if self.log:
-            for j, one in zip(silos, specs, strict=True):
-                hub_and_server(self.log, self.silos[j], one, direction, call, pairs)
         self.clocks.hubs[list(silos)] += self._hubs_seconds("group-server", silos, sizes, direction)
 
     def _hubs_seconds(self, link: str, silos: Sequence[int], sizes: Ids, direction: Direction) -> Seconds:
@@ -193,15 +184,10 @@ class Links:
                 seconds[i] = self.network.transfer(link, direction, sizes[i : i + 1], self.silos[j], None)[0]
         return seconds
 
-    def branch_leg(self, silo: int, branches: Ids, level: int, direction: Direction, specs: Specs, call: Call) -> float:
-        """One message between each of these branches and the node above it; returns the seconds it takes."""
+    def branch_leg(self, silo: int, branches: int, direction: Direction, specs: Specs, call: Call) -> float:
+        """One message between each of so many branches and the node above it; returns the seconds it takes."""
         size, name = _size(specs, call), self.silos[silo]
-        self.meter.count(f"branch-hub {direction}", call.exchange, messages=len(branches), size=size * len(branches))
-        if self.log:
-            for branch in branches:
-                ends = (f"{name}#{level}.{branch}", f"{name}#{level - 1}")
-                sender, receiver = ends if direction == "up" else ends[::-1]
-                self.log((sender, receiver, call.round, call.exchange, call.use, specs))
+        self.meter.count(f"branch-hub {direction}", call.exchange, messages=branches, size=size * branches)
         return float(self.network.transfer("branch-hub", direction, np.array([size]), name, None)[0])
 
     def work(self, batch: Batch, silos: tuple[int, ...], local: LocalSteps, rows: Sequence[Ids] | None = None) -> None:

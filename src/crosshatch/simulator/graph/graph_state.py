@@ -93,7 +93,7 @@ class TokenState(GraphState[Tokens]):
 
         Where blocks are linear one that is not finite spoils all scores, so one score per token is enough.
         """
-        scores = self.values.views.first.tolist() if self.federation.linear else [float(self.values.scores.sum())]
+        scores = self.values.scores[:, 0, 0].tolist() if self.federation.linear else [float(self.values.scores.sum())]
         return None if all(map(isfinite, scores)) else "a token is"
 
     def describe(self) -> dict[str, Any]:

@@ -7,8 +7,7 @@ Every token has a model: a copy of each block, kept by the block's agent. All co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,25 +21,8 @@ from crosshatch.simulator.accounting.agent_links import AgentLinks, Ids, Seconds
 if TYPE_CHECKING:
     import networkx as nx
 
-_VIEWS = 20_000  # kept at most, about 10 MB
 
-
-class _Views:
-    """Views of the tokens' tensors: to cut them out anew at every visit would take as long as a small product."""
-
-    def __init__(self, models: Tensor, scores: Tensor) -> None:
-        self._models, self._blocks = list(models), dict[tuple[int, int], Tensor]()
-        self.scores = list(scores)  # (n, e) of each token
-        self.first = scores[:, 0, 0]  # (tokens,) each token's score of the first sample
-
-    def block(self, token: int, agent: int, span: slice) -> Tensor:
-        """An agent's part of a token's model."""
-        key = (token, agent)
-        if key not in self._blocks:
-            if len(self._blocks) >= _VIEWS:
-                self._blocks.clear()
-            self._blocks[key] = self._models[token][span]
-        return self._blocks[key]
+_VIEWS = 20_000  # kept, about 10 MB
 
 
 @dataclass
@@ -53,15 +35,6 @@ class Tokens:
     seconds: Seconds  # (tokens,) the time each has come to
     free: Seconds  # (agents,) when each agent has done its last visit
     visits: Ids  # (agents,) how many visits each has had
-
-    def __getstate__(self) -> dict[str, object]:
-        """Without the views, which would be of other tensors in a copy."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
-    @cached_property
-    def views(self) -> _Views:
-        """Parts of models and scores, cut out once."""
-        return _Views(self.models, self.scores)
 
 
 @dataclass
@@ -76,6 +49,9 @@ class SimulatedTokens:
     server: bool
     graph: nx.Graph
     chosen: dict[str, str] = field(default_factory=dict)  # how visits are computed, by silo
+    # Parts of models and scores by token and agent: to cut them out anew would take as long as a small product.
+    _views: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
+    _cut: tuple[Tensor | None, Tensor | None] = field(default=(None, None), repr=False)  # what they are parts of
 
     def __post_init__(self) -> None:
         """Note where each block stands among all parameters, how each agent computes, and how long it takes."""
@@ -104,12 +80,14 @@ class SimulatedTokens:
 
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
         """Token by token; each has copies of its own, so the order matters to the clocks alone."""
-        views = tokens.views
         at = tokens.at.tolist()
+        if self._cut[0] is not tokens.models or self._cut[1] is not tokens.scores or len(self._views) > _VIEWS:
+            self._cut, self._views = (tokens.models, tokens.scores), {}
         for g, k in enumerate(at):
-            agent, theta = self.agents[k], views.block(g, k, self._spans[k])
-            step = agent.largest_step if step_size is None else step_size
-            agent.visit(theta, views.scores[g], steps=steps, step_size=step)
+            if (g, k) not in self._views:
+                self._views[g, k] = tokens.models[g, self._spans[k]], tokens.scores[g]
+            step = self.agents[k].largest_step if step_size is None else step_size
+            self.agents[k].visit(*self._views[g, k], steps=steps, step_size=step)
         self._time_visits(tokens, at, steps)
         return tokens
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.exchanges import ClientWeights, Federation, LocalSteps, Number, Within
+from crosshatch.exchanges import Algorithm, ClientWeights, Federation, LocalSteps, Number, Within, declared
 from crosshatch.local.solve import Strategy, solve
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.client_weights import client_weights
@@ -51,13 +51,9 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     accounts: Accounts
     source: BatchSource
     on_the_way: OnTheWay
+    algorithm: Algorithm
     strategy: Strategy = "auto"
     threads: int = 1
-    keep_passes: bool = False  # the next local work is a single step: keep the exchange's forward pass for it
-    window: int = 1  # local steps use the batches of so many rounds
-    one_client: bool = False  # every silo's samples form one client
-    selects: bool = False  # the text has declared a fraction of clients, below 1
-    server_keeps: bool = False  # it has declared that the server has blocks of clients
     branches: Branches | None = None  # between hubs and clients, where there are any
     optimising: Optimising | None = None  # the states of the task's optimiser, where it has one
     encrypted: EncryptedExchange | EncryptedTransfer | None = None  # how derivatives travel, where not in clear
@@ -69,14 +65,16 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         """Put together who computes the numbers."""
         links, widths = self.accounts.links, self.accounts.contents.widths
         one_party = frozenset[int]() if links.hubs_together else links.one_party
-        self.passes = Passes(self.data, self.window)
+        self._known = known = declared(self.algorithm)
+        self.passes = Passes(self.data, known.window)
         self._coded = self.on_the_way.channels.codecs  # by exchange; what is sent in others arrives as it is
-        self.clients = tuple(1 if self.one_client else silo.clients for silo in self.data.silos)
+        self.clients = tuple(1 if known.central else silo.clients for silo in self.data.silos)
         self.sharing = Sharing(self.task, self.passes, self.on_the_way, widths)
         seed = self.on_the_way.channels.seed
         self._descending = Descending(self.data, self.task, self.passes, widths, seed, self.optimising)
+        one_step = self.algorithm.local_steps == 1 or known.central  # the next local work needs the exchange's pass
         self.embedder = Embedder(
-            self.data, self.task, self.passes, seed, self.threads, self.keep_passes, one_party, links.hubs_together
+            self.data, self.task, self.passes, seed, self.threads, one_step, one_party, links.hubs_together
         )
         steps = solve if self.encrypted is None else self.encrypted.solve
         self.solver: Solver = partial(steps, strategy=self.strategy, threads=self.threads, chosen=self.chosen)
@@ -120,7 +118,8 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     def select(self, fraction: float, *, round: int) -> Batch:
         """The samples held by some clients of the silo with the most."""
         if max(self.clients) > 1 and fraction < 1:
-            check_selects(fraction, says_so=self.selects)
+            declares = self._known.fraction
+            check_selects(fraction, says_so=declares is not None and declares < 1)
         return self._draws.select(fraction, round=round)
 
     def average_groups(self, blocks: Blocks, *, round: int, level: int = 0) -> Blocks:  # noqa: ARG002
@@ -130,7 +129,7 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
         """Hub (or server, or branches) to clients at work."""
         if within == "federation":
-            check_server_keeps(says_so=self.server_keeps)
+            check_server_keeps(says_so=self._known.within == "federation")
         blocks, call = self.at_clients.at_hubs(blocks) if blocks.moved else blocks, self.call("broadcast", batch.round)
         if self.optimising is not None:
             self.optimising.broadcast(batch)
@@ -160,7 +159,7 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     ) -> Weighed | Blocks:
         """The messages of an average, and how much each client counts; its outcome where branches make it."""
         if within == "federation":
-            check_server_keeps(says_so=self.server_keeps)
+            check_server_keeps(says_so=self._known.within == "federation")
         if not blocks.moved:
             return replace(blocks, received=(), sent_to=())
         call, silos = self.call("average", batch.round), sorted(blocks.moved)

@@ -16,6 +16,7 @@ class Turns:
     """What is under way, and who waits for what."""
 
     under_way: dict[Where, bytes] = field(default_factory=dict)
+    pairs: set[tuple[Name, Name]] = field(default_factory=set)  # who has sent to whom
     _waits: dict[Name, Where] = field(default_factory=dict)
     _strands: dict[Name, Strand] = field(default_factory=dict)
 
@@ -63,6 +64,7 @@ class TurnLine:
 
     def send(self, to: Name, key: Key, message: bytes) -> None:
         where = (self.me, to, key)
+        self.turns.pairs.add((self.me, to))
         if self.turns.under_way.setdefault(where, message) != message:
             raise RunError(f"{self.me} would send {to} other bytes for '{key[1]}' of round {key[0]} than before")
 
