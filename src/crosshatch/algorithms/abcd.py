@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, Self
 
-from crosshatch.algorithms.checks import check_global_steps, check_settings
 from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import (
     Batch,
@@ -24,6 +23,7 @@ from crosshatch.exchanges import (
     LocalSteps,
     Memory,
 )
+from crosshatch.exchanges.checks import check_global_steps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
@@ -57,7 +57,7 @@ class ABCD(DrawsBatches):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_settings(self)
+        super().__post_init__()
         self.factor(2)
         require_whole("algorithm.window", self.window)
         if self.window < 1:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.algorithms.checks import check_settings
 from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.topology import Tier, Topology
@@ -28,10 +27,6 @@ class Central(DrawsBatches):
     batches: Literal["reused", "fresh"] = "reused"
 
     central = True  # one machine: the engine counts no messages and all samples form one client
-
-    def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
-        check_settings(self)
 
     @property
     def fresh_batches(self) -> bool:

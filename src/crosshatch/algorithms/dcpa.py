@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from crosshatch.algorithms.checks import check_settings
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import DualFederation, Duals, Planned
 from crosshatch.graphs import Graph
@@ -47,7 +46,7 @@ class DCPA(Planned):
         for name, value in steps.items():
             if value != "auto" and not (isinstance(value, int | float) and 0 < value < float("inf")):
                 raise ConfigError(f"algorithm.{name} = {value!r}: give a positive number or 'auto'")
-        check_settings(self)
+        super().__post_init__()
 
     @property
     def topology(self) -> Topology:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.algorithms.checks import check_settings
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
@@ -32,10 +31,6 @@ class FedAvg(DrawsBatches):
     batch_size: int | None = None
     batches: Literal["reused", "fresh"] = "fresh"
     weights: ClientWeights = "samples"
-
-    def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
-        check_settings(self)
 
     @property
     def fresh_batches(self) -> bool:

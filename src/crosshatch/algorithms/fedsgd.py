@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosshatch.algorithms.checks import check_settings
 from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
@@ -30,10 +29,6 @@ class FedSGD(DrawsBatches):
     encrypts = True
     auto = ("step_size",)
     proved_by = (theorem_names.FEDBCD,)  # whose case of one local step it is
-
-    def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
-        check_settings(self)
 
     @property
     def topology(self) -> Topology:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from crosshatch.algorithms.checks import check_global_steps, check_settings
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps, Planned
+from crosshatch.exchanges.checks import check_global_steps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
 from crosshatch.topology import Tier, Topology
@@ -39,7 +39,7 @@ class HSGD(Planned):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_settings(self)
+        super().__post_init__()
         check_global_steps(self.global_steps, self.local_steps)
 
     @property

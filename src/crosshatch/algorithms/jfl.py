@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosshatch.algorithms.checks import check_settings
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps, Planned, Within
 from crosshatch.schedules import Schedule, rate
 from crosshatch.topology import Tier, Topology
@@ -31,10 +30,6 @@ class JFL(Planned):
     pairs = True  # every device has a partner at its hospital: the hospital's silo is divided as the devices are
     weights = "at_work"
     within: ClassVar[Within] = "federation"  # all pairs are averaged at the server, none at an edge node
-
-    def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
-        check_settings(self)
 
     @property
     def topology(self) -> Topology:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from crosshatch.algorithms.checks import check_settings
 from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import Planned, TokenFederation, Tokens
 from crosshatch.graphs import Graph
@@ -43,10 +42,6 @@ class STCD(Planned):
     tokens: ClassVar[int] = 1
     server: ClassVar[bool] = False
     meeting: ClassVar[Literal["pass", "average"]] = "pass"
-
-    def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
-        check_settings(self)
 
     @property
     def topology(self) -> Topology:
@@ -84,7 +79,7 @@ class MTCD(Planned):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_settings(self)
+        super().__post_init__()
         require_whole("algorithm.tokens", self.tokens)
         require_whole("algorithm.hops_between_averages", self.hops_between_averages)
         if self.tokens < 1:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from crosshatch.algorithms.checks import check_settings
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
@@ -44,10 +43,6 @@ class TDCD(DrawsBatches):
 
     auto = ("local_steps", "step_size")
     proved_by = (theorem_names.ICASSP, theorem_names.TDCD)
-
-    def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
-        check_settings(self)
 
     @property
     def fresh_batches(self) -> bool:

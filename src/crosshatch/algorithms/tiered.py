@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crosshatch.algorithms.checks import check_settings
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
@@ -37,7 +36,7 @@ class Tiered(DrawsBatches):
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
-        check_settings(self)
+        super().__post_init__()
         if self.fraction is not None and self.batch_size is not None:
             raise ConfigError("algorithm.batch_size and algorithm.fraction both choose the samples: give one of them")
         if self.topology.vertical is None:

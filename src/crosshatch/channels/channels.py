@@ -62,11 +62,11 @@ class Channels:
 
     def write(self, draw: Draw, rows: Tensor, ids: Ids, of: int) -> Tensor:
         """Rows (n, width) about ids below `of`, as they are put into a message."""
-        return self._write(draw, draw.exchange, rows, ids, of)
+        return rows if self._plain(draw) else self._write(draw, draw.exchange, rows, ids, of)
 
     def read(self, draw: Draw, content: Tensor, width: int, dtype: torch.dtype, ids: Ids, of: int) -> Tensor:
         """The rows (n, width) about these ids, from a message."""
-        return self._read(draw, draw.exchange, content, width, dtype, ids, of)
+        return content if self._plain(draw) else self._read(draw, draw.exchange, content, width, dtype, ids, of)
 
     def write_vector(self, draw: Draw, vector: Tensor) -> Tensor:
         """One vector (p,) as it is put into a message; every sender has a memory of its own."""
@@ -122,16 +122,12 @@ class Channels:
         return draw.exchange.partition(":")[0] not in self.codecs
 
     def _write(self, draw: Draw, name: str, rows: Tensor, ids: Ids, of: int) -> Tensor:
-        if self._plain(draw):
-            return rows
         data = self._channel(name, of).send(rows, ids, draw=draw)
         return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
     def _read(
         self, draw: Draw, name: str, content: Tensor, width: int, dtype: torch.dtype, ids: Ids, of: int
     ) -> Tensor:
-        if self._plain(draw):
-            return content
         data = content.numpy().tobytes()
         return self._channel(name, of).receive(data, (len(ids), width), dtype, ids, draw=draw)
 

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self, get_args, get_type_hints
 
+from crosshatch.exchanges.checks import check_settings
 from crosshatch.exchanges.declared import Declared
 from crosshatch.graphs import Graph
 from crosshatch.protocol.names import ClientWeights
@@ -20,6 +21,10 @@ class Planned(Declared):
     >>> Alone.measured()
     ('local_steps', 'step_size')
     """
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        check_settings(self)
 
     weights: ClientWeights = "equal"
     """How clients count in their silo's average."""

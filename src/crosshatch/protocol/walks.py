@@ -24,9 +24,6 @@ class SeededWalk:
     graph: nx.Graph
     seed: int
     each: bool = False  # token i begins at agent i instead of anywhere
-    _first: Ids = field(init=False, repr=False)
-    _degrees: Ids = field(init=False, repr=False)
-    _neighbours: Ids = field(init=False, repr=False)
     _drawn: tuple[int, npt.NDArray[np.float64]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from crosshatch.channels import Channels
 from crosshatch.codecs import AnyCodec
@@ -71,25 +74,20 @@ def require_device(name: str, place: str = "device") -> None:
 
 def move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedData:
     """The same data on a device and in a precision."""
+    to = partial(_moved, device=device, precision=precision)
     silos = tuple(
-        replace(
-            silo,
-            train=silo.train.to(device, precision),
-            test=silo.test.to(device, precision),
-            validation=None if silo.validation is None else silo.validation.to(device, precision),
-        )
-        for silo in data.silos
+        replace(silo, train=to(silo.train), test=to(silo.test), validation=to(silo.validation)) for silo in data.silos
     )
+    alone = data.alone and replace(data.alone, x=to(data.alone.x), y=to(data.alone.y))
     y_train, y_test, y_validation = (
-        None if y is None else y.to(device, precision if y.is_floating_point() else None)
+        to(y, precision=precision if y is not None and y.is_floating_point() else None)
         for y in (data.y_train, data.y_test, data.y_validation)
     )
-    assert y_train is not None
-    assert y_test is not None
-    alone = data.alone
-    if alone is not None:
-        alone = replace(alone, x=alone.x.to(device, precision), y=alone.y.to(device, precision))
     return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=y_validation, alone=alone)
+
+
+def _moved(tensor: Tensor | None, *, device: str, precision: torch.dtype | None) -> Any:
+    return None if tensor is None else tensor.to(device, precision)
 
 
 def assemble(

@@ -59,24 +59,12 @@ class Growth:
         )
 
 
-def advise(
-    algorithm: Algorithm,
-    data: FederatedData,
-    task: Task,
-    *,
-    round: int,
-    codecs: Mapping[str, AnyCodec],
-) -> str:
+def advise(algorithm: Algorithm, data: FederatedData, task: Task, *, round: int, codecs: Mapping[str, AnyCodec]) -> str:
     """What to change after training diverged in this round (from 1 on)."""
     return "; ".join([_advise(algorithm, data, task, round), *_suspects(codecs)])
 
 
-def _advise(
-    algorithm: Algorithm,
-    data: FederatedData,
-    task: Task,
-    round: int,
-) -> str:
+def _advise(algorithm: Algorithm, data: FederatedData, task: Task, round: int) -> str:
     step, steps, silos = algorithm.step_size, algorithm.local_steps, len(data.silos)
     now = step if isinstance(step, str) else f"{rate(step, round - 1):g}"
     lower = f"lower algorithm.step_size (now {now})"

@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,8 +79,14 @@ def run_case(folder: GoldenFolder, case: Mapping[str, Any], precision: torch.dty
     if unknown := sorted(set(parameters) - _PARAMETERS[kind]):
         return f"unknown parameter {', '.join(unknown)}"
     try:
-        run = {"hsgd": _hsgd_losses, "mtcd": _token_losses, "stcd": _token_losses}.get(kind, _losses)
-        found = run(folder, parameters, precision, kind)
+        make = {"hsgd": _hsgd, "mtcd": _tokens, "stcd": _tokens}.get(kind, _on_silos)
+        simulator, listed = make(folder, parameters, precision, kind)
+        found = []
+        for r in range(max(listed) + 1):
+            if r:
+                simulator.run_round()
+            if r in listed:
+                found.append(simulator.objective())
     except CrosshatchError as error:
         return str(error)
     except KeyError as error:
@@ -91,10 +97,11 @@ def run_case(folder: GoldenFolder, case: Mapping[str, Any], precision: torch.dty
     return float(np.max(np.abs(found - wanted) / np.maximum(np.abs(wanted), 1e-300)))
 
 
-def _losses(
-    folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
-) -> npt.NDArray[np.float64]:
-    rounds = int(parameters["rounds"])
+Run = tuple[Simulator, Collection[int]]
+"""A simulation, and after how many rounds its losses are listed."""
+
+
+def _on_silos(folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str) -> Run:
     listed = parameters.get("fresh", parameters.get("batches"))
     source = None
     if listed is not None:
@@ -103,19 +110,12 @@ def _losses(
     size = None if source is None else source.rounds.shape[-1]
     data = _data(folder, kind, parameters)
     task = _linear_task(folder, parameters, data)
-    simulator = Simulator(
-        data, task, _algorithm(kind, parameters, size), batches=source, threads=1, precision=precision
-    )
-    losses = [simulator.objective()]
-    for _ in range(rounds):
-        simulator.run_round()
-        losses.append(simulator.objective())
-    return np.asarray(losses)
+    algorithm = _algorithm(kind, parameters, size)
+    simulator = Simulator(data, task, algorithm, batches=source, threads=1, precision=precision)
+    return simulator, range(int(parameters["rounds"]) + 1)
 
 
-def _token_losses(
-    folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
-) -> npt.NDArray[np.float64]:
+def _tokens(folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str) -> Run:
     """The walks are given; losses after every visit, and after the average where a visit ends with one."""
     walks = folder.arrays["walks"].astype(np.int64)
     walks = walks[:1] if kind == "stcd" else walks
@@ -126,11 +126,7 @@ def _token_losses(
     data = _data(folder, kind, parameters)
     task = _linear_task(folder, parameters, data)
     simulator = Simulator(data, task, algorithm, walks=walks, threads=1, precision=precision)
-    losses = []
-    for _ in range(walks.shape[1]):
-        simulator.run_round()
-        losses.append(simulator.objective())
-    return np.asarray(losses)
+    return simulator, range(1, walks.shape[1] + 1)
 
 
 def _linear_task(folder: GoldenFolder, parameters: Mapping[str, Any], data: FederatedData) -> Task:
@@ -143,9 +139,7 @@ def _linear_task(folder: GoldenFolder, parameters: Mapping[str, Any], data: Fede
     return Task(blocks, Sum(), loss, regulariser, tuple(silo.name for silo in data.silos))
 
 
-def _hsgd_losses(
-    folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str
-) -> npt.NDArray[np.float64]:
+def _hsgd(folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str) -> Run:
     """Hospital columns come first, each sample is a device; losses after every P iterations and at the end."""
     assert kind == "hsgd"
     x, half = folder.arrays["X"], folder.arrays["X"].shape[1] // 2
@@ -172,13 +166,8 @@ def _hsgd_losses(
     fraction = 1.0 if source is None else 0.5  # given devices are taken as they are
     algorithm = HSGD(every, steps, _schedule(parameters), fraction)
     simulator = Simulator(data, task, algorithm, batches=source, threads=1, precision=precision)
-    losses = [simulator.objective()]
     rounds = int(parameters["iterations"]) // steps
-    for r in range(rounds):
-        simulator.run_round()
-        if (r + 1) * steps % every == 0 or r + 1 == rounds:
-            losses.append(simulator.objective())
-    return np.asarray(losses)
+    return simulator, {*range(0, rounds + 1, every // steps), rounds}
 
 
 def _linear(weight: npt.NDArray[np.float64]) -> nn.Linear:
@@ -193,8 +182,7 @@ def _algorithm(kind: str, parameters: Mapping[str, Any], size: int | None) -> Al
     schedule = _schedule(parameters)
     steps = int(parameters["Q"])
     if kind == "tdcd":
-        batches = "fresh" if "fresh" in parameters else "reused"
-        return TDCD(steps, schedule, size, batches="fresh" if batches == "fresh" else "reused")
+        return TDCD(steps, schedule, size, batches="fresh" if "fresh" in parameters else "reused")
     order = parameters.get("mode", "parallel")
     return FedBCD(steps, schedule, size, order=order, proximal=parameters.get("mu", 0.0))
 

@@ -38,11 +38,9 @@ class StepByStep:
         """X'y (d,): the labels' part of the gradient is the same in every step."""
         return torch.mv(self.x.T, self.y)
 
+    @torch.inference_mode()  # every call is a little shorter
     def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
-        with torch.inference_mode():  # every call is a little shorter
-            self._walk(theta, z, steps, step)
-
-    def _walk(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
+        """The step as above."""
         x, turned, logistic, sigmoid = self.x, self.x.T, self.logistic, torch.sigmoid
         scale = 1.0 / (1.0 + step * self.regulariser.l2)
         threshold, back = step * self.regulariser.l1 * scale, -step * scale
@@ -96,12 +94,9 @@ class FromGram:
         values, vectors = torch.linalg.eigh(exact.T @ exact)
         return values, vectors.to(self.x.dtype).contiguous()
 
+    @torch.inference_mode()
     def __call__(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
         """All steps at once where that is possible."""
-        with torch.inference_mode():
-            self._jump(theta, z, steps, step)
-
-    def _jump(self, theta: Tensor, z: Tensor, steps: int, step: float) -> None:
         gradient = torch.addmv(self._minus_labels, self.x.T, z)
         if self.regulariser.l1 or len(theta) > _EIGEN:
             moved = self._one_by_one(theta, gradient, steps, step)

@@ -47,6 +47,6 @@ class AtWork(NamedTuple):
     rows: Ids  # samples of all parts at each client: at least one
     lengths: Sequence[int]  # how many clients of each silo
     places: Sequence[slice]  # where each silo's clients stand among these
-    hubs: slice | list[int]  # the silos' places among all silos
-    where: slice | Ids  # the clients' places among all clients at work
+    hubs: list[int]  # the silos' places among all silos
+    where: Ids  # the clients' places among all clients at work
     clocks: Seconds  # of all clients at work

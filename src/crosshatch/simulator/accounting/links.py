@@ -68,14 +68,10 @@ class Links:
             rows = np.concatenate([sum(part.counts for part in batch.held[j]) for j in silos])
             lengths = [len(mine) for mine in clients]
             ends = np.cumsum([0, *lengths]).tolist()
-            hubs: slice | list[int] = slice(None)
-            where: slice | Ids = slice(None)
-            if len(silos) < len(every):
-                hubs = list(silos)
-                silo = np.repeat(np.arange(len(every)), [len(mine) for mine in every])
-                where = np.flatnonzero(np.isin(silo, silos))
+            silo = np.repeat(np.arange(len(every)), [len(mine) for mine in every])
+            where = np.flatnonzero(np.isin(silo, silos))
             places = [slice(*ends) for ends in pairwise(ends)]
-            known[silos] = AtWork(silos, clients, rows, lengths, places, hubs, where, clocks)
+            known[silos] = AtWork(silos, clients, rows, lengths, places, list(silos), where, clocks)
         return known[silos]
 
     def send(self, batch: Batch | None, *legs: ClientLeg | HubLeg) -> Seconds:

@@ -41,15 +41,21 @@ class Weighed:
 
 def client_blocks(blocks: Blocks, solver: Solver, passes: Passes) -> dict[int, Tensor]:
     """The blocks (clients at work, p) of silos whose clients have taken steps."""
-    found = {j: passes.blocks.get(id(moved.to), (None, moved.to))[1] for j, moved in blocks.moved.items()}
-    due = {j: problem for j, problem in found.items() if isinstance(problem, Problem)}
+    rows, due = _found(blocks, passes)
     if due:
         problems = list(due.values())
         ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in problems]
         solved = solver(problems, ones, keep=True, passes=passes.find(problems))
-        passes.blocks |= {id(problem): (problem, rows) for problem, rows in zip(problems, solved, strict=True)}
-        found |= dict(zip(due, solved, strict=True))
-    return {j: rows for j, rows in found.items() if isinstance(rows, Tensor)}
+        passes.blocks |= {id(problem): (problem, found) for problem, found in zip(problems, solved, strict=True)}
+        rows |= dict(zip(due, solved, strict=True))
+    return rows
+
+
+def _found(blocks: Blocks, passes: Passes) -> tuple[dict[int, Tensor], dict[int, Problem]]:
+    """By silo its clients' blocks where they are known, and else the steps from which they follow."""
+    every = {j: passes.blocks.get(id(moved.to), (None, moved.to))[1] for j, moved in blocks.moved.items()}
+    rows = {j: one for j, one in every.items() if isinstance(one, Tensor)}
+    return rows, {j: one for j, one in every.items() if isinstance(one, Problem)}
 
 
 def averaged(groups: Sequence[Weighed], solver: Solver) -> tuple[Blocks, ...]:
@@ -58,15 +64,10 @@ def averaged(groups: Sequence[Weighed], solver: Solver) -> tuple[Blocks, ...]:
     due: dict[tuple[int, int], Problem] = {}
     kept: list[KeptPass | None] = []
     for g, one in enumerate(groups):
-        mine = dict[tuple[int, int], Problem]()
-        for j, moved in one.blocks.moved.items():
-            _, rows = one.passes.blocks.get(id(moved.to), (None, moved.to))
-            if isinstance(rows, Problem):
-                mine[g, j] = rows
-            else:
-                sums[g, j] = one.at_work[j].to(rows) @ rows
-        kept += one.passes.find(list(mine.values()))
-        due |= mine
+        known, steps = _found(one.blocks, one.passes)
+        sums |= {(g, j): one.at_work[j].to(rows) @ rows for j, rows in known.items()}
+        kept += one.passes.find(list(steps.values()))
+        due |= {(g, j): problem for j, problem in steps.items()}
     if due:
         weights = [groups[g].at_work[j] for g, j in due]
         sums |= dict(zip(due, solver(list(due.values()), weights, keep=False, passes=kept), strict=True))

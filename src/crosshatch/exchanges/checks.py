@@ -27,8 +27,11 @@ def check_settings(algorithm: Any) -> None:
 
 
 @cache
-def _kinds(algorithm: type[Any]) -> Mapping[str, Any]:
-    hints = get_type_hints(algorithm)
+def _kinds(algorithm: Any) -> Mapping[str, Any]:
+    try:
+        hints = get_type_hints(algorithm)
+    except NameError:  # a user's own class may have types that are there for a checker alone
+        return {}
     return {one.name: hints[one.name] for one in fields(algorithm)}
 
 

@@ -1,0 +1,58 @@
+"""Heads and passes of the moment that embeddings are of: what was made since does not count, in either engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crosshatch.exchanges import LocalSteps
+from crosshatch.testing.federations import make_data, make_task
+from tests.exchanges.test_exchange import STEP, begin
+from tests.exchanges.texts import Text, difference, outcomes
+
+AHEAD = LocalSteps(2, 0.3, anticipation=2.0)
+
+
+def other_silo_embeds(fed: Any, blocks: Any, r: int) -> Any:
+    """The head's holder, silo 1, has moved since; another silo alone embeds anew."""
+    batch, blocks, now = begin(fed, blocks, r)
+    frozen = fed.exchange(now, batch)
+    blocks = fed.descend(blocks, batch, frozen, STEP, only=1)
+    now = fed.embed(blocks, batch, only=0, known=now)
+    frozen = fed.exchange(now, batch, known=frozen)
+    return fed.average(fed.descend(blocks, batch, frozen, STEP if fed.labels_held else AHEAD), batch)
+
+
+def goes_back_to_an_older_head(fed: Any, blocks: Any, r: int) -> Any:
+    """The holder does not send, and what was known is of the first exchange: so is the head."""
+    batch, blocks, now = begin(fed, blocks, r)
+    first = fed.exchange(now, batch)
+    blocks = fed.descend(blocks, batch, first, STEP)
+    blocks = fed.descend(blocks, batch, fed.exchange(fed.embed(blocks, batch), batch), STEP)
+    third = fed.exchange(fed.embed(blocks, batch), batch, known=first, senders=[0])
+    return fed.descend(blocks, batch, third, STEP)
+
+
+def begins_with_the_second_part(fed: Any, blocks: Any, r: int) -> Any:
+    """The pass of the exchange that is kept is that of the first part."""
+    batch = fed.draw_batch(6, round=r, parts=2)
+    blocks = fed.broadcast(blocks, batch)
+    frozen = fed.exchange(fed.embed(blocks, batch), batch)
+    return fed.average(fed.descend(blocks, batch, frozen, LocalSteps(2, 0.3, first=1)), batch)
+
+
+@pytest.mark.parametrize(
+    ("text", "tiers", "data", "holder"),
+    [
+        (other_silo_embeds, "V(2) H(2)", make_data((3, 2)), 1),
+        (other_silo_embeds, "V(2) H(2)", make_data((3, 2), held=1), 1),
+        (other_silo_embeds, "V(2)", make_data((1, 1)), 1),
+        (goes_back_to_an_older_head, "V(2)", make_data((1, 1, 1)), 1),
+        (begins_with_the_second_part, "V(2) H(2)", make_data((3, 2)), None),
+        (begins_with_the_second_part, "V(2) H(2)", make_data((3, 2)), 0),
+    ],
+)
+def test_both_engines_go_by_the_moment(text: Any, tiers: str, data: Any, holder: int | None) -> None:
+    found = outcomes(data, make_task(len(data.silos), holder=holder), Text(text, tiers))
+    assert difference(*found) < 1e-12  # type: ignore[operator]
