@@ -39,7 +39,7 @@ def test_anticipation_for_so_many_silos(anticipation: float | str, silos: int, f
         ({"anticipation": "nan silos"}, r"algorithm.anticipation = 'nan silos': s must be"),
         ({"anticipation": float("inf")}, r"algorithm.anticipation = inf: s must be"),
         ({"anticipation": True}, r"algorithm.anticipation = True: s must be"),
-        ({"window": 0}, r"algorithm.window = 0: W must be at least 1, which is the round's own batch"),
+        ({"window": 0}, r"algorithm.window = 0: must be at least 1 .W = 1 is the round's own batch"),
         ({"window": 1.5}, r"algorithm.window"),
         ({"local_steps": 0}, r"algorithm.local_steps = 0"),
         ({"weights": "fair"}, r"algorithm.weights = 'fair'"),

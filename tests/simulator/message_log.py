@@ -68,7 +68,8 @@ def _logged_leg(
     self: BranchAccounts, silo: int, clients: Ids, level: int, direction: Any, specs: Specs, call: Call
 ) -> float:
     """Between branches and the nodes above them: only here their level is known."""
-    log, name = vars(self.accounts.links).get("log"), self.accounts.links.silos[silo]
+    log: Any = vars(self.accounts.links).get("log")
+    name = self.accounts.links.silos[silo]
     for branch in np.unique(self.branches.of(silo, clients, level)) if log else ():
         _log(log, f"{name}#{level}.{branch}", f"{name}#{level - 1}", direction, call, specs)
     return _leg(self, silo, clients, level, direction, specs, call)

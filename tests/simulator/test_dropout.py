@@ -188,9 +188,9 @@ def test_a_group_has_a_seed_of_its_own() -> None:
     )
     fed = simulator.federation
     assert isinstance(fed, SimulatedServer)
-    batch = fed.together.draw_batch(None, round=ROUND)
-    blocks = fed.together.broadcast((Blocks(simulator.weights),) * 2, batch)
-    embeddings = fed.together.embed(blocks, batch)
+    batch = fed.draw_batch(None, round=ROUND)
+    blocks = fed.broadcast((Blocks(simulator.weights),) * 2, batch)
+    embeddings = fed.embed(blocks, batch)
     for g in (0, 1):
         client = Client(WHO, seed=torch_seed(SEED, "codecs", g))
         everybody = np.flatnonzero(groups == g)

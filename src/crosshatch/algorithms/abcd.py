@@ -7,6 +7,7 @@ Q: local_steps   eta: step_size   s: anticipation   W: window   P: global_steps
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, Self
@@ -59,9 +60,7 @@ class ABCD(DrawsBatches):
         """Refuse settings that make no sense."""
         super().__post_init__()
         self.factor(2)
-        require_whole("algorithm.window", self.window)
-        if self.window < 1:
-            raise ConfigError(f"algorithm.window = {self.window}: W must be at least 1, which is the round's own batch")
+        require_whole("algorithm.window", self.window, least=1, remedy="W = 1 is the round's own batch")
         if self.global_steps is not None:
             check_global_steps(self.global_steps, self.local_steps)
 
@@ -72,14 +71,13 @@ class ABCD(DrawsBatches):
 
     def factor(self, silos: int) -> float:
         """s for so many silos."""
-        value = self.anticipation
-        share = value.strip().removesuffix("silos").strip() if isinstance(value, str) else None
+        value, share = self.anticipation, re.fullmatch(r"\s*([\d.eE+-]*)\s*silos\s*", str(self.anticipation))
         try:
-            found = float(value) if share is None else float(share or 1) * silos
+            found = float(value) if share is None else float(share[1] or 1) * silos
         except ValueError:
             found = float("nan")
-        named = share is None or str(value).strip().endswith("silos")
-        if isinstance(value, bool) or not named or not isfinite(found) or found <= 0 or (share is None and found < 1):
+        least = 1 if share is None else 0
+        if (isinstance(value, bool | str) and share is None) or not isfinite(found) or found < least or found == 0:
             raise ConfigError(
                 f"algorithm.anticipation = {value!r}: s must be a number of at least 1, 'silos', or a share of the "
                 "silos such as '0.5 silos'"

@@ -21,17 +21,14 @@ class Algorithm(Protocol):
     @property
     def local_steps(self) -> int:
         """Q: local steps per round, or per visit of a token."""
-        ...
 
     @property
     def step_size(self) -> Schedule | float | Literal["auto"]:
         """eta or mu: the step size of a round; "auto" where it follows from the blocks."""
-        ...
 
     @property
     def topology(self) -> Topology:
         """The tiers it runs on, with their intervals."""
-        ...
 
     @property
     def run_round(self) -> Callable[..., Any]:
@@ -40,4 +37,3 @@ class Algorithm(Protocol):
         It is a pure function of those before, the round number and the seed. With `remembers` declared it is
         `run_round(fed, blocks, r, memory)` and returns blocks and memory, which is `()` before the first round.
         """
-        ...

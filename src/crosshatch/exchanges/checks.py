@@ -17,7 +17,8 @@ MOST_STEPS = 1_000_000
 
 def check_settings(algorithm: Any) -> None:
     """Settings that several algorithms have, each by its one rule, and those of a few words by their type."""
-    for name, kind in _kinds(type(algorithm)).items():
+    own: Any = type(algorithm)
+    for name, kind in _kinds(own).items():
         value = getattr(algorithm, name)
         if get_origin(kind) is Literal:
             if value not in get_args(kind):
@@ -43,9 +44,7 @@ def _check_local_steps(value: int, _: object) -> None:
 
 
 def _check_batch_size(value: int, _: object) -> None:
-    require_whole("algorithm.batch_size", value)
-    if value < 1:
-        raise ConfigError(f"algorithm.batch_size = {value}: must be at least 1, or left out for all samples")
+    require_whole("algorithm.batch_size", value, least=1, remedy="leave it out for all samples")
 
 
 def _check_step_size(value: Any, kind: object) -> None:

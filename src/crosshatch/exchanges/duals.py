@@ -19,15 +19,12 @@ class DualFederation(Protocol[Duals]):
 
     def descend(self, duals: Duals) -> Duals:
         """A proximal gradient step of every block against its agent's dual: no message."""
-        ...
 
     def compare(self, duals: Duals, *, round: int) -> Duals:
         """Every agent sends its dual to its neighbours and moves its multiplier by the differences."""
-        ...
 
     def ascend(self, duals: Duals) -> Duals:
         """A proximal step of every dual on its agent's share of the conjugate loss: no message."""
-        ...
 
 
 @runtime_checkable
@@ -37,17 +34,14 @@ class DualAlgorithm(Algorithm, Protocol):
     @property
     def step_size(self) -> float | Literal["auto"]:
         """mu_w: of the blocks."""
-        ...
 
     @property
     def dual_step(self) -> float | Literal["auto"]:
         """mu_y: of the duals."""
-        ...
 
     @property
     def consensus_step(self) -> float | Literal["auto"]:
         """mu_x: of the multipliers that make the duals agree."""
-        ...
 
     @property
     def graph(self) -> Graph: ...

@@ -27,11 +27,9 @@ class TokenFederation(Protocol[Tokens]):
         The token's scores follow the block. None stands for a step of one over the block's smoothness, the
         largest that never raises its objective.
         """
-        ...
 
     def average_met(self, tokens: Tokens) -> Tokens:
         """Tokens held by one agent become their average, with their models everywhere: no message."""
-        ...
 
     def average_tokens(self, tokens: Tokens, *, round: int) -> Tokens:
         """From holders to server and back: all tokens become their average, agents average their copies.
@@ -39,11 +37,9 @@ class TokenFederation(Protocol[Tokens]):
         With blocks that are not linear in their parameters the average of the scores is not the score of the average:
         every agent sends its averaged block's outputs instead, and the server adds them up.
         """
-        ...
 
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
         """Every holder sends its token to a neighbour drawn uniformly; with `stay` it may draw itself."""
-        ...
 
 
 @runtime_checkable
@@ -53,29 +49,23 @@ class TokenAlgorithm(Algorithm, Protocol):
     @property
     def graph(self) -> Graph:
         """Who may pass a token to whom."""
-        ...
 
     @property
     def tokens(self) -> int:
         """How many tokens there are."""
-        ...
 
     @property
     def start(self) -> Literal["random", "each"]:
         """Where tokens begin: drawn from the seed, or token i at agent i."""
-        ...
 
     @property
     def server(self) -> bool:
         """Whether tokens are averaged at a server."""
-        ...
 
     @property
     def meeting(self) -> Literal["pass", "average"]:
         """What tokens at one agent do."""
-        ...
 
     @property
     def stay(self) -> bool:
         """Whether a token may stay where it is."""
-        ...

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from crosshatch.local.layers import ChainPass
 from crosshatch.local.masks import own_masks
 from crosshatch.local.modules import call_with, evaluating, leaves
-from crosshatch.local.pool import run_all
+from crosshatch.local.pool import run_each
 from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.task.task import Task
 
@@ -114,7 +114,7 @@ def _in_pieces(
             pieces = [first]
         fit = max(1, _KEPT_BYTES // max(1, known[shape]))
     work = [partial(run, rows, i < fit) for i, rows in enumerate(slices)]
-    pieces += run_all(work[len(pieces) :], threads=threads)
+    pieces += run_each(work[len(pieces) :], threads=threads)
     values = torch.cat([piece.detach() for piece in pieces])
     if not keep:
         return values, None

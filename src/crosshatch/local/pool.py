@@ -33,11 +33,6 @@ def _take_one_thread() -> None:
 os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
-def run_all(work: Sequence[Callable[[], T]], *, threads: int) -> list[T]:
-    """Results in the order of `work`, whoever computed them."""
-    return list(run_each(work, threads=threads))
-
-
 def run_each(work: Sequence[Callable[[], T]], *, threads: int) -> Iterator[T]:
     """The results one by one, so that each can be used up before the next is there.
 

@@ -20,11 +20,9 @@ class BatchSource(Protocol):
 
     def ids(self, round: int, part: int, size: int, samples: int) -> Ids:
         """`size` of `samples` ids for a part of a round."""
-        ...
 
     def clients(self, round: int, fraction: float, clients: int) -> Ids:
         """A fraction of the clients, at least one."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -54,17 +54,12 @@ def idle_note(data: FederatedData, drawn: Drawn, weights: ClientWeights) -> str 
 def _groups(data: FederatedData, silo: int, drawn: Drawn, weights: ClientWeights) -> Iterator[Working]:
     """A silo's clients, in each group."""
     own = data.silos[silo]
+    chosen = silo == max(range(len(data.silos)), key=lambda j: data.silos[j].clients)  # a fraction is taken of these
     if data.groups is None:
-        yield _working(own.owners, own.clients, drawn, weights, chosen=_selects(data, silo))
-        return
-    for group in np.unique(data.groups):
+        yield _working(own.owners, own.clients, drawn, weights, chosen=chosen)
+    for group in () if data.groups is None else np.unique(data.groups):
         present, owners = np.unique(own.owners[data.groups == group], return_inverse=True)
-        yield _working(owners, len(present), drawn, weights, chosen=_selects(data, silo))
-
-
-def _selects(data: FederatedData, silo: int) -> bool:
-    """Whether it is this silo's clients that a fraction is taken of."""
-    return silo == max(range(len(data.silos)), key=lambda j: data.silos[j].clients)
+        yield _working(owners, len(present), drawn, weights, chosen=chosen)
 
 
 def _working(owners: Ids, clients: int, drawn: Drawn, weights: ClientWeights, *, chosen: bool) -> Working:

@@ -116,15 +116,15 @@ def assemble(
         check_window(data, known.window, known.batch_size)
         require_groups_of_whole_clients(data)
     members = members_of(replace(data, groups=None) if central else data, seed=seed)
-    grouped = data.groups is not None and not central
-    if grouped:
-        engine = replace(engine, network=in_groups(engine.network, np.unique(data.groups).tolist()))
-    sources = _sources(batches, len(members) if grouped else 0)
+    names = [] if data.groups is None or central else np.unique(data.groups).tolist()
+    if names:
+        engine = replace(engine, network=in_groups(engine.network, names))
+    sources = _sources(batches, len(names))
     groups = tuple(
         _one(member, task, algorithm, engine, widths, sources[g] if sources else None, g)
         for g, member in enumerate(members)
     )
-    if not grouped:
+    if not names:
         return groups[0]
     samples = np.array([len(group.data.y_train) for group in groups])
     return SimulatedServer(groups, samples, tiers_of(len(groups), data.group_shape))

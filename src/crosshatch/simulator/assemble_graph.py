@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +47,6 @@ def assemble_tokens(
         begin = walk.begin(algorithm.tokens)
         check_walks(graph, names, begin, server=algorithm.server, stay=algorithm.stay)
     _check_blocks(algorithm, agents, start)
-    _check_step_size(algorithm, agents)
     shape = (len(data.y_train), agents[0].width)
     (network,) = each_network(engine.network, "tokens walk on a graph")
     links = AgentLinks(names, network, engine.precision, engine.meter, shape)
@@ -62,43 +62,35 @@ def _agents(data: FederatedData, task: Task, engine: EngineSettings, name: str) 
 
 
 def _check_blocks(algorithm: TokenAlgorithm, agents: tuple[Agent, ...], start: list[torch.Tensor]) -> None:
-    """Blocks that are not linear need a server wherever scores must be added up anew."""
+    """Blocks that are not linear need a server wherever scores must be added up anew, and a step size that is given.
+
+    Above two over the smoothness of a block its steps can diverge; that is only known for linear blocks.
+    """
     for agent, weights in zip(agents, start, strict=True):
-        name = agent.task.names[agent.silo]
+        name, auto = agent.task.names[agent.silo], algorithm.step_size == "auto"
         if agent.is_linear:
-            continue
-        if algorithm.meeting == "average":
+            limit = 2.0 / agent.smoothness if agent.smoothness and not auto else inf
+            first = 0.0 if algorithm.step_size == "auto" else rate(algorithm.step_size, 0)  # most only decrease
+            if first >= limit:
+                raise ConfigError(
+                    f"algorithm.step_size = {first:g} is not below {limit:.4g}, two over the smoothness "
+                    f"{agent.smoothness:.4g} of the block of '{name}' (the loss is a sum over samples): lower it, "
+                    "or set 'auto'"
+                )
+        elif algorithm.meeting == "average":
             raise ConfigError(
                 f"algorithm.meeting = 'average': the block of '{name}' is not linear, averaged scores would not be "
                 "those of averaged blocks: use linear blocks, or 'pass'"
             )
-        if not algorithm.server and bool(agent.embed(weights).any()):
+        elif not algorithm.server and bool(agent.embed(weights).any()):
             raise ConfigError(
                 f"the block of '{name}' has outputs at the start, and without a server nobody adds them up: "
                 "use mtcd with hops_between_averages above 0, or blocks that end in a linear layer"
             )
-
-
-def _check_step_size(algorithm: TokenAlgorithm, agents: tuple[Agent, ...]) -> None:
-    """Above two over the smoothness of a block its steps can diverge; only known for linear blocks."""
-    for agent in agents:
-        name = agent.task.names[agent.silo]
-        if not agent.is_linear:
-            if algorithm.step_size == "auto":
-                raise ConfigError(
-                    f"algorithm.step_size = 'auto': the block of '{name}' is not linear, its smoothness is unknown: "
-                    "give a number"
-                )
-            continue
-        if algorithm.step_size == "auto" or agent.smoothness == 0:
-            continue
-        limit = 2.0 / agent.smoothness
-        first = rate(algorithm.step_size, 0)  # all but a user's own schedules only decrease
-        if first >= limit:
+        elif auto:
             raise ConfigError(
-                f"algorithm.step_size = {first:g} is not below {limit:.4g}, two over the smoothness "
-                f"{agent.smoothness:.4g} of the block of '{name}' (the loss is a sum over samples): lower it, "
-                "or set 'auto'"
+                f"algorithm.step_size = 'auto': the block of '{name}' is not linear, its smoothness is unknown: "
+                "give a number"
             )
 
 

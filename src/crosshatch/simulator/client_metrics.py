@@ -115,17 +115,10 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     >>> _spread([1.0, 2.0, 4.0])["upper_quartile"]
     3.0
     """
-    least, lower, median, upper, most = (float(one) for one in np.quantile(values, (0, 0.25, 0.5, 0.75, 1)))
-    return {
-        "clients": len(values),
-        "min": least,
-        "lower_quartile": lower,
-        "median": median,
-        "upper_quartile": upper,
-        "max": most,
-        "mean": fmean(values),
-        "deviation": stdev(values) if len(values) > 1 else 0.0,
-    }
+    names = ("min", "lower_quartile", "median", "upper_quartile", "max")
+    quantiles = dict(zip(names, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)).tolist(), strict=True))
+    deviation = stdev(values) if len(values) > 1 else 0.0
+    return {"clients": len(values), **quantiles, "mean": fmean(values), "deviation": deviation}
 
 
 def client_called(data: FederatedData, silo: SiloData, client: int) -> str:

@@ -8,8 +8,7 @@ numbers.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,15 +67,6 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
 
-@contextmanager
-def _plain_products() -> Iterator[None]:
-    """torch's counter sees through an LSTM only where it is computed by plain products."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about another vendor's processors, whatever the setting
-        with torch.backends.mkldnn.flags(enabled=False):
-            yield
-
-
 def step_cost(
     task: Task, silo: int, x: Tensor, y: Tensor, widths: tuple[int, ...], anchors: Anchors | None = None
 ) -> StepCost:
@@ -112,7 +102,14 @@ def step_cost(
         return t
 
     saved: list[Tensor] = []
-    with _plain_products(), _Operations() as operations, saved_tensors_hooks(note, lambda t: t):
+    # The counter sees through an LSTM only where it is computed by plain products; the warning is about another
+    # vendor's processors, whatever the setting.
+    with (
+        warnings.catch_warnings(action="ignore", category=UserWarning),
+        torch.backends.mkldnn.flags(enabled=False),
+        _Operations() as operations,
+        saved_tensors_hooks(note, lambda t: t),
+    ):
         if task.transfer is None:
             loss = task.loss.value(problem.scores(task.embed(silo, weights, x), part.loss_inputs, apply), y).mean()
         else:

@@ -36,7 +36,7 @@ from crosshatch.simulator.find_best import find_best
 from crosshatch.simulator.graph.graph_state import DualState, TokenState
 from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
-from crosshatch.simulator.listening import Hear
+from crosshatch.simulator.listening import Hear, listen_to
 from crosshatch.simulator.require_start import require_silos, require_start
 from crosshatch.simulator.state import VerticalState
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -265,7 +265,7 @@ class Simulator:
                 f"messages between silos are recorded, {type(self.algorithm).__name__} sends along a graph: "
                 "choose another algorithm.name"
             )
-        self.state.listen(hear)
+        listen_to(self.state.federation, self.algorithm, hear)
 
     def align(self) -> None:
         """Have memory laid out as after `restore`, so that rounds to come give the bits they would give there."""

@@ -14,7 +14,6 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, Memory, declared
 from crosshatch.protocol.refusals import require_memory
 from crosshatch.simulator.allocator import aligned
-from crosshatch.simulator.listening import Hear, listen_to
 from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import SimulatedServer
@@ -30,15 +29,11 @@ class VerticalState:
     def __init__(self, federation: SimulatedFederation | SimulatedServer, algorithm: Algorithm, task: Task) -> None:
         self.federation, self.algorithm, self.task = federation, algorithm, task
         self.groups = federation.groups if isinstance(federation, SimulatedServer) else (federation,)
-        self.fed: Any = federation.together if isinstance(federation, SimulatedServer) else federation  # the text's
+        self.fed: Any = federation  # the text's
         self._first = tuple(task.initial())
         self.blocks = (Blocks(self._first),) * len(self.groups)
         self.memory: Memory = ()  # the algorithm's own
         self._remembers = declared(algorithm).remembers
-
-    def listen(self, hear: Hear) -> None:
-        """From now on tell of every message between silos."""
-        listen_to(self.federation, self.algorithm, hear)
 
     @property
     def seconds(self) -> float:

@@ -42,12 +42,10 @@ class Engine(Protocol):
     @property
     def weights(self) -> Sequence[Tensor]:
         """The model, one flat vector per silo."""
-        ...
 
     @property
     def meter(self) -> Meter:
         """Bytes and messages so far, by link and by exchange."""
-        ...
 
     def run_round(self) -> None: ...
 
@@ -58,7 +56,6 @@ class Resumable(Protocol):
 
     def snapshot(self) -> tuple[Any, ...]:
         """Everything a later round depends on."""
-        ...
 
     def restore(self, *state: Any) -> None: ...
 
@@ -70,7 +67,6 @@ class MakeEngine(Protocol):
         self, data: FederatedData, task: Task, algorithm: Any, *, seed: int, codecs: Mapping[str, AnyCodec]
     ) -> Engine:
         """An engine before its first round, or a CrosshatchError."""
-        ...
 
 
 def check_federation(

@@ -25,15 +25,12 @@ class Restarted(Protocol):
 
     def join(self, line: Line) -> None:
         """Send and receive over this line from now on."""
-        ...
 
     def run_round(self) -> None:
         """The text's next round."""
-        ...
 
     def state(self) -> Any:
         """All that the next round depends on, taken between two rounds."""
-        ...
 
     def load(self, state: Any) -> None: ...
 

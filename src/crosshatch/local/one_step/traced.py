@@ -10,7 +10,7 @@ from torch import Tensor
 
 from crosshatch.local.forward import KeptPass
 from crosshatch.local.modules import call, call_with
-from crosshatch.local.pool import run_all
+from crosshatch.local.pool import run_each
 from crosshatch.local.problem import Problem
 
 
@@ -33,7 +33,7 @@ def descend_by_graph(
         pieces[:] = [(rows, None) for rows, _ in pieces]  # a graph can be gone back through once
     totals = [torch.empty_like(start) for start in starts]
     now = list(starts)  # where each stands: what a first piece starts from is not copied
-    for (i, _), gradients in zip(work, run_all([run for _, run in work], threads=threads), strict=True):
+    for (i, _), gradients in zip(work, run_each([run for _, run in work], threads=threads), strict=True):
         places = (_parameters(problems[i], flat) for flat in (totals[i], now[i]))
         for target, before, gradient in zip(*places, gradients, strict=True):
             if gradient is not None:

@@ -19,7 +19,7 @@ from torch import Tensor
 from crosshatch.local.forward import KeptPass
 from crosshatch.local.layers import Copies
 from crosshatch.local.moments import Moments
-from crosshatch.local.pool import run_all
+from crosshatch.local.pool import run_each
 from crosshatch.local.problem import Problem
 from crosshatch.local.stacked.convolved import Convolved, Images
 from crosshatch.local.stacked.gram import Gram, Growing
@@ -61,7 +61,7 @@ def solve_stacked(
         done = [solved(jobs) for jobs in groups]
     else:
         pieces = _pieces(stack, groups, shapes, gram, threads)
-        done = run_all([partial(solved, jobs) for jobs in pieces], threads=threads)
+        done = list(run_each([partial(solved, jobs) for jobs in pieces], threads=threads))
     for found in done:
         for mine, result in found:
             if keep:

@@ -117,15 +117,6 @@ def _filters(convolution: nn.Module, activation: nn.Module, pooling: nn.Module) 
     return Filters(c.in_channels, c.out_channels, p.ceil_mode) if usual and zeros and halves else None
 
 
-@dataclass
-class _Seen:
-    """What a convolution leaves behind for its way back: its inputs, the pooled outputs and where they come from."""
-
-    x: Tensor
-    pooled: Tensor  # (K m, outputs, h, w)
-    places: Tensor
-
-
 class Convolved:
     """The convolutions of K clients: for each layer its taps, (K, inputs, outputs) each, and its bias (K, 1, outputs).
 
@@ -137,7 +128,7 @@ class Convolved:
         self.images, self.clients = images, len(flat)
         self.taps: list[list[Tensor]] = []
         self.biases: list[Tensor] = []
-        self.seen: list[_Seen] = []
+        self.seen: list[tuple[Tensor, Tensor, Tensor]] = []  # inputs, pooled outputs (K m, c, h, w) and their places
         offset = 0
         for number, one in enumerate(images.filters):
             end = offset + _TAPS * one.inputs * one.outputs
@@ -179,16 +170,17 @@ class Convolved:
                 z.permute(0, 3, 1, 2), _HALVES, ceil_mode=one.ceil, return_indices=True
             )
             out = out.clamp_(min=0)
-            self.seen.append(_Seen(x, out, places))
+            self.seen.append((x, out, places))
         return out.flatten(1).view(self.clients, -1, out[0].numel())
 
     def step(self, gradient: Tensor, eta: float, decay: float) -> None:
         """One gradient step, in place, from the gradient at the features."""
-        gradient = gradient.reshape(self.seen[-1].pooled.shape)
+        gradient = gradient.reshape(self.seen[-1][1].shape)
         for number in range(len(self.seen) - 1, -1, -1):
-            seen, taps, (height, width) = self.seen[number], self.taps[number], self.images.pixels[number]
-            gradient = (gradient * (seen.pooled > 0)).contiguous(memory_format=torch.channels_last)
-            gradient = functional.max_unpool2d(gradient, seen.places, _HALVES, output_size=[height, width])
+            (x, pooled, places), taps = self.seen[number], self.taps[number]
+            height, width = self.images.pixels[number]
+            gradient = (gradient * (pooled > 0)).contiguous(memory_format=torch.channels_last)
+            gradient = functional.max_unpool2d(gradient, places, _HALVES, output_size=[height, width])
             if number == 0:
                 at_outputs = gradient.permute(0, 2, 3, 1).reshape(self.clients, -1, gradient.shape[1])
                 offsets, count = [0], at_outputs.shape[1]
@@ -201,7 +193,7 @@ class Convolved:
                 middle = offsets[_TAPS // 2]
                 at_outputs = spread[:, middle : middle + count]
             for tap, offset in zip(taps, offsets, strict=True):
-                tap.baddbmm_(seen.x[:, offset : offset + count].mT, at_outputs, beta=decay, alpha=-eta)
+                tap.baddbmm_(x[:, offset : offset + count].mT, at_outputs, beta=decay, alpha=-eta)
             self.biases[number].mul_(decay).sub_(at_outputs.sum(1, keepdim=True), alpha=eta)
         self.seen = []
 

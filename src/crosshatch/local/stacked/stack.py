@@ -117,11 +117,9 @@ def first_chain_passes(problems: Sequence[Problem], passes: Sequence[KeptPass | 
 
     Only chains have them here.
     """
-    found: list[tuple[ChainPass, int]] = []
-    for kept in passes:
-        if kept is None or kept.chain_pass is None:
-            return []
-        found.append((kept.chain_pass, kept.place))
+    found = [(kept.chain_pass, kept.place) for kept in passes if kept is not None and kept.chain_pass is not None]
+    if len(found) < len(passes):
+        return []
     first = found[0][0]
     if len(first.x) == len(problems) and all(one is first for one, _ in found):
         return [first]

@@ -17,7 +17,6 @@ import torch
 from crosshatch import wire
 from crosshatch.meter import Meter
 from crosshatch.network import Direction, Network
-from crosshatch.protocol.message_contents import Specs
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
@@ -63,11 +62,6 @@ class AgentLinks:
         """Seconds (agents,) of a local step."""
         return np.array([self.network.local_step(name, None)[0] for name in self.agents])
 
-    @cached_property
-    def _special(self) -> frozenset[str]:
-        """Agents with settings of their own in the network."""
-        return frozenset(self.network.named)
-
     def _send(
         self, link: str, label: Direction, direction: Direction, agents: Numbers, exchange: str, round: int,
         steps: Numbers,
@@ -87,11 +81,10 @@ class AgentLinks:
 
     def _look_up(self, link: str, direction: Direction, exchange: str, round: int, step: int) -> _Table:
         """Size of a message, and the seconds it takes on each agent's link."""
-        content: Specs = ((self.dtype, self.shape),)
-        size = wire.size(round, exchange, content, use=step)
-
-        def seconds(agent: str) -> float:
-            return float(self.network.transfer(link, direction, np.array([size]), agent, None)[0])
-
-        usual = seconds(_ANYBODY)
-        return size, [seconds(name) if name in self._special else usual for name in self.agents]
+        size = wire.size(round, exchange, ((self.dtype, self.shape),), step=step)
+        usual, *own = (
+            float(self.network.transfer(link, direction, np.array([size]), name, None)[0])
+            for name in (_ANYBODY, *self.network.named)
+        )
+        known = dict(zip(self.network.named, own, strict=True))
+        return size, [known.get(name, usual) for name in self.agents]

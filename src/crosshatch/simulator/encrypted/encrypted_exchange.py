@@ -24,22 +24,12 @@ from crosshatch.privacy.masked_gradients import gradient
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.encryption import EncryptedContents
-from crosshatch.protocol.message_contents import Call
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.ciphertexts import Ciphertexts, DecryptedGradients
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.sharing import Frozen
-
-NextCall = Callable[[str, int], Call]
-"""The next use of an exchange in a round."""
-CountRead = Callable[[str, Ids], None]
-"""Told for which silo a gradient of a batch with these samples is about to be decrypted; may refuse."""
-
-
-def nobody_counts(silo: str, ids: Ids) -> None:
-    """Where no ledger is kept."""
+from crosshatch.simulator.vertical.sharing import Asked, Frozen
 
 
 @dataclass(frozen=True)
@@ -78,18 +68,9 @@ class EncryptedExchange:
         """What silos without labels learn of a batch."""
         return {j: Sums(layer.size, layer.size) for j, layer in self.layers.items()}
 
-    def exchange(
-        self,
-        frozen: Frozen,
-        known: Mapping[int, LossInputs],
-        batch: Batch,
-        holder: int,
-        senders: Sequence[int],
-        receivers: Sequence[int],
-        down: Call,
-        next_call: NextCall,
-    ) -> Frozen:
+    def exchange(self, frozen: Frozen, known: Mapping[int, LossInputs], batch: Batch, asked: Asked) -> Frozen:
         """What silos know after it: the holder what others sent it, each other receiver its gradient."""
+        holder, senders, receivers, down, _ = asked
         self.clocks.wait(holder, [j for j in senders if j != holder])
         asking = [j for j in receivers if j != holder]
         require_one_batch(batch)
@@ -100,8 +81,8 @@ class EncryptedExchange:
             numbers = sent.double().numpy(force=True)
             derivatives = point.encode(numbers, "a derivative of the loss", trained=down.round > 0)
             features = {j: self._features(j, batch) for j in asking}
-            found = self.ciphertexts.exchange(derivatives, features, self._count(batch))
-            self._send(found, holder, asking, derivatives.shape, down, next_call)
+            found = self.ciphertexts.exchange(derivatives, features, batch.parts[0].tobytes())
+            self._send(found, asking, derivatives.shape, asked)
             gradients = {
                 j: _flat(gradient(found.gradients[j], point, *derivatives.shape), self.layers[j]).to(sent)
                 for j in asking
@@ -125,17 +106,9 @@ class EncryptedExchange:
             rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
         return self.settings.point.encode(rows, f"a feature of silo '{self.data.silos[silo].name}'")
 
-    def _send(
-        self,
-        found: DecryptedGradients,
-        holder: int,
-        asking: Sequence[int],
-        shape: tuple[int, ...],
-        down: Call,
-        next_call: NextCall,
-    ) -> None:
+    def _send(self, found: DecryptedGradients, asking: Sequence[int], shape: tuple[int, ...], asked: Asked) -> None:
         """Three messages per silo, and what parties compute between them."""
-        rows, outputs = shape
+        (rows, outputs), holder, down = shape, asked.holder, asked.down
         contents = EncryptedContents(self.settings, rows)
         numbers = [self.layers[j].size for j in asking]
         self.clocks.work(holder, found.encrypt)
@@ -143,7 +116,7 @@ class EncryptedExchange:
         for j in asking:
             self.clocks.wait(j, [holder])
             self.clocks.work(j, found.multiply[j])
-        up, back = (next_call(exchange, down.round) for exchange in ("masked_gradients", "read_gradients"))
+        up, back = (asked.next_call(exchange, down.round) for exchange in ("masked_gradients", "read_gradients"))
         self.links.send(None, HubLeg(up, "up", asking, [holder], [contents.masked(n) for n in numbers]))
         self.clocks.wait(holder, asking)
         self.clocks.work(holder, found.decrypt)

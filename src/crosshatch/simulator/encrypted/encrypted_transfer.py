@@ -32,21 +32,15 @@ from crosshatch.privacy.transfer_gradients import (
     transfer_slots,
 )
 from crosshatch.protocol.encrypted_transfers import TransferContents, label_sums
-from crosshatch.protocol.message_contents import Call, Specs
+from crosshatch.protocol.message_contents import Specs
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
-from crosshatch.simulator.encrypted.encrypted_exchange import (
-    CountRead,
-    NextCall,
-    Sums,
-    nobody_counts,
-    require_one_batch,
-)
+from crosshatch.simulator.encrypted.encrypted_exchange import Sums, require_one_batch
 from crosshatch.simulator.encrypted.own_numbers import Side, clear_gradient, pull
 from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, EncryptedTerms, TransferCiphertexts
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.sharing import Frozen
+from crosshatch.simulator.vertical.sharing import Asked, Frozen, NextCall
 from crosshatch.task.losses import Transfer
 from crosshatch.task.task import Task
 
@@ -92,20 +86,11 @@ class EncryptedTransfer:
         assert self.task.transfer is not None
         return self.task.transfer
 
-    def exchange(
-        self,
-        frozen: Frozen,
-        known: Mapping[int, LossInputs],
-        batch: Batch,
-        holder: int,
-        senders: Sequence[int],  # noqa: ARG002
-        receivers: Sequence[int],
-        down: Call,  # noqa: ARG002
-        next_call: NextCall,
-    ) -> Frozen:
+    def exchange(self, frozen: Frozen, known: Mapping[int, LossInputs], batch: Batch, asked: Asked) -> Frozen:
         """Each receiver gets the other's components, which it cannot read."""
         require_one_batch(batch)
-        self._next_call, self._batch = next_call, batch
+        self._next_call, self._batch = asked.next_call, batch
+        holder, receivers = asked.holder, asked.receivers
         seconds = {}
         for j in receivers:
             plain = self._plain(j, known[j], holder)

@@ -139,17 +139,14 @@ class SimulatedTokens:
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
         """A message for every token that moves."""
         after = self.walk.next(tokens.at, round, stay=stay)
-        self._time_hops(tokens, tokens.at, after, round)
-        tokens.at = after
-        return tokens
-
-    def _time_hops(self, tokens: Tokens, before: Ids, after: Ids, round: int) -> None:
-        old, new = before.tolist(), after.tolist()
+        old, new = tokens.at.tolist(), after.tolist()
         moving = [g for g in range(self.count) if old[g] != new[g]]
         senders, receivers = [old[g] for g in moving], [new[g] for g in moving]
         seconds = self.links.send(senders, receivers, "pass token", round=round, steps=moving)
         for g, taken in zip(moving, seconds, strict=True):
             tokens.seconds[g] += taken
+        tokens.at = after
+        return tokens
 
     def trace(self, hops: int, *, stay: bool) -> list[int]:
         """Where the first token began and its first hops: a walk is known from the seed alone."""

@@ -15,7 +15,6 @@ from crosshatch.local.anchors import Anchors
 from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.class_means import find_anchors
 from crosshatch.protocol.refusals import check_continued
 from crosshatch.protocol.what_is_known import check_told, find_parts
 from crosshatch.simulator.passes import Passes
@@ -39,10 +38,7 @@ class Descending:
     widths: tuple[int, ...]
     seed: int
     optimising: Optimising | None = None
-
-    @cached_property
-    def _anchors(self) -> Anchors | None:
-        return find_anchors(self.data, self.task)
+    anchors: Anchors | None = None  # whose mean the class mean is, in a transfer task
 
     @cached_property
     def _columns(self) -> list[tuple[int, int]]:
@@ -66,7 +62,7 @@ class Descending:
                 part = Part(x, inputs[j], then.held[j][s].counts)
                 newest = parts[j][: len(batch.parts)]
                 parts[j].append(part if number == 0 else part.at_clients(then.clients[j], batch.clients[j], newest))
-        anchors = None if self._anchors is None else self._anchors.for_round(self.seed, batch.round)
+        anchors = None if self.anchors is None else self.anchors.for_round(self.seed, batch.round)
         holder = self.task.fusion.holder
         return {
             j: Problem(

@@ -14,7 +14,6 @@ from crosshatch.local.anchors import Anchors
 from crosshatch.local.forward import SMALL_BYTES, KeptPass, forward, forward_rows
 from crosshatch.local.layers import Chain, ChainPass
 from crosshatch.local.read_chain import as_chain, draws_random_numbers
-from crosshatch.protocol.class_means import find_anchors
 from crosshatch.protocol.what_is_known import Samples, Stamp
 from crosshatch.simulator.passes import Passes
 from crosshatch.simulator.vertical.batch import Batch
@@ -50,6 +49,7 @@ class Embedder:
     threads: int
     keep_passes: bool  # the next local work is a single step
     one_party: frozenset[int] = frozenset()  # silos whose hub is their client, and has its block at once
+    anchors: Anchors | None = None  # whose mean the class mean is, in a transfer task
     in_pairs: bool = False  # a server keeps the blocks: a hub has the one its clients were told
 
     def embed(
@@ -83,17 +83,11 @@ class Embedder:
             here = weights[holder] is base[holder] or (holder in self.one_party and holder in moved)
             here |= self.in_pairs and holder not in moved
             head = clients_head if here else self.task.head_in(base)
-            if self._anchors is not None:
-                head = clients_head = self._drawn_mean(self._anchors, holder, weights[holder], batch.round)
+            if self.anchors is not None and self.anchors.transfer.mean_samples is not None:
+                head = clients_head = self._drawn_mean(self.anchors, holder, weights[holder], batch.round)
             if known is not None and only not in (None, holder):
                 clients_head = known.clients_head  # that of the moment its clients' embeddings are of
         return Embeddings(batch.parts, tuple(values), tuple(stamps), head, clients_head)
-
-    @cached_property
-    def _anchors(self) -> Anchors | None:
-        """Where a class mean is that of samples drawn per round; one of all samples is in its holder's vector."""
-        transfer = self.task.transfer
-        return None if transfer is None or transfer.mean_samples is None else find_anchors(self.data, self.task)
 
     def _drawn_mean(self, anchors: Anchors, holder: int, weights: Tensor, round: int) -> Tensor:
         embed = partial(self.task.embed, holder, weights.reshape(-1))

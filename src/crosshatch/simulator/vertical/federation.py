@@ -15,6 +15,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import Algorithm, ClientWeights, Federation, LocalSteps, Number, Within, declared
 from crosshatch.local.solve import Strategy, solve
 from crosshatch.protocol.batches import BatchSource
+from crosshatch.protocol.class_means import find_anchors
 from crosshatch.protocol.client_weights import client_weights
 from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.names import head_channel
@@ -31,7 +32,7 @@ from crosshatch.simulator.vertical.descending import Descending, Exchanged, rows
 from crosshatch.simulator.vertical.embedding import Embedder, Embeddings
 from crosshatch.simulator.vertical.on_the_way import OnTheWay
 from crosshatch.simulator.vertical.optimising import Optimising
-from crosshatch.simulator.vertical.sharing import Frozen, Sharing
+from crosshatch.simulator.vertical.sharing import Asked, Frozen, Sharing
 from crosshatch.task.task import Task
 
 if TYPE_CHECKING:  # needs gmpy2, which is an extra
@@ -70,11 +71,11 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         self._coded = self.on_the_way.channels.codecs  # by exchange; what is sent in others arrives as it is
         self.clients = tuple(1 if known.central else silo.clients for silo in self.data.silos)
         self.sharing = Sharing(self.task, self.passes, self.on_the_way, widths)
-        seed = self.on_the_way.channels.seed
-        self._descending = Descending(self.data, self.task, self.passes, widths, seed, self.optimising)
+        seed, anchors = self.on_the_way.channels.seed, find_anchors(self.data, self.task)
+        self._descending = Descending(self.data, self.task, self.passes, widths, seed, self.optimising, anchors)
         one_step = self.algorithm.local_steps == 1 or known.central  # the next local work needs the exchange's pass
         self.embedder = Embedder(
-            self.data, self.task, self.passes, seed, self.threads, one_step, one_party, links.hubs_together
+            self.data, self.task, self.passes, seed, self.threads, one_step, one_party, anchors, links.hubs_together
         )
         steps = solve if self.encrypted is None else self.encrypted.solve
         self.solver: Solver = partial(steps, strategy=self.strategy, threads=self.threads, chosen=self.chosen)
@@ -253,7 +254,7 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
             return frozen
         _, y = self.passes.samples(batch, (), 0)
         known = self._descending.inputs(frozen, batch, 0, y, receivers, LocalSteps(1, 0.0))
-        return self.encrypted.exchange(frozen, known, batch, holder, senders, receivers, down, self.call)
+        return self.encrypted.exchange(frozen, known, batch, Asked(holder, senders, receivers, down, self.call))
 
     def decide(self, value: Number, *, round: int, by: int = 0) -> Number:
         """One hub tells everybody."""

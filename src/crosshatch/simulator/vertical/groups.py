@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -29,21 +28,17 @@ GroupBlocks = tuple[Blocks, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedServer:
+class SimulatedServer(Grouped[Blocks, Batch, Embeddings, Frozen]):
     """The servers above some groups; `tiers[level][g]` is the member of that tier which group g belongs to."""
 
     groups: tuple[SimulatedFederation, ...]
     samples: Ids  # of each group
     tiers: tuple[Ids, ...]
 
-    @cached_property
-    def together(self) -> Grouped[Blocks, Batch, Embeddings, Frozen]:
-        """The groups as an algorithm sees them."""
-        return Grouped(self.groups, self)
-
     def average(
-        self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, weights: ClientWeights, within: Within, depth: int
-    ) -> GroupBlocks:
+        self, blocks: GroupBlocks, batch: tuple[Batch, ...], *, weights: ClientWeights = "equal",
+        within: Within = "silo", depth: int = 0,
+    ) -> GroupBlocks:  # fmt: skip
         """Clients to hub in every group, the local steps of all groups computed in one go."""
         asked = [
             group.weigh(blocks[g], batch[g], weights=weights, within=within, depth=depth)
@@ -65,7 +60,7 @@ class SimulatedServer:
         ]
         return (self._mean(done, every, counted),) * len(self.groups)
 
-    def average_groups(self, blocks: GroupBlocks, *, round: int, level: int) -> GroupBlocks:
+    def average_groups(self, blocks: GroupBlocks, *, round: int, level: int = 0) -> GroupBlocks:
         """Every hub to the server of its member of the tier, the weighted average back."""
         after: dict[int, Blocks] = {}
         call = self.groups[0].call("average_groups", round)
@@ -85,8 +80,8 @@ class SimulatedServer:
             after |= dict.fromkeys(mine, self._arrived(mean, mine[0], "down", level, call) if coded else mean)
         return tuple(after[g] for g in range(len(self.groups)))
 
-    def decide(self, value: Number, *, round: int, by: int) -> Number:
-        """A hub of the first group to the server, which tells the same hub of every other one.
+    def decide(self, value: Number, *, round: int, by: int = 0) -> Number:
+        """A hub of the first group to the server, which tells the same hub of every other one, and these theirs.
 
         The server of an inner tier hears it from the first group below it.
         """
@@ -97,7 +92,8 @@ class SimulatedServer:
         for tier in self.tiers[1:]:
             for g in np.unique(tier, return_index=True)[1].tolist():
                 self.groups[g].accounts.links.hubs_and_server([by], [DECISION], "up", call)
-        return value
+        answer: Number = self._each("decide", value=value, round=round, by=by)[0]
+        return answer
 
     def _arrived(self, blocks: Blocks, group: int, way: Literal["up", "down"], level: int, call: Call) -> Blocks:
         """What the other side of a way gets of blocks; a server's channel is kept with its first group's."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
@@ -55,6 +55,20 @@ Heads = Mapping[int, Tensor]
 """By silo the head that its clients work with."""
 Arrived = dict[int, Rows]
 """By sender and part the rows (n, e) that arrived of its embeddings."""
+
+
+NextCall = Callable[[str, int], Call]
+"""The next use of an exchange in a round."""
+
+
+class Asked(NamedTuple):
+    """Who tells the label's holder what it has, who gets to know something, and by which use of which exchanges."""
+
+    holder: int
+    senders: Sequence[int]
+    receivers: Sequence[int]
+    down: Call
+    next_call: NextCall
 
 
 @dataclass(frozen=True)
