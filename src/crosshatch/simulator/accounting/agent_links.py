@@ -81,7 +81,7 @@ class AgentLinks:
 
     def _look_up(self, link: str, direction: Direction, exchange: str, round: int, step: int) -> _Table:
         """Size of a message, and the seconds it takes on each agent's link."""
-        size = wire.size(round, exchange, ((self.dtype, self.shape),), step=step)
+        size = wire.size(round, exchange, ((self.dtype, self.shape),), use=step)
         usual, *own = (
             float(self.network.transfer(link, direction, np.array([size]), name, None)[0])
             for name in (_ANYBODY, *self.network.named)
