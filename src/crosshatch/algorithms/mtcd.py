@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from crosshatch.errors import require_whole
+from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import Planned, TokenFederation, Tokens
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Schedule, rate
@@ -81,8 +81,11 @@ class MTCD(Planned):
         """Refuse settings that make no sense."""
         super().__post_init__()
         require_whole("algorithm.tokens", self.tokens, least=1)
-        hops, remedy = self.hops_between_averages, "S is 1 or more, or 0 for no server"
-        require_whole("algorithm.hops_between_averages", hops, least=0, remedy=remedy)
+        require_whole("algorithm.hops_between_averages", self.hops_between_averages)
+        if self.hops_between_averages < 0:
+            raise ConfigError(
+                f"algorithm.hops_between_averages = {self.hops_between_averages}: S is 1 or more, or 0 for no server"
+            )
 
     @property
     def server(self) -> bool:
