@@ -15,11 +15,11 @@ from crosshatch.schedules import check_step_size
 MOST_STEPS = 1_000_000
 
 
-def check_settings(algorithm: Any) -> None:
+def check_settings(settings: Any) -> None:
     """Settings that several algorithms have, each by its one rule, and those of a few words by their type."""
-    own: Any = type(algorithm)
+    own: Any = type(settings)
     for name, kind in _kinds(own).items():
-        value = getattr(algorithm, name)
+        value = getattr(settings, name)
         if get_origin(kind) is Literal:
             if value not in get_args(kind):
                 raise ConfigError(f"algorithm.{name} = {value!r}: must be {' or '.join(map(repr, get_args(kind)))}")
@@ -28,12 +28,12 @@ def check_settings(algorithm: Any) -> None:
 
 
 @cache
-def _kinds(algorithm: Any) -> Mapping[str, Any]:
+def _kinds(of: Any) -> Mapping[str, Any]:
     try:
-        hints = get_type_hints(algorithm)
+        hints = get_type_hints(of)
     except NameError:  # a user's own class may have types that are there for a checker alone
         return {}
-    return {one.name: hints[one.name] for one in fields(algorithm)}
+    return {one.name: hints[one.name] for one in fields(of)}
 
 
 def _check_local_steps(value: int, _: object) -> None:
