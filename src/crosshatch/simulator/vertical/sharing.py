@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -18,9 +18,6 @@ from crosshatch.simulator.vertical.embedding import Embeddings, Outputs
 from crosshatch.simulator.vertical.on_the_way import OnTheWay
 from crosshatch.simulator.vertical.own_heads import with_own_heads
 from crosshatch.task.task import Task
-
-if TYPE_CHECKING:
-    from crosshatch.simulator.listening import Listening
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class Sharing:
     passes: Passes
     on_the_way: OnTheWay
     widths: tuple[int, ...]
-    listener: Listening | None = None  # who is told what arrived
+    listener: Any = None  # somebody like `simulator.listening.Listening`, who is told what arrived
 
     def share(
         self, embeddings: Embeddings, around: Embeddings, batch: Batch, known: Frozen, senders: Sequence[int],
