@@ -98,7 +98,7 @@ class CostsAlone:
 
 
 Ciphertexts = RealCiphertexts | CostsAlone
-"""What becomes of one batch's derivatives (n, c) and of silos' features (n, d); a name tells the batch from others."""
+"""What becomes of one batch's derivatives (n, c) and of silos' features (n, d); who counts may refuse."""
 
 
 def ciphertexts_of(settings: PrivacySettings, threads: int, names: tuple[str, ...]) -> Ciphertexts:

@@ -31,6 +31,13 @@ from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Asked, Frozen
 
+CountRead = Callable[[str, Ids], None]
+"""Told for which silo a gradient of a batch with these samples is about to be decrypted; may refuse."""
+
+
+def nobody_counts(silo: str, ids: Ids) -> None:
+    """Where no ledger is kept."""
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -81,7 +88,7 @@ class EncryptedExchange:
             numbers = sent.double().numpy(force=True)
             derivatives = point.encode(numbers, "a derivative of the loss", trained=down.round > 0)
             features = {j: self._features(j, batch) for j in asking}
-            found = self.ciphertexts.exchange(derivatives, features, batch.parts[0].tobytes())
+            found = self.ciphertexts.exchange(derivatives, features, self._count(batch))
             self._send(found, asking, derivatives.shape, asked)
             gradients = {
                 j: _flat(gradient(found.gradients[j], point, *derivatives.shape), self.layers[j]).to(sent)

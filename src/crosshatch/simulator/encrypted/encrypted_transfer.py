@@ -36,7 +36,7 @@ from crosshatch.protocol.message_contents import Specs
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
-from crosshatch.simulator.encrypted.encrypted_exchange import Sums, require_one_batch
+from crosshatch.simulator.encrypted.encrypted_exchange import CountRead, Sums, nobody_counts, require_one_batch
 from crosshatch.simulator.encrypted.own_numbers import Side, clear_gradient, pull
 from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, EncryptedTerms, TransferCiphertexts
 from crosshatch.simulator.vertical.batch import Batch
