@@ -216,14 +216,20 @@ def sizes(page: Path, tmp_path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return wide, narrow
 
 
-@pytest.mark.parametrize(("runs", "seeds"), [(1, 1), (30, 1), (3, 4)])
-def test_nothing_is_cut_off_wide_or_narrow(write_run: WriteRun, tmp_path: Path, runs: int, seeds: int) -> None:
-    names = ("accuracy", "top5", "precision", "recall", "f1")
+@pytest.mark.parametrize(("runs", "seeds", "validated"), [(1, 1, 0), (30, 1, 0), (3, 4, 0), (5, 3, 3), (5, 1, 7)])
+def test_nothing_is_cut_off_wide_or_narrow(
+    write_run: WriteRun, tmp_path: Path, runs: int, seeds: int, validated: int
+) -> None:
+    """So many metrics are measured on validation rows, too, which choose a round."""
+    names = ("accuracy", "top5", "precision", "recall", "f1")[: 2 if validated == 3 else 5]
+    on_validation = ("auc", "loss", *names)[:validated]
     paths = []
     for seed in range(seeds):
         rows = [row | dict.fromkeys(names, row["auc"] * (1 - 0.0123 * seed)) for row in curve(10, 8_000_000)]
+        rows = [row | {f"validation_{name}": row[name] for name in on_validation} for row in rows]
         clients = silos(**{name: spread(0.7123, 0.9345) for name in ("auc", "loss", *names)})
         given: dict[str, Any] = {"rows": rows, "per_client": clients}
+        given |= {"best_round": {"by": "validation_auc", **rows[-2]}} if validated else {}
         paths += [write_seed(write_run, f"tdcd with a longer name {i}", seed, q=i + 1, **given) for i in range(runs)]
     write_report(pool_seeds(read_runs(paths)), tmp_path / "report.html", ["auc=0.75", "loss=0.5"])
     wide, narrow = sizes(tmp_path / "report.html", tmp_path)

@@ -72,7 +72,7 @@ def test_only_runs_with_as_many_clients_are_compared() -> None:
     assert target_finding([SLOW, FAST, q10], AUC75, BYTES) == (
         "With 2 clients TDCD reaches AUC 0.75 with 2 kB, 9x less than FedSGD"
     )
-    assert target_finding([FAST, q10], AUC75, ROUND) == "2 runs reach AUC 0.75, no two of them with as many clients"
+    assert target_finding([FAST, q10], AUC75, ROUND) == "2 curves reach AUC 0.75, no two of them with as many clients"
     assert target_finding([FAST, NEVER, q10], AUC75, ROUND).endswith("with as many clients; JFL does not")
 
 
@@ -84,7 +84,7 @@ def test_only_runs_with_the_labels_in_the_same_place_are_compared() -> None:
         "with labels at b held-q5 reaches it in 3 rounds, 3x fewer than held-q1"
     )
     assert target_finding([shared[0], held[0]], AUC75, ROUND) == (
-        "2 runs reach AUC 0.75, no two of them with the same data, clients and labels"
+        "2 curves reach AUC 0.75, no two of them with the same data, clients and labels"
     )
     more = [run_of("m1", [0.5] * 4 + [0.8], labels="ab", clients=9), run_of("m5", [0.5, 0.8], labels="ab", clients=9)]
     assert target_finding([*held, *more], AUC75, ROUND).startswith("With 2 clients and labels at b held-q5 reaches AUC")
@@ -115,7 +115,7 @@ def test_the_rival_is_a_baseline_where_there_is_one() -> None:
     # where the baseline itself is the cheapest, or ties, the dearest is the rival
     assert target_finding([sgd, worst], AUC75, ROUND) == "sgd reaches AUC 0.75 in 4 rounds, 8x fewer than bad"
     low = run_of("low", [0.5, 0.5], algorithm="fedsgd")
-    assert target_finding([best, NEVER, low], AUC75, ROUND).endswith("; 2 runs do not, low among them")
+    assert target_finding([best, NEVER, low], AUC75, ROUND).endswith("; 2 curves do not, low among them")
 
 
 def test_settings_with_a_baseline_come_first() -> None:
@@ -129,16 +129,16 @@ def test_settings_with_a_baseline_come_first() -> None:
 
 def test_those_that_do_not_arrive_are_named() -> None:
     assert target_finding([FAST, NEVER], AUC75, BYTES) == "TDCD reaches AUC 0.75 with 2 kB; JFL does not"
-    assert target_finding([FAST, NEVER, NEVER], AUC75, BYTES).endswith("; 2 runs do not")
+    assert target_finding([FAST, NEVER, NEVER], AUC75, BYTES).endswith("; 2 curves do not")
     assert target_finding([NEVER], AUC75, BYTES) == "JFL does not reach AUC 0.75; it comes closest with 0.6"
     low = run_of("low", [0.4])
-    assert target_finding([low, NEVER], AUC75, BYTES) == "No run reaches AUC 0.75; JFL comes closest with 0.6"
+    assert target_finding([low, NEVER], AUC75, BYTES) == "No curve reaches AUC 0.75; JFL comes closest with 0.6"
 
 
 def test_equal_costs_are_not_a_victory() -> None:
     twin = run_of("twin", [0.5, 0.7, 0.8], cost=1010)
-    assert target_finding([FAST, twin], AUC75, BYTES) == "All runs reach AUC 0.75 with 2.02 kB, give or take 5%"
-    assert target_finding([FAST, twin], AUC75, ROUND) == "All runs reach AUC 0.75 in 2 rounds"
+    assert target_finding([FAST, twin], AUC75, BYTES) == "All curves reach AUC 0.75 with 2.02 kB, give or take 5%"
+    assert target_finding([FAST, twin], AUC75, ROUND) == "All curves reach AUC 0.75 in 2 rounds"
 
 
 def test_a_cost_of_nothing_gives_no_factor() -> None:
@@ -183,21 +183,21 @@ def test_a_run_that_diverged_is_never_the_best() -> None:
     assert target_finding([SLOW, FAST, LOST], AUC75, BYTES) == (
         "TDCD reaches AUC 0.75 with 2 kB, 9x less than FedSGD; lost diverged"
     )
-    assert target_finding([FAST, FAST, LOST], AUC75, ROUND) == "2 runs reach AUC 0.75 in 2 rounds; lost diverged"
-    assert target_finding([FAST, LOST, LOST], AUC75, BYTES) == "TDCD reaches AUC 0.75 with 2 kB; 2 runs diverged"
+    assert target_finding([FAST, FAST, LOST], AUC75, ROUND) == "2 curves reach AUC 0.75 in 2 rounds; lost diverged"
+    assert target_finding([FAST, LOST, LOST], AUC75, BYTES) == "TDCD reaches AUC 0.75 with 2 kB; 2 others diverged"
     low = parse_target("auc=0.995")
     assert target_finding([FAST, SLOW, LOST], low, BYTES) == (
-        "No run reaches AUC 0.995; TDCD comes closest with 0.8; lost diverged"
+        "No curve reaches AUC 0.995; TDCD comes closest with 0.8; lost diverged"
     )
 
 
 def test_only_runs_that_diverged() -> None:
     assert target_finding([LOST], AUC75, BYTES) == "lost diverged at round 2"
-    assert target_finding([LOST, LOST], AUC75, BYTES) == "All runs diverged"
+    assert target_finding([LOST, LOST], AUC75, BYTES) == "All diverged"
     assert curve_title([LOST], "auc", ROUND, ()) == (
         "lost diverged at round 2: AUC of lost rises from 0.5 to 0.99 in 1 round, then falls to 0.1 in 2 rounds"
     )
-    assert curve_title([LOST, LOST], "auc", ROUND, ()) == headline([LOST, LOST], ()) == "All runs diverged"
+    assert curve_title([LOST, LOST], "auc", ROUND, ()) == headline([LOST, LOST], ()) == "All diverged"
 
 
 def test_a_run_that_diverged_sets_no_level() -> None:

@@ -15,6 +15,7 @@ from crosshatch.report.measures import Target, parse_target
 from crosshatch.report.page_tables import difference_table
 from crosshatch.report.palette import OKABE_ITO, SHADES
 from crosshatch.report.runs import Run
+from tests.support.client_boxes import silos, spread
 
 ROUND, BYTES = AXES[0], AXES[1]
 TARGET = parse_target("auc=0.8")
@@ -44,6 +45,9 @@ def test_a_title_does_not_rise_over_a_curve_that_falls(tmp_path: Path) -> None:
     (run,) = read_runs([write(tmp_path, "tdcd", [0.5, 0.85, 0.8, 0.75, 0.7], noise=0.01)])
     title = curve_title([run], "auc", ROUND, ())
     assert title == "AUC of tdcd rises from 0.5 to 0.85 in 1 round, then falls to 0.7 in 4 rounds"
+    # a rise within the noise is none
+    (run,) = read_runs([write(tmp_path, "jfl", [0.75, 0.77, 0.7, 0.65], noise=0.03)])
+    assert curve_title([run], "auc", ROUND, ()) == "AUC of jfl falls from 0.75 to 0.65 in 3 rounds"
     # and a curve by itself is drawn whole, its beginning too
     text = page(tmp_path, [run])
     assert "where curves differ" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
@@ -84,6 +88,13 @@ def test_seeds_that_overlap_are_no_headline(tmp_path: Path) -> None:
     assert "less than fedsgd" in target_finding(apart, TARGET, BYTES)
 
 
+def test_titles_speak_of_curves(tmp_path: Path) -> None:
+    """A point of a sweep has a run for each seed: neither it nor their mean is called a run."""
+    paths = [write(tmp_path, f"{name}-{seed}", [0.5, 0.9], seed=seed) for name in ("tdcd", "jfl") for seed in (1, 2)]
+    runs = pool_seeds(read_runs([*paths, write(tmp_path, "never", [0.5, 0.55])]))
+    assert target_finding(runs, TARGET, ROUND) == "2 curves reach AUC 0.8 in 1 round; never does not"
+
+
 def test_a_level_that_was_there_before_the_first_round_tells_nothing(tmp_path: Path) -> None:
     runs = read_runs([write(tmp_path, "tdcd", [0.5, 0.9]), write(tmp_path, "bad", [0.45, 0.47])])
     assert curve_title(runs, "auc", ROUND, ()) == "AUC against round"
@@ -97,8 +108,8 @@ def test_nothing_called_best_is_chosen_on_test_rows(tmp_path: Path) -> None:
     ])  # fmt: skip
     text = re.sub(r"<(script|style).*?</\1>", "", page(tmp_path, runs), flags=re.DOTALL)
     assert "0.8765" not in text  # its highest on the test rows
-    assert "chosen&nbsp;0.7512" in text
-    assert "chosen&nbsp;3" in text
+    assert "<span>chosen</span> 0.7512" in text
+    assert "<span>chosen</span> 3" in text
     said = re.sub(r"<[^>]*>|best_model|best on the validation rows", " ", text)
     assert not re.search(r"\bbest\b", said)
 
@@ -117,10 +128,20 @@ def test_equal_rows_are_one(tmp_path: Path) -> None:
 
 def test_cells_know_their_headings(tmp_path: Path) -> None:
     """On a narrow screen a row is a list, and nothing is cut."""
-    text = page(tmp_path, read_runs([write(tmp_path, "tdcd", [0.5, 0.9]), write(tmp_path, "fedsgd", [0.5, 0.8])]))
+    clients = silos(auc=spread(0.7, 0.9))
+    paths = [write(tmp_path, "tdcd", [0.5, 0.9], per_client=clients), write(tmp_path, "fedsgd", [0.5, 0.8])]
+    text = page(tmp_path, read_runs(paths))
+    assert "How clients differ" in text
     cells = re.findall(r"<td([^>]*)>", text)
     assert cells
     assert all("data-label=" in cell for cell in cells)
+
+
+def test_bytes_that_all_went_one_way_are_no_picture(tmp_path: Path) -> None:
+    one_way = write(tmp_path, "tdcd", [0.5, 0.9], bytes_by_link={"hub-hub across": {"bytes": 5, "messages": 2}})
+    assert "Where the bytes went" not in page(tmp_path, read_runs([one_way]))
+    both = {"client-hub up": {"bytes": 5}, "client-hub down": {"bytes": 7}}
+    assert "Where the bytes went" in page(tmp_path, read_runs([write(tmp_path, "jfl", [0.5, 0.9], bytes_by_link=both)]))
 
 
 def test_series_are_named_by_the_user_or_by_what_differs(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def test_many_graphs_share_the_room_for_pictures(write_run: WriteRun) -> None:
     edges = [[a, b] for a in range(60) for b in range(a)]
     paths = []
     for i in range(68):
-        graph = {"edges": edges, "tokens": 3, "visits": [i + 1] * 60, "walk": [0, 1, 2]}
+        graph = {"edges": edges, "tokens": 3, "visits": [i + 1] * 60}
         federation = {"silos": [silo(f"agent-{k}", 1) for k in range(60)], "graph": graph}
         paths.append(write_run(f"walk-{i}", federation=federation))
     html = report(paths)

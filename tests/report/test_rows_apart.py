@@ -77,7 +77,9 @@ def test_other_rows_are_said_everywhere_and_nobody_wins(write_run: WriteRun, tmp
     assert sentence in page
     assert "two<small>test rows B</small>" in page
     target = parse_target(TARGET)
-    assert headline(runs[:2], [target]) == "2 runs reach AUC 0.7, no two of them with the same data, clients and labels"
+    assert (
+        headline(runs[:2], [target]) == "2 curves reach AUC 0.7, no two of them with the same data, clients and labels"
+    )
     assert headline(runs, [target]).startswith("With the data of one, three reaches AUC 0.7 with")
     assert "two" not in headline(runs, [target])
     for axis in AXES:

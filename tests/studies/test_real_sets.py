@@ -16,7 +16,6 @@ from crosshatch.studies.whole_study import read_study
 from tests.support.small_studies import study_here
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-L2 = 0.1  # so that some hundred steps are to the end
 CONFIG = """
 [data]
 id = "id"
@@ -63,8 +62,15 @@ def physionet() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "rounds"), [("credit_default", 400), ("breast_cancer", 400), ("physionet", 400)])
-def test_study_from_csv_files(name: str, rounds: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("free", [True, False])
+@pytest.mark.parametrize(
+    ("name", "step", "l2", "rounds"),
+    [("credit_default", "1", 0.001, 400), ("breast_cancer", "0.5", 0.001, 2000), ("physionet", "1", 0.0001, 6000)],
+)
+def test_study_from_csv_files(name: str, step: str, l2: float, rounds: int, free: bool, tmp_path: Path) -> None:
+    """With little regularisation against scikit-learn's usual model, whose intercept is free; with much of it, to which
+    our biases are subject as well, against the same objective."""
+    l2, rounds = (l2, rounds) if free else (0.1, 400)
     if name != "breast_cancer" and not (DATA / "credit_default.npz").is_file():
         pytest.skip("the data sets are not there")
     x, y = {"credit_default": credit_default, "breast_cancer": breast_cancer, "physionet": physionet}[name]()
@@ -74,8 +80,8 @@ def test_study_from_csv_files(name: str, rounds: int, tmp_path: Path) -> None:
         frame = pl.DataFrame({f"c{k}": pl.Series(x[:, k]).fill_nan(None) for k in columns}).with_columns(ids)
         (frame.with_columns(pl.Series("y", y)) if file == "one.csv" else frame).write_csv(tmp_path / file)
     config = tmp_path / "real.toml"
-    config.write_text(CONFIG.format(l2=L2, rounds=rounds))
-    result = study_here(config, tmp_path / "study", steps=("0.3",))
+    config.write_text(CONFIG.format(l2=l2, rounds=rounds))
+    result = study_here(config, tmp_path / "study", steps=(step,))
 
     table = pl.read_csv(tmp_path / "study" / "scores.csv").filter(pl.col("part") == "test")
     for line in pl.read_csv(tmp_path / "study" / "table.csv").iter_rows(named=True):
@@ -90,10 +96,10 @@ def test_study_from_csv_files(name: str, rounds: int, tmp_path: Path) -> None:
     for method, silos in (("central", ("one", "other")), ("one alone", ("one",)), ("other alone", ("other",))):
         held = [silo for silo in data.silos if silo.name in silos]
         train, test = (np.concatenate([silo.rows(part).numpy() for silo in held], axis=1) for part in ("train", "test"))
-        # every block has a bias, and all of them are penalised: together one column of so much
-        bias = len(held) ** 0.5
-        train, test = (np.concatenate([rows, np.full((len(rows), 1), bias)], axis=1) for rows in (train, test))
-        fitted = LogisticRegression(C=1 / (L2 * len(train)), fit_intercept=False, max_iter=2000)
+        if not free:  # every block has a bias, and all of them are penalised: together one column of so much
+            bias = len(held) ** 0.5
+            train, test = (np.concatenate([rows, np.full((len(rows), 1), bias)], axis=1) for rows in (train, test))
+        fitted = LogisticRegression(C=1 / (l2 * len(train)), fit_intercept=free, max_iter=20_000, tol=1e-8)
         fitted.fit(train, data.y_train.numpy())
         expected = sk.roc_auc_score(data.y_test.numpy(), fitted.decision_function(test))
         # trained out: after the last round, not at the one that validation rows chose

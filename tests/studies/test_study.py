@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from crosshatch.cli import main
-from crosshatch.errors import ConfigError, RunError, TrainingError
+from crosshatch.errors import ConfigError, DataError, RunError, TrainingError
 from crosshatch.runs.stopping import Stop
 from crosshatch.runs.trained.load_run import load_run
 from crosshatch.studies.intervals import interval, judge
@@ -114,7 +114,8 @@ def test_what_is_written(made: tuple[StudyResult, Path]) -> None:
     _, path = made
     found = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
     assert found == [
-        "chosen.toml", "report.html", "result.json", "runs", "scores.csv", "study.json", "table.csv", "yardsticks",
+        "chosen.toml", "fingerprint.json", "report.html", "result.json", "runs", "scores.csv", "study.json",
+        "table.csv", "yardsticks",
     ]  # fmt: skip
     page = (path / "report.html").read_text()
     assert "boosted trees, bank alone" in page
@@ -209,3 +210,31 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     with (tmp_path / "studies/made/scores.csv").open() as file:
         assert next(csv.reader(file))[:3] == ["part", "row", "label"]
     assert read_kept(next((tmp_path / "studies/made/runs").iterdir())).scores.shape == (40, 1)
+
+
+@pytest.mark.parametrize(("rows", "positive", "shown"), [(40, 10, True), (40, 9, False), (19, 9, False)])
+def test_on_very_few_rows_nothing_is_certain(rows: int, positive: int, shown: bool) -> None:
+    """One method tells the classes apart on all rows, and so in every draw; the other says the same of all rows."""
+    y = (torch.arange(rows) < positive).float()
+    right, same = (Kept(one, y, one, y) for one in (y[:, None] - 0.5, torch.zeros(rows, 1)))
+    judged = judge({"right": [right], "same": [same]}, ["auc"], Logistic())
+    found = judged.difference("right", "same", "auc")
+    assert (found.value, found.low, found.high) == (0.5, 0.5, 0.5)
+    assert (found.shown, (-found).shown) == (shown, shown)
+
+
+def test_thirty_rows_are_said_to_be_few(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.csv", n=30, seed=1, alone=0.6, joint=0.95)
+    said = verdict(study_here(write_config(tmp_path), tmp_path / "study"))
+    assert "not shown" in said.headline
+    assert "no difference counts as shown" in said.how
+    assert all("takes" in text for text in said.certain)  # what was sent is certain
+
+
+def test_test_rows_of_one_class_are_refused_at_once(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.csv", n=60, seed=1, alone=0.6, joint=0.95)
+    table = pl.read_csv(tmp_path / "rows.csv")
+    table.with_columns(y=pl.Series([1, 1] + [0] * 58)).write_csv(tmp_path / "rows.csv")
+    with pytest.raises(DataError, match=r"all \d+ (test|validation) rows are of one class"):
+        study_here(write_config(tmp_path), tmp_path / "study")
+    assert not (tmp_path / "study").exists()

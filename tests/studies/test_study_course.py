@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from crosshatch.errors import RunError
 from crosshatch.runs.stopping import Stop
 from crosshatch.studies.sentences import verdict
 from crosshatch.studies.study_result import ALL_COLUMNS, StudyResult
-from crosshatch.studies.whole_study import read_study, run_study
+from crosshatch.studies.whole_study import StudyRequest, read_study, run_study
 from crosshatch.sweeps.jobs import Ended, Event, Work
 from crosshatch.sweeps.whole_sweep import Silent
 from tests.runs.own_parts import SOURCE
@@ -127,3 +128,24 @@ def test_a_study_that_is_stopped_asks_for_nothing_more(tmp_path: Path) -> None:
     again = Here()
     run_study(asked, tmp_path / "study", None, executor=again, listener=Silent(), stop=Stop())
     assert not set(executor.ran) & set(again.ran)
+
+
+def test_other_rows_under_the_same_name_are_refused(tmp_path: Path) -> None:
+    """Before anything goes on, and where they changed while runs were under way."""
+    run(tmp_path, Here())
+    rows, config, out = tmp_path / "rows.csv", tmp_path / "made.toml", tmp_path / "study"
+    before = rows.read_text()
+    lines = before.splitlines(keepends=True)
+    rows.write_text("".join(lines[:5] + lines[6:]))
+    with pytest.raises(RunError, match=r"the data have changed since .*study was made"):
+        run_study(again(config), out, None, executor=Here(), listener=Silent(), stop=Stop())
+    rows.write_text(before)
+    shutil.rmtree(next(out.glob("runs/method=central*")))
+    asked = again(config)
+    rows.write_text("".join(lines[:5] + lines[6:]))
+    with pytest.raises(RunError, match=r"the data have changed since .*method=central.* was made"):
+        run_study(asked, out, None, executor=Here(), listener=Silent(), stop=Stop())
+
+
+def again(config: Path) -> StudyRequest:
+    return read_study(config, [], seeds="2", steps=("0.3", "1"), folder=None)

@@ -9,12 +9,13 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+from rich.console import Console
 
 from crosshatch.errors import CrosshatchError, RunError
 from crosshatch.runs.config import read_config
 from crosshatch.runs.train import train
 from crosshatch.sweeps.jobs import Ended, Job
-from crosshatch.sweeps.table import table_csv
+from crosshatch.sweeps.table import print_table, table_csv
 from tests.support.sweep_executors import Bench, Here
 
 
@@ -121,16 +122,24 @@ def test_bad_runs_are_marked_and_a_sound_point_is_chosen(bench: Bench) -> None:
     assert [line["validation_loss"] == "" for line in table] == [False, False, *[True] * 7]
 
 
-def test_fewest_rounds(bench: Bench) -> None:
+@pytest.mark.parametrize("smooth", [1, 3])
+def test_fewest_rounds(bench: Bench, smooth: int, capsys: pytest.CaptureFixture[str]) -> None:
     choose = "fewest rounds to validation loss=0.7"
-    outcome = bench.run(bench.read("algorithm.step_size=0.0001,0.05,0.3", changes=["evaluate.every=1"], choose=choose))
+    changes = ["evaluate.every=1", f"evaluate.smooth={smooth}"]
+    sweep = bench.read("algorithm.step_size=0.0001,0.05,0.3", changes=changes, choose=choose)
+    outcome = bench.run(sweep)
     never, slow, quick = outcome.results
     assert never.remark == "not reached 1 of 1"
     assert outcome.best is quick
     for result in (slow, quick):
         (own,) = result.runs
-        found = [row["round"] for row in evaluations(Path(own.job.out)) if row["validation_loss"] <= 0.7]
-        assert result.values("round") == [found[0]]
+        losses = [row["validation_loss"] for row in evaluations(Path(own.job.out))]
+        means = [sum(losses[end - smooth : end]) / smooth for end in range(smooth, len(losses) + 1)]
+        first = next(at for at, mean in enumerate(means, smooth - 1) if mean <= 0.7)
+        assert result.values("round") == [first]
+    print_table(sweep, outcome, Console())
+    mean = f", at the mean of {smooth} evaluations" if smooth > 1 else ""
+    assert f"Looked after every round{mean}." in capsys.readouterr().out
 
 
 def test_halving_against_choosing_by_hand(bench: Bench, tmp_path: Path) -> None:

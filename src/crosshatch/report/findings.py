@@ -1,4 +1,7 @@
-"""Sentences that say what a plot shows, computed from the runs; none claims more than the numbers do."""
+"""Sentences that say what a plot shows, computed from the runs; none claims more than the numbers do.
+
+They speak of curves: a curve is a run, the mean of its seeds, a point of a sweep or a method of a study.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +173,7 @@ def _target_finding(runs: Sequence[Run], target: Target, axis: CostAxis, *, all_
     arrivals = [(run, find_arrival(run, target)) for run in rivals]
     costs = [(float(getattr(arrival, axis.key)), run) for run, arrival in arrivals if arrival is not None]
     if not costs:
-        return f"{'No run reaches' if len(rivals) > 1 else f'{rivals[0].name} does not reach'} {goal}" + _closest(
+        return f"{'No curve reaches' if len(rivals) > 1 else f'{rivals[0].name} does not reach'} {goal}" + _closest(
             rivals, target
         )
     missing = [run for run, arrival in arrivals if arrival is None]
@@ -180,7 +183,7 @@ def _target_finding(runs: Sequence[Run], target: Target, axis: CostAxis, *, all_
     if len(missing) == 1:
         return f"{sentence}; {missing[0].name} does not"
     baseline = next((run for run in missing if is_baseline(run)), None)
-    return f"{sentence}; {len(missing)} runs do not" + (f", {baseline.name} among them" if baseline else "")
+    return f"{sentence}; {len(missing)} curves do not" + (f", {baseline.name} among them" if baseline else "")
 
 
 def _by_setting(costs: list[Cost], target: Target, axis: CostAxis, *, some: bool) -> str:
@@ -191,14 +194,14 @@ def _by_setting(costs: list[Cost], target: Target, axis: CostAxis, *, some: bool
         settings.setdefault(setting_of(run), []).append((cost, run))
     if len(settings) == 1:
         (same,) = settings.values()
-        return _winner(same, target, goal, axis, who="All runs reach" if not some else f"{len(costs)} runs reach")
+        return _winner(same, target, goal, axis, who="All curves reach" if not some else f"{len(costs)} curves reach")
     words = tell_apart({setting: same[0][1].name for setting, same in settings.items()})
     common = [(words[setting], same) for setting, same in settings.items() if len(same) > 1]
     if not common:
-        return f"{len(costs)} runs reach {goal}, no two of them with {shared_words(list(settings))}"
+        return f"{len(costs)} curves reach {goal}, no two of them with {shared_words(list(settings))}"
     common.sort(key=lambda clause: not any(is_baseline(run) for _, run in clause[1]))
     clauses = [
-        f"{where} " + _winner(same, target, "it" if place else goal, axis, who=f"{len(same)} runs reach")
+        f"{where} " + _winner(same, target, "it" if place else goal, axis, who=f"{len(same)} curves reach")
         for place, (where, same) in enumerate(common[:_MOST_CLAUSES])
     ]
     sentence = "; ".join(clauses)
@@ -248,7 +251,7 @@ def _closest(runs: Sequence[Run], target: Target) -> str:
 
 def _all_diverged(runs: Sequence[Run]) -> str:
     if len(runs) > 1:
-        return "All runs diverged"
+        return "All diverged"
     facts = runs[0].facts.diverged
     assert facts is not None
     return f"{runs[0].name} diverged at round {human_count(facts.round)}"
@@ -258,7 +261,7 @@ def _naming(lost: Sequence[Run], sentence: str) -> str:
     """A sentence about the others, and who diverged."""
     if not lost:
         return sentence
-    return f"{sentence}; {lost[0].name if len(lost) == 1 else f'{len(lost)} runs'} diverged"
+    return f"{sentence}; {lost[0].name if len(lost) == 1 else f'{len(lost)} others'} diverged"
 
 
 def _course(run: Run, metric: str, axis: CostAxis) -> str:
@@ -272,8 +275,8 @@ def _course(run: Run, metric: str, axis: CostAxis) -> str:
     if human_number(first) == human_number(last):
         return f"{title} of {run.name} stays at {human_number(last)}"
     way = best_row(rows, metric, run.directions) if metric in run.directions else rows[-1]
-    turned = abs(way[metric] - last) > max(run.facts.noise.get(metric, 0.0), _TURN * abs(way[metric] - first))
-    if turned and first != way[metric]:
+    noise, there = run.facts.noise.get(metric, 0.0), abs(way[metric] - first)
+    if there > noise and abs(way[metric] - last) > max(noise, _TURN * there):
         course = (
             f"{'rises' if way[metric] > first else 'falls'} from {human_number(first)} to {human_number(way[metric])}"
         )

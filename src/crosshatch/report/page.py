@@ -71,13 +71,14 @@ def write_report(
     differences = difference_table(runs)
     unit = "run" if story is None else story.unit
     before = () if story is None else story.sections({r.name: s for r, s in zip(runs, swatches, strict=True)})
+    reached = "" if before else outcome_table(result, metrics, swatches, unit)  # a story's own table says that
     sections = [
         page_header(runs, result, notes, story),
         *(_section(title, body) for title, body in before),
         _curve_section(runs, result, metrics, swatches),
         _section(f"What the {unit}s reached" if len(runs) > 1 else "What the run reached",
-                 outcome_table(result, metrics, swatches, unit) + seed_details(result, metrics)),
-        _section("Deciding by it", decision_table(runs, swatches)),
+                 reached + seed_details(result, metrics)),
+        _section("Deciding by it", decision_table(runs, result, swatches)),
         _section("How clients differ", client_boxes(runs, metrics)),
         _targets(result, swatches),
         _section("Where the bytes went", bars),

@@ -26,6 +26,7 @@ _TAGS = re.compile(r"<[^>]*>")
 _MOST_SETTINGS = 6  # beside each other
 _MOST_COSTS = 200  # rows of a table
 _MANY_COLUMNS = 9
+_MOST_COLUMNS = 16  # that fit on a wide screen
 _MOST_NAMES = 4  # of runs in one cell
 
 
@@ -36,7 +37,7 @@ def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence
     headings += ["Rounds", "Bytes sent", "Messages", "Simulated time", "Wall time"]
     headings += ["Real time of the processes"] if launched else []
     rows = [
-        [_run_name(outcome, swatch), *(_metric_cell(outcome, metric) for metric in metrics),
+        [run_name(outcome, swatch), *(_metric_cell(outcome, metric) for metric in metrics),
          _rounds_cell(outcome), human_bytes(outcome.bytes), human_count(outcome.messages),
          _apart(outcome, human_seconds(outcome.sim_seconds)), human_seconds(outcome.wall_seconds),
          *([_real_cell(outcome)] if launched else [])]
@@ -74,7 +75,7 @@ def target_table(result: Comparison, swatches: Sequence[str]) -> str:
             _arrival_cells(outcome, target, labels[3 * place : 3 * place + 3])
             for place, target in enumerate(result.targets)
         )
-        rows += f"<tr><th>{_run_name(outcome, swatch)}</th>{cells}</tr>"
+        rows += f"<tr><th>{run_name(outcome, swatch)}</th>{cells}</tr>"
     return (
         f'<div class="scroll"><table id="targets"><thead><tr><th rowspan="2">Run</th>{tops}</tr>'
         f"<tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
@@ -90,12 +91,10 @@ def difference_table(runs: Sequence[Run]) -> str:
     keys = [key for key in keys if key not in ("run.name", "run.out")]
     if not keys:
         return ""
-    names, settings = [escape(run.name) for run in runs], [f"<code>{escape(key)}</code>" for key in keys]
-    cells = [[_setting(config.get(key)) for key in keys] for config in flat]
-    if _MOST_SETTINGS < len(keys) > len(runs):
-        by_setting = zip(settings, zip(*cells, strict=True), strict=True)
-        return html_table(["Setting", *names], [[setting, *row] for setting, row in by_setting])
-    return html_table(["Run", *settings], [[name, *row] for name, row in zip(names, cells, strict=True)])
+    headings = ["Run", *(f"<code>{escape(key)}</code>" for key in keys)]
+    rows = [[escape(run.name), *(_setting(config.get(key)) for key in keys)]
+            for run, config in zip(runs, flat, strict=True)]  # fmt: skip
+    return html_table(headings, rows, most=_MOST_SETTINGS + 1)
 
 
 def cost_table(runs: Sequence[Run]) -> str:
@@ -188,8 +187,13 @@ def config_details(run: Run) -> str:
     return f'<details class="config">{summary}<pre>{escape(text)}\n</pre></details>'
 
 
-def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers") -> str:
-    """A table of HTML; the first cell of each row names it."""
+def html_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers", most: int = _MOST_COLUMNS
+) -> str:
+    """A table of HTML; the first cell of each row names it. Where columns are more than `most`, and more than rows, it
+    is turned: a line per heading."""
+    if most < len(headings) > len(rows) + 1:
+        headings, *rows = list(zip(headings, *rows, strict=True))
     head = "".join(f"<th>{heading}</th>" for heading in headings)
     kind += " crowded" if len(headings) > _MANY_COLUMNS else ""
     labels = [_TAGS.sub("", heading) for heading in headings]
@@ -209,7 +213,7 @@ def labelled(label: str, cell: str, more: str = "") -> str:
     return f'<td data-label="{label}"{more}>{cell}</td>'
 
 
-def _run_name(outcome: ComparedRun, swatch: str) -> str:
+def run_name(outcome: ComparedRun, swatch: str) -> str:
     note = remark(outcome)
     return f"{swatch}{escape(outcome.name)}{f'<small>{note}</small>' if note else ''}"
 
@@ -220,12 +224,16 @@ def _metric_cell(outcome: ComparedRun, metric: str) -> str:
     value = _mean(outcome.final[metric], outcome.deviation.get(metric))
     if metric not in outcome.chosen:
         return value
-    return f"{value}<small>chosen&nbsp;{human_number(outcome.chosen[metric])}</small>"
+    return f"{value}{_at_chosen(human_number(outcome.chosen[metric]))}"
 
 
 def _rounds_cell(outcome: ComparedRun) -> str:
-    chosen = f"<small>chosen&nbsp;{human_count(outcome.chosen['round'])}</small>" if outcome.chosen else ""
+    chosen = _at_chosen(human_count(outcome.chosen["round"])) if outcome.chosen else ""
     return human_count(outcome.rounds) + chosen
+
+
+def _at_chosen(value: str) -> str:
+    return f"<small><span>chosen</span> {value}</small>"
 
 
 def _mean(value: float, spread: float | None) -> str:

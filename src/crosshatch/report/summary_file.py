@@ -24,13 +24,12 @@ class SiloShape(msgspec.Struct, frozen=True):
 
 
 class GraphShape(msgspec.Struct, frozen=True):
-    """Agents on a graph, by their numbers; `visits` is how often each was visited, `walk` how the first token began."""
+    """Agents on a graph, by their numbers; `visits` is how often each was visited."""
 
     edges: tuple[tuple[int, int], ...] = ()
     tokens: int = 0
     server: bool = False
     visits: tuple[int, ...] = ()
-    walk: tuple[int, ...] = ()
 
 
 class FederationShape(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 A paired bootstrap: test rows are drawn again with replacement, the same ones for all methods and seeds, and of each
 draw the mean over the seeds counts. Intervals hold 95% of the draws. They do not know of other training rows or seeds.
+Of very few rows they are too narrow (scores that are apart on six rows are so in every draw): then nothing is shown.
 """
 
 from __future__ import annotations
@@ -20,23 +21,25 @@ from crosshatch.task.measuring.resampled import draw_counts, resampled
 
 MOST_DRAWS, LEAST_DRAWS, MOST_NUMBERS = 2000, 200, 12_000_000
 SHARE = 0.95
+FEWEST_ROWS, FEWEST_OF_A_CLASS = 20, 10
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value, and from where to where 95% of the draws lie."""
+    """A value, and from where to where 95% of the draws lie; `enough`: rows to call anything shown."""
 
     value: float
     low: float
     high: float
+    enough: bool = True
 
     @property
     def shown(self) -> bool:
         """Whether it is shown to differ from nothing."""
-        return self.low > 0 or self.high < 0
+        return self.enough and (self.low > 0 or self.high < 0)
 
     def __neg__(self) -> Interval:
-        return Interval(-self.value, -self.high, -self.low)
+        return Interval(-self.value, -self.high, -self.low, self.enough)
 
 
 @dataclass(frozen=True)
@@ -50,20 +53,21 @@ class JudgedMethods:
     lost: Mapping[str, Mapping[str, Mapping[str, Floats]]]
     rows: int
     draws: int
+    enough: bool = True
 
     def of(self, method: str, metric: str) -> Interval | None:
         """None where it was not measured."""
         found = self.values[method].get(metric)
-        return None if found is None else interval(found)
+        return None if found is None else interval(found, self.enough)
 
     def difference(self, one: str, other: str, metric: str) -> Interval:
         """How much more the one has than the other."""
-        return interval(self.values[one][metric] - self.values[other][metric])
+        return interval(self.values[one][metric] - self.values[other][metric], self.enough)
 
     def loses(self, method: str, silo: str, metric: str) -> Interval | None:
         """What a method loses when a silo's rows are shuffled; None where that was not tried."""
         found = self.lost.get(method, {}).get(silo, {}).get(metric)
-        return None if found is None else interval(found)
+        return None if found is None else interval(found, self.enough)
 
 
 def judge(kept: Mapping[str, Sequence[Kept]], metrics: Sequence[str], loss: Loss) -> JudgedMethods:
@@ -81,16 +85,17 @@ def judge(kept: Mapping[str, Sequence[Kept]], metrics: Sequence[str], loss: Loss
             silo: _less(values[name], _mean([_measure(one, one.without[silo], metrics, loss, counts) for one in each]))
             for silo in each[0].without
         }
-    return JudgedMethods(values, lost, rows, draws)
+    rarest = int(first.y.long().bincount(minlength=2).min()) if loss.target == "binary" else FEWEST_OF_A_CLASS
+    return JudgedMethods(values, lost, rows, draws, rows >= FEWEST_ROWS and rarest >= FEWEST_OF_A_CLASS)
 
 
-def interval(values: Floats) -> Interval:
+def interval(values: Floats, enough: bool = True) -> Interval:
     """Of a value and the draws behind it."""
     drawn = values[1:][np.isfinite(values[1:])]
     if not len(drawn):
-        return Interval(float(values[0]), float("nan"), float("nan"))
+        return Interval(float(values[0]), float("nan"), float("nan"), enough)
     low, high = np.quantile(drawn, [(1 - SHARE) / 2, (1 + SHARE) / 2])
-    return Interval(float(values[0]), float(low), float(high))
+    return Interval(float(values[0]), float(low), float(high), enough)
 
 
 def _measure(kept: Kept, scores: Tensor, metrics: Sequence[str], loss: Loss, counts: Floats) -> dict[str, Floats]:

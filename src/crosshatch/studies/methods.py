@@ -17,6 +17,7 @@ from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import algorithm_name, decode_algorithm
 from crosshatch.schedules import Constant
+from crosshatch.task.directions import VALIDATION, directions
 
 VALIDATION_SHARE = 0.2
 Kind = Literal["alone", "central", "fedsgd", "federation"]
@@ -81,6 +82,9 @@ def _judged_by_validation_rows(config: Config) -> Config:
     """With validation rows, which choose round and step size, and with scores kept."""
     data = config.data if config.has_validation_rows else replace(config.data, validation=VALIDATION_SHARE)
     evaluate = config.evaluate
+    measured = [name.removeprefix(VALIDATION) for name in directions(evaluate.higher_is_better) if VALIDATION in name]
+    if evaluate.best_by not in (None, *measured):
+        raise ConfigError(f"evaluate.best_by = '{evaluate.best_by}' is no metric: choose one of {', '.join(measured)}")
     metrics = (
         evaluate.metrics if evaluate.metrics is None or "loss" in evaluate.metrics else (*evaluate.metrics, "loss")
     )

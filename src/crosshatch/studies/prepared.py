@@ -5,23 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from crosshatch.data.build import federate, load_dataset
+from crosshatch.data.build import federate
 from crosshatch.data.federated import FederatedData
-from crosshatch.errors import ConfigError
+from crosshatch.data.identity.fingerprint import Fingerprint
+from crosshatch.errors import ConfigError, DataError
 from crosshatch.runs.config import Config
+from crosshatch.runs.identity.run_data import read_data
 from crosshatch.studies.methods import VALIDATION_SHARE
 from crosshatch.task.build_task import build_task
 from crosshatch.task.losses import Loss
 
 
-def prepare_study(config: Config, folder: Path | None) -> tuple[FederatedData, Loss]:
-    """All columns of all rows, validation rows among them, and what the model is trained by."""
+def prepare_study(config: Config, folder: Path | None) -> tuple[FederatedData, Loss, Fingerprint | None]:
+    """All columns of all rows, validation rows among them, what the model is trained by, and whose rows these are."""
     settings = config.data if config.has_validation_rows else replace(config.data, validation=VALIDATION_SHARE)
-    data = federate(
-        load_dataset(settings, folder, federation=config.federation), config.federation, seed=config.run.seed
-    )
+    dataset, fingerprint = read_data(replace(config, data=settings), folder)
+    data = federate(dataset, config.federation, seed=config.run.seed)
     if len(data.silos) < 2:
         raise ConfigError(
             "a study asks what silos have together that one has not, and there is one: name several silos"
         )
-    return data, build_task(data, config.model, seed=config.run.seed).loss
+    for part, y in (("test", data.y_test), ("validation", data.y_validation)):
+        if data.target == "binary" and y is not None and bool((y == y[0]).all()):
+            raise DataError(
+                f"all {len(y)} {part} rows are of one class, by which nothing can be told: use a larger "
+                f"data.{'test_fraction' if part == 'test' else 'validation'}, or more rows of the rarer class"
+            )
+    return data, build_task(data, config.model, seed=config.run.seed).loss, fingerprint

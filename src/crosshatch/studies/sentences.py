@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 from crosshatch.report.measures import metric_title
 from crosshatch.report.units import human_bytes, human_count, human_number
-from crosshatch.studies.intervals import Interval
+from crosshatch.studies.intervals import FEWEST_OF_A_CLASS, FEWEST_ROWS, Interval
 from crosshatch.studies.study_result import ALL_COLUMNS, StudyResult, boosted_alone, cost
+
+_TOO_FEW = (
+    f" Of fewer than {FEWEST_ROWS} test rows, or fewer than {FEWEST_OF_A_CLASS} of a class, intervals are too narrow "
+    "to be believed: no difference counts as shown."
+)
 
 
 @dataclass(frozen=True)
@@ -31,13 +36,18 @@ def verdict(result: StudyResult) -> Conclusion:
     own, base = result.federation.method.name, f"{result.base} alone"
     said: list[tuple[str, bool]] = []
     joint = result.gain("central", base)
-    headline = "All methods came to nothing" if joint is None else _worth(result, joint)
+    missing = next((name for name in ("central", base) if name not in result.names), "")
+    headline = (
+        f"What the columns of {' and '.join(result.others)} add cannot be told: {missing} was not compared"
+        if joint is None
+        else _worth(result, joint)
+    )
     for one, other, phrase in (
         (own, base, f"{own} is {{}} {base}"),
         (own, "central", f"{own} ends {{}} central, which has all columns in one place"),
         (own, "fedsgd", f"{own} ends {{}} FedSGD"),
         (own, boosted_alone(result.base), f"{own} is {{}} {boosted_alone(result.base)}"),
-        ("central", ALL_COLUMNS, f"this model on all columns is {{}} {ALL_COLUMNS}"),
+        ("central", ALL_COLUMNS, f"central, this model on all columns, is {{}} {ALL_COLUMNS}"),
     ):
         found = result.gain(one, other) if one != other else None
         if found is not None:
@@ -55,10 +65,10 @@ def verdict(result: StudyResult) -> Conclusion:
 def _worth(result: StudyResult, joint: Interval) -> str:
     title = metric_title(result.metric)
     whose = f"the columns of {' and '.join(result.others)}"
-    if joint.low > 0:
+    if joint.shown and joint.low > 0:
         more = f"{_number(joint.low)} to {_number(joint.high)} {title}"
         return f"T{whose[1:]} add {more} to what {result.base} has alone"
-    if joint.high < 0:
+    if joint.shown:
         less = f"{_number(-joint.high)} to {_number(-joint.low)} {title} less than {result.base} has alone"
         return f"With {whose} there is {less}"
     return (
@@ -83,10 +93,8 @@ def _contributes(result: StudyResult, silo: str) -> tuple[str, bool] | None:
     found, own = result.contribution(silo), result.federation.method.name
     if found is None:
         return None
-    words = f"with {silo}'s rows shuffled {own} loses {_number(found.value)} {metric_title(result.metric)}"
-    return (words if found.value >= 0 else f"with {silo}'s rows shuffled {own} loses nothing") + _sure(
-        found
-    ), found.shown
+    size = f"{_number(found.value)} {metric_title(result.metric)}" if found.value >= 0 else "nothing"
+    return f"{own} loses {size} when {silo}'s rows are shuffled{_sure(found)}", found.shown
 
 
 def _costs(result: StudyResult) -> str | None:
@@ -111,7 +119,7 @@ def _how(result: StudyResult) -> str:
         f"{result.chosen_by} on {human_count(result.validation_rows)} validation rows{added}. Intervals hold 95% of "
         f"{human_count(result.judged.draws)} draws of the {human_count(result.judged.rows)} test rows with "
         f"replacement, the same for all, of the mean over {result.seeds} seed{'s' if result.seeds > 1 else ''}; "
-        "other training rows are not in them."
+        f"other training rows are not in them.{'' if result.judged.enough else _TOO_FEW}"
     )
 
 

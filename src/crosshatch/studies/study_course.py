@@ -78,6 +78,9 @@ class StudyCourse:
             if further is None:
                 break
             tried.append(further)
+        if all(one.ended.state == "refused" for result in order for one in result.runs):
+            found[method.name] = _made(method, order[0], tuple(tried))  # a mistake in the config, with any seed
+            return
         for best, next_best in zip(order, [*order[1:], None], strict=True):
             (result,) = yield self._sweep(method, [best.point.values[1]], self.seeds)
             diverged = any(one.ended.state == "diverged" for one in result.runs)

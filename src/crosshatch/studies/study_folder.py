@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, config_text, part_files
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.identity.kept_fingerprint import FINGERPRINT, fingerprint_text, read_fingerprint
 from crosshatch.runs.one_writer import LOCK
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.studies.study_result import YARDSTICKS
@@ -18,7 +20,7 @@ from crosshatch.sweeps.grid import Seeds
 from crosshatch.sweeps.jobs import PRINTED
 
 
-def keep_study(config: Config, seeds: Seeds, steps: Sequence[str], out: Path) -> None:
+def keep_study(config: Config, seeds: Seeds, steps: Sequence[str], fingerprint: Fingerprint | None, out: Path) -> None:
     """Write what was asked into the study's folder; refuse one that has finished a run of something else.
 
     Where none has finished, as when every run was refused, what there is of them is dropped.
@@ -47,6 +49,7 @@ def keep_study(config: Config, seeds: Seeds, steps: Sequence[str], out: Path) ->
                 "another --out"
             )
         if not changed:
+            require_same_data(fingerprint, read_fingerprint(out), out)
             return
         with writing(out):
             for begun in (out / "runs", out / PRINTED, out / PARTS, out / YARDSTICKS):
@@ -57,5 +60,22 @@ def keep_study(config: Config, seeds: Seeds, steps: Sequence[str], out: Path) ->
             f"the output folder {out} exists and is not a study's (it has {strange[0]}): choose another --out"
         )
     with writing(out):
+        if fingerprint is not None:
+            write_whole(out / FINGERPRINT, fingerprint_text(fingerprint))
         write_whole(path, (json.dumps(described, indent=2) + "\n").encode())
         files.write(out)
+
+
+def require_same_data(asked: Fingerprint | None, stored: Fingerprint | None, where: Path) -> None:
+    """Refuse what was made on other rows, labels or values; it may have some of the columns only.
+
+    Nothing is said where that cannot be told.
+    """
+    if asked is None or stored is None or asked.key != stored.key:
+        return
+    rows = [(one.labels, one.split, one.validation, one.test) for one in (asked, stored)]
+    if rows[0] != rows[1] or any(asked.columns.get(name) != column for name, column in stored.columns.items()):
+        raise RunError(
+            f"the data have changed since {where} was made, and a study compares on the same rows: put back those it "
+            "was started with, or choose another --out"
+        )

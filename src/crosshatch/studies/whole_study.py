@@ -1,18 +1,20 @@
 """A study from beginning to end, for the command and for Python: the runs, the yardsticks, and what all of it says.
 
-study.json      what was asked, so that the same command goes on with it and another is refused
-runs/           a run directory per method, step size and seed
-yardsticks/     the scores of boosted trees
-scores.csv      labels and scores of all validation and test rows, by method and seed
-table.csv       one line per method, with intervals
-result.json     the sentences, the differences behind them, and what each silo contributes
-report.html     all of it on a page
-chosen.toml     the config of the federation with its step size; `crosshatch train chosen.toml` runs it
+study.json        what was asked, so that the same command goes on with it and another is refused
+fingerprint.json  which data it was started on: it does not go on with others
+runs/             a run directory per method, step size and seed
+yardsticks/       the scores of boosted trees
+scores.csv        labels and scores of all validation and test rows, by method and seed
+table.csv         one line per method, with intervals
+result.json       the sentences, the differences behind them, and what each silo contributes
+report.html       all of it on a page
+chosen.toml       the config of the federation with its step size; `crosshatch train chosen.toml` runs it
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +32,7 @@ from crosshatch.studies.methods import methods
 from crosshatch.studies.plans import Desk
 from crosshatch.studies.sentences import Conclusion, verdict
 from crosshatch.studies.study_course import STEP_SIZES, MethodRuns, StudyCourse
-from crosshatch.studies.study_folder import keep_study
+from crosshatch.studies.study_folder import keep_study, require_same_data
 from crosshatch.studies.study_result import YARDSTICKS, StudyResult
 from crosshatch.studies.study_tables import table_csv
 from crosshatch.sweeps.course import SweepListener
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crosshatch.data.federated import FederatedData
+    from crosshatch.data.identity.fingerprint import Fingerprint
     from crosshatch.studies.yardsticks import Yardstick
     from crosshatch.task.losses import Loss
 
@@ -59,6 +62,7 @@ class StudyRequest:
     steps: tuple[str, ...]
     data: FederatedData
     loss: Loss
+    fingerprint: Fingerprint | None = None
 
     @property
     def silos(self) -> tuple[str, ...]:
@@ -149,8 +153,7 @@ def read_study(
         prepare_study,  # late: torch takes seconds, the config was checked without it
     )
 
-    data, loss = prepare_study(config, folder)
-    return StudyRequest(config, numbers, sizes, data, loss)
+    return StudyRequest(config, numbers, sizes, *prepare_study(config, folder))
 
 
 def loading_ahead(ray: str | None) -> Callable[[], None]:
@@ -162,7 +165,7 @@ def _steps(given: Sequence[str] | None) -> tuple[str, ...]:
     steps = STEP_SIZES if given is None else tuple(one.strip() for one in given)
     for step in steps:
         try:
-            good = float(step) > 0
+            good = 0 < float(step) < math.inf
         except ValueError:
             good = False
         if not good:
@@ -179,10 +182,10 @@ def run_study(
     from crosshatch.studies.yardsticks import yardsticks
 
     with one_writer(out, "studying"):
-        keep_study(asked.config, asked.seeds, asked.steps, out)
+        keep_study(asked.config, asked.seeds, asked.steps, asked.fingerprint, out)
         with writing(out):
             (out / YARDSTICKS).mkdir(exist_ok=True)
-        trees = yardsticks(asked.config, asked.data, asked.silos, out, folder)
+        trees = yardsticks(asked.config, asked.data, asked.silos, asked.fingerprint, out, folder)
         desk = Desk(out, folder, executor, listener, stop)
         made = asked.course.run(desk, [one for one in trees if not one.path.is_file()])
         if made is None:
@@ -197,6 +200,8 @@ def _conclude(
     from crosshatch.studies.kept import read_kept, scores_csv
     from crosshatch.studies.study_page import write_page
 
+    for run in (run for one in made for run in one.runs):
+        require_same_data(asked.fingerprint, run.fingerprint, run.path)
     kept = {one.method.name: [read_kept(run.path) for run in one.runs] for one in made if one.runs}
     if not kept:
         raise TrainingError(f"no method of the study in {out} came to anything; the first: {made[0].why}")

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosshatch.data.federated import FederatedData
+from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import CrosshatchError
 from crosshatch.runs.config import Config, config_text, decode_config, part_files
 from crosshatch.runs.parts.part_names import started_from
 from crosshatch.studies.kept import Kept, read_yardstick
+from crosshatch.studies.study_folder import require_same_data
 from crosshatch.studies.study_result import ALL_COLUMNS, YARDSTICKS, boosted_alone
 from crosshatch.sweeps.jobs import Ended, LastSet
 
@@ -26,6 +28,7 @@ class Yardstick:
     file: str
     folder: str | None
     silos: tuple[str, ...]
+    data: Fingerprint | None
     rounds: int = 0
     threads: int = 1
 
@@ -40,7 +43,8 @@ class Yardstick:
 
         config = decode_config(started_from(tomllib.loads(self.config), Path(self.home)))
         try:
-            data, loss = prepare_study(config, None if self.folder is None else Path(self.folder))
+            data, loss, fingerprint = prepare_study(config, None if self.folder is None else Path(self.folder))
+            require_same_data(self.data, fingerprint, Path(self.home))
             boosted(data, loss, self.silos, self.path)
         except (CrosshatchError, ValueError) as error:  # of scikit-learn, too: one class only, and the like
             return Ended("failed", str(error))
@@ -55,7 +59,12 @@ class Yardstick:
 
 
 def yardsticks(
-    config: Config, data: FederatedData, silos: Sequence[str], out: Path, folder: Path | None
+    config: Config,
+    data: FederatedData,
+    silos: Sequence[str],
+    fingerprint: Fingerprint | None,
+    out: Path,
+    folder: Path | None,
 ) -> list[Yardstick]:
     """All columns, then each silo alone; none where columns are not a table or several labels are asked for."""
     if data.target == "multilabel" or any(silo.train.dim() != 2 for silo in data.silos if silo.name in silos):
@@ -64,6 +73,6 @@ def yardsticks(
     where = None if folder is None else str(folder.resolve())
     sets = {ALL_COLUMNS: tuple(silos)} | {boosted_alone(silo): (silo,) for silo in silos}
     return [
-        Yardstick(name, text, str(out.resolve()), f"{number}.safetensors", where, held)
+        Yardstick(name, text, str(out.resolve()), f"{number}.safetensors", where, held, fingerprint)
         for number, (name, held) in enumerate(sets.items())
     ]

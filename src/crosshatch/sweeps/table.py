@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from crosshatch.report.comparing.looked import looked
 from crosshatch.report.measures import COST_KEYS, metric_title, sort_metrics
 from crosshatch.report.pooled import deviation
 from crosshatch.report.rows_apart import rows_apart
@@ -69,7 +70,10 @@ def print_table(sweep: Sweep, outcome: SweepOutcome, console: Console) -> None:
     narrow = console.measure(_table(sweep, outcome, metrics, costs), options=unbounded).maximum > console.width
     console.print(keep_words(_table(sweep, outcome, metrics, costs, narrow=narrow), console))
     firsts = [next((one.run for one in result.runs if one.run is not None), None) for result in outcome.results]
-    for note in rows_apart([run for run in firsts if run is not None]).notes:
+    runs = [run for run in firsts if run is not None]
+    if choice.target is not None:
+        console.print(looked(runs, [choice.target]), markup=False, highlight=False)
+    for note in rows_apart(runs).notes:
         console.print(f"note: {note}", markup=False, highlight=False)
 
 

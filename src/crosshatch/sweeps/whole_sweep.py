@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -213,7 +213,13 @@ def _write(sweep: Sweep, outcome: SweepOutcome, out: Path) -> None:
         with suppress(OSError):
             (out / PRINTED).rmdir()  # where no run has printed anything
     shown = outcome.ranked[:MOST_ON_PAGE]
-    runs = [result.run for point in shown for result in point.runs if result.run is not None]
+    runs = [
+        # one seed only: the point is its run
+        replace(result.run, name=point.point.name or result.run.name) if len(point.runs) == 1 else result.run
+        for point in shown
+        for result in point.runs
+        if result.run is not None
+    ]
     if runs:
         notes = [f"Failed: {result.point.name}, {result.why}." for result in outcome.failed]
         write_report(pool_seeds(runs), out / "report.html", notes=notes, story=sweep_story(sweep, outcome))

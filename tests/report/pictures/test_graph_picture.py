@@ -1,4 +1,4 @@
-"""The picture of agents on a graph: every edge and agent once, the walk's first hops, nothing unescaped."""
+"""The picture of agents on a graph: every edge and agent once, nothing unescaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from crosshatch.report.findings import axes_of
 from crosshatch.report.page import write_report
-from crosshatch.report.pictures.graph_picture import MOST_AGENTS, MOST_HOPS, draw_graph, graph_title
+from crosshatch.report.pictures.graph_picture import MOST_AGENTS, draw_graph, graph_title
 from crosshatch.report.runs import read_run
 from crosshatch.report.summary_file import FederationShape, GraphShape, SiloShape
 
@@ -26,37 +26,22 @@ def parse(svg: str) -> dict[str, list[ElementTree.Element]]:
     return found
 
 
-def test_edges_agents_and_walk() -> None:
-    federation, graph = shape(
-        4, edges=((0, 1), (1, 2), (2, 3)), tokens=2, server=True, visits=(1, 4, 9, 0), walk=(1, 2, 2, 3)
-    )
+def test_edges_and_agents() -> None:
+    federation, graph = shape(4, edges=((0, 1), (1, 2), (2, 3)), tokens=2, server=True, visits=(1, 4, 9, 0))
     drawn = parse(draw_graph(federation, graph))
-    kinds = Counter(path.get("class") for path in drawn["path"])
-    assert kinds == {"edge": 3, "across": 2, "arrow": 2}  # a stay is no line
-    assert [t.text for t in drawn["text"] if t.get("class") == "stop"] == ["1", "3"]
-    agents = [c for c in drawn["circle"] if c.get("class") != "stop"]
-    assert [c.get("class") for c in agents] == ["hub", "labels", "hub", "hub"]  # where the walk began
-    radii = [float(c.get("r", "0")) for c in agents]
+    assert Counter(path.get("class") for path in drawn["path"]) == {"edge": 3}
+    radii = [float(c.get("r", "0")) for c in drawn["circle"]]
     assert radii[2] == max(radii)
     assert radii[3] == min(radii)
     assert [t.text for t in drawn["title"]] == ["a<0>: 1 visits", "a<1>: 4 visits", "a<2>: 9 visits", "a<3>: 0 visits"]
     assert "2 tokens and a server" in drawn["svg"][0].get("aria-label", "")
 
 
-def test_a_way_taken_again_is_another_line_and_the_way_back_too() -> None:
-    federation, graph = shape(3, edges=((0, 1), (1, 2)), tokens=1, visits=(2, 3, 0), walk=(0, 1, 0, 1, 0))
-    drawn = parse(draw_graph(federation, graph))
-    assert len({path.get("d") for path in drawn["path"] if path.get("class") == "across"}) == 4
-    stops = [(c.get("cx"), c.get("cy")) for c in drawn["circle"] if c.get("class") == "stop"]
-    assert len(set(stops)) == 4
-
-
 def test_titles() -> None:
     assert graph_title(*shape(1)) == "1 agent, 0 edges"
     assert graph_title(*shape(3, edges=((0, 1), (1, 2)), tokens=1)) == "3 agents, 2 edges, 1 token"
-    walk = tuple(k % 3 for k in range(40))
-    title = graph_title(*shape(3, edges=((0, 1),), tokens=2, server=True, walk=walk))
-    assert title.startswith(f"3 agents, 1 edge, 2 tokens and a server; the first {MOST_HOPS} hops")
+    title = graph_title(*shape(3, edges=((0, 1),), tokens=2, server=True, visits=(1, 2, 3)))
+    assert title == "3 agents, 1 edge, 2 tokens and a server; agents as large as visited"
 
 
 def test_a_crowd_is_not_drawn() -> None:
@@ -72,7 +57,7 @@ def test_a_report_shows_the_graph_and_counts_communications(tmp_path: Path) -> N
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
     (tmp_path / "summary.json").write_text(
         '{"name": "walk", "algorithm": "stcd", "federation": {"silos": [{"name": "a"}, {"name": "b"}], '
-        '"graph": {"edges": [[0, 1]], "tokens": 1, "visits": [5, 4], "walk": [0, 1, 0]}}}'
+        '"graph": {"edges": [[0, 1]], "tokens": 1, "visits": [5, 4]}}}'
     )
     run = read_run(tmp_path)
     assert run.metric_names == ("suboptimality",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from crosshatch.report.page_tables import labelled
+from crosshatch.report.page_tables import html_table
 from crosshatch.report.palette import NEUTRAL, SHADES
 from crosshatch.report.runs import Run
 from crosshatch.report.summary_file import Traffic
@@ -15,12 +15,12 @@ Parts = Mapping[str, Traffic]
 
 
 def link_bars(runs: Sequence[Run]) -> str:
-    """Bars by kind of link and direction; empty when no run recorded any."""
+    """Bars by kind of link and direction; empty where all went one way."""
     return _bars(runs, lambda run: run.facts.bytes_by_link, "carries")
 
 
 def exchange_bars(runs: Sequence[Run]) -> str:
-    """Bars by exchange; empty when no run recorded any."""
+    """Bars by exchange; empty where all went in one."""
     return _bars(runs, _exchanges, "takes")
 
 
@@ -33,14 +33,14 @@ def _bars(runs: Sequence[Run], parts_of: Callable[[Run], Parts], verb: str) -> s
     by_run = [(run, parts_of(run)) for run in runs]
     names = list(dict.fromkeys(name for _, parts in by_run for name in parts))
     largest = max((_total(parts) for _, parts in by_run), default=0.0)
-    if not names or largest <= 0:
+    if len(names) < 2 or largest <= 0:
         return ""
     # the same after six: more kinds than that are told apart by the table
     colors = {name: SHADES[i] if i < len(SHADES) else NEUTRAL for i, name in enumerate(names)}
     bars = "".join(_bar(run, parts, largest, colors) for run, parts in by_run)
     return (
         f"<h3>{escape(_title(by_run, verb))}</h3>"
-        f'<div class="bars" aria-hidden="true">{bars}</div>{_table(by_run, names, colors)}'
+        f'<div class="bars" aria-hidden="true">{bars}</div>{_table(by_run, colors)}'
     )
 
 
@@ -69,19 +69,16 @@ def _bar(run: Run, parts: Parts, largest: float, colors: Mapping[str, str]) -> s
     )
 
 
-def _table(by_run: Sequence[tuple[Run, Parts]], names: Sequence[str], colors: Mapping[str, str]) -> str:
-    head = "".join(f'<th><i class="key" style="background:{colors[name]}"></i>{escape(name)}</th>' for name in names)
-    rows = "".join(
-        f"<tr><th>{escape(run.name)}</th>{''.join(_cell(name, parts.get(name), _total(parts)) for name in names)}</tr>"
-        for run, parts in by_run
-    )
-    head = f"<thead><tr><th>Run</th>{head}</tr></thead>"
-    return f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>'
+def _table(by_run: Sequence[tuple[Run, Parts]], colors: Mapping[str, str]) -> str:
+    keys = [f'<i class="key" style="background:{color}"></i>{escape(name)}' for name, color in colors.items()]
+    rows = [
+        [escape(run.name), *(_cell(parts.get(name), _total(parts)) for name in colors)] for run, parts in by_run
+    ]  # fmt: skip
+    return html_table(["Run", *keys], rows)
 
 
-def _cell(name: str, part: Traffic | None, total: float) -> str:
+def _cell(part: Traffic | None, total: float) -> str:
     if part is None or total == 0:
-        return labelled(escape(name), "-")
+        return "-"
     messages = f"{human_count(part.messages)} messages, " if part.messages else ""
-    cell = f"{human_bytes(part.bytes)}<small>{messages}{100 * part.bytes / total:.0f}%</small>"
-    return labelled(escape(name), cell)
+    return f"{human_bytes(part.bytes)}<small>{messages}{100 * part.bytes / total:.0f}%</small>"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 from crosshatch.report.measures import metric_title
+from crosshatch.report.page_tables import html_table
 from crosshatch.report.palette import run_styles
 from crosshatch.report.runs import Run
 from crosshatch.report.summary_file import ClientSpread, SiloClients, WorstClient
@@ -137,24 +138,22 @@ def tick_values(low: float, high: float) -> list[float]:
 
 
 def _table(rows: Sequence[_Row], metrics: Sequence[str]) -> str:
-    titles = "".join(f"<th>{escape(metric_title(metric))}, mean</th>" for metric in metrics)
-    body = "".join(
-        f"<tr><th>{escape(row.run)}<small>{escape(row.name)}</small></th><td>{human_count(row.silo.measured)}"
-        f"{_left_out(row.silo.too_small, 'too small')}{_left_out(row.silo.one_label, 'with one label')}</td>"
-        f"{''.join(_cell(row.silo.metrics.get(metric)) for metric in metrics)}</tr>"
+    headings = ["Run and silo", "Clients", *(f"{escape(metric_title(metric))}, mean" for metric in metrics)]
+    cells = [
+        [f"{escape(row.run)}<small>{escape(row.name)}</small>", human_count(row.silo.measured)
+         + _left_out(row.silo.too_small, "too small") + _left_out(row.silo.one_label, "with one label"),
+         *(_cell(row.silo.metrics.get(metric)) for metric in metrics)]
         for row in rows
-    )
-    head = f"<thead><tr><th>Run and silo</th><th>Clients</th>{titles}</tr></thead>"
-    return f'<div class="scroll"><table class="numbers">{head}<tbody>{body}</tbody></table></div>'
+    ]  # fmt: skip
+    return html_table(headings, cells)
 
 
 def _cell(spread: ClientSpread | None) -> str:
     if spread is None:
-        return "<td>-</td>"
+        return "-"
     lines = [f"median {human_number(spread.median)}", f"{human_number(spread.min)} to {human_number(spread.max)}"]
     lines += [f"worst: {escape(_who(spread.worst[0]))}"] if spread.worst else []
-    small = "".join(f"<small>{line}</small>" for line in lines)
-    return f"<td>{with_deviation(spread.mean, spread.deviation)}{small}</td>"
+    return with_deviation(spread.mean, spread.deviation) + "".join(f"<small>{line}</small>" for line in lines)
 
 
 def _left_out(count: int, why: str) -> str:

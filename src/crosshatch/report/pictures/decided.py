@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
-from crosshatch.report.page_tables import html_table
+from crosshatch.report.compare import Comparison
+from crosshatch.report.page_tables import html_table, run_name
 from crosshatch.report.runs import Run
 from crosshatch.report.summary_file import Decisions
 from crosshatch.report.units import human_count, human_number
@@ -13,16 +13,16 @@ from crosshatch.report.units import human_count, human_number
 _SIDE, _EDGE = 150, 12  # pixels
 
 
-def decision_table(runs: Sequence[Run], swatches: Sequence[str]) -> str:
+def decision_table(runs: Sequence[Run], result: Comparison, swatches: Sequence[str]) -> str:
     """One row per run of two classes; of several seeds the first. Empty where there is none."""
     rows, chosen = [], False
-    for run, swatch in zip(runs, swatches, strict=True):
+    for run, outcome, swatch in zip(runs, result.outcomes, swatches, strict=True):
         found = run.facts.decisions
         if found is None:
             continue
         chosen = chosen or found.on_validation
         counts = (found.true_positives, found.false_positives, found.false_negatives, found.true_negatives)
-        name = f"{swatch}{escape(run.name)}" + ("<small>its first seed</small>" if run.seeds else "")
+        name = run_name(outcome, swatch) + ("<small>its first seed</small>" if run.seeds else "")
         rows.append([
             name, human_number(found.threshold), *map(human_count, counts), human_number(found.precision),
             human_number(found.recall), human_number(found.f1), _reliability(found),

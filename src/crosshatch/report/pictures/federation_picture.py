@@ -29,12 +29,14 @@ def draw_federation(shape: FederationShape) -> str:
     above, shared, below = _intervals(shape.tiers)
     drawn, hidden = _visible(shape.silos)
     columns = len(drawn) + (1 if hidden else 0)
-    width = max(2 * _MARGIN + columns * _COLUMN + (columns - 1) * _GAP, 480)
+    grouped = above is not None or shape.groups > 1
+    # beside a server there are words; without one a narrow screen need not make letters smaller
+    width = max(2 * _MARGIN + columns * _COLUMN + (columns - 1) * _GAP, 480 if grouped else 0)
     left = (width - columns * _COLUMN - (columns - 1) * _GAP) / 2
     centres = [left + i * (_COLUMN + _GAP) + _COLUMN / 2 for i in range(columns)]
     y = 8.0
     parts = []
-    if above is not None or shape.groups > 1:
+    if grouped:
         parts.append(_server(width, y, shape.groups, above))
         y += 96
     if columns > 1:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Values = TypeVar("Values", Tokens, Duals)
-_TRACED = 50  # hops of a walk that are described
 
 
 class GraphState(ABC, Generic[Values]):
@@ -97,13 +96,9 @@ class TokenState(GraphState[Tokens]):
         return None if all(map(isfinite, scores)) else "a token is"
 
     def describe(self) -> dict[str, Any]:
-        """Edges, tokens, visits, and the first hops of the first token."""
+        """Edges, tokens, and visits."""
         fed, visits = self.federation, self.values.visits
-        walk = fed.trace(min(_TRACED, int(visits.sum()) // fed.count), stay=self.algorithm.stay)
-        return {
-            "edges": _edges(fed.graph), "tokens": fed.count, "server": fed.server, "visits": visits.tolist(),
-            "walk": walk,
-        }  # fmt: skip
+        return {"edges": _edges(fed.graph), "tokens": fed.count, "server": fed.server, "visits": visits.tolist()}
 
 
 @final

@@ -148,15 +148,6 @@ class SimulatedTokens:
         tokens.at = after
         return tokens
 
-    def trace(self, hops: int, *, stay: bool) -> list[int]:
-        """Where the first token began and its first hops: a walk is known from the seed alone."""
-        at = self.walk.begin(self.count)
-        visited = [int(at[0])]
-        for hop in range(hops):
-            at = self.walk.next(at, hop, stay=stay)
-            visited.append(int(at[0]))
-        return visited
-
     def model(self, tokens: Tokens) -> tuple[Tensor, ...]:
         """The average of the tokens' models, block by block."""
         mean = tokens.models[0] if self.count == 1 else tokens.models.mean(0)
