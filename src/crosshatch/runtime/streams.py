@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from crosshatch.errors import CrosshatchError, MessageError
@@ -41,6 +42,7 @@ _SERVING = [
 ]
 _AGAIN = (0.05, 1.0)  # seconds between attempts to dial: at first, at most
 _LINGER = 1.0  # seconds
+_READ = 5.0  # seconds in which the other side may read the last words
 _BROKEN = (grpc.RpcError, asyncio.InvalidStateError, grpc.aio.UsageError, grpc.aio.InternalError)
 
 
@@ -62,6 +64,7 @@ class Streams:
     _dialling: list[asyncio.Task[None]] = field(default_factory=list, init=False)
     _server: grpc.aio.Server | None = field(default=None, init=False)
     _loop: asyncio.AbstractEventLoop = field(init=False)
+    _closing: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -97,13 +100,14 @@ class Streams:
         self.cut(peer)
 
     async def close(self) -> None:
-        """Send what waits, and end all streams."""
-        await asyncio.gather(*(link.sent() for link in self._links.values()))
+        """Send what waits, and end all streams: in order, for one that is cancelled loses what was not read yet."""
+        self._closing = True
+        await asyncio.gather(*(link.finish() for link in list(self._links.values())))
         for task in self._dialling:
             task.cancel()
         await asyncio.gather(*self._dialling, return_exceptions=True)
         if self._server is not None:
-            await self._server.stop(0.1)
+            await self._server.stop(_READ)
 
     def _put(self, peer: Name, frame: Frame) -> None:
         link = self._links.get(peer)
@@ -133,24 +137,27 @@ class Streams:
                 try:
                     await call.wait_for_connection()
                     pause = _AGAIN[0]
-                    await self._talk(peer, call.read, call.write)
+                    await self._talk(peer, call.read, call.write, call.done_writing)
                 except _BROKEN:
                     pass  # nobody is there, or it does not let us in
                 if call.done() and await call.code() == grpc.StatusCode.PERMISSION_DENIED:
                     self.failed(MessageError(f"{peer} does not let {self.me.name} in: {await call.details()}"))
                     return
                 call.cancel()
+            if self._closing:
+                return
             await asyncio.sleep(pause)
             pause = min(2 * pause, _AGAIN[1])
 
     async def _talk(
-        self, peer: Name, read: Callable[[], Awaitable[object]], write: Callable[[bytes], Awaitable[None]]
-    ) -> None:
+        self, peer: Name, read: Callable[[], Awaitable[object]], write: Callable[[bytes], Awaitable[None]],
+        done_writing: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:  # fmt: skip
         """Until the stream ends or is cut; a newer one of the same peer takes its place."""
         if peer in self._links:
             self._links[peer].end()
         reading = asyncio.ensure_future(self._read(peer, read))
-        self._links[peer] = link = _Link(write, reading.cancel)
+        self._links[peer] = link = _Link(write, reading, done_writing)
         self.connected(peer)
         try:
             await asyncio.wait([reading])
@@ -182,11 +189,17 @@ class Streams:
 class _Link:
     """One stream: frames in order, what waits together goes together, no faster than the peer takes it."""
 
-    def __init__(self, write: Callable[[bytes], Awaitable[None]], end: Callable[[], object]) -> None:
-        self._write, self.end = write, end
+    def __init__(
+        self, write: Callable[[bytes], Awaitable[None]], reading: asyncio.Task[None],
+        done_writing: Callable[[], Awaitable[None]] | None,
+    ) -> None:  # fmt: skip
+        self._write, self._reading, self._done_writing = write, reading, done_writing
         self._waiting: list[Frame] = []
         self._writing: asyncio.Task[None] | None = None
         self._over = False
+
+    def end(self) -> None:
+        self._reading.cancel()
 
     def put(self, frame: Frame) -> None:
         self._waiting.append(frame)
@@ -200,10 +213,20 @@ class _Link:
             await asyncio.wait([self._writing], timeout=_LINGER)
             self._writing.cancel()
 
-    async def sent(self) -> None:
-        """Wait until nothing waits."""
+    async def finish(self) -> None:
+        """Write what waits, and end the stream when the other side has read it, or does not for a while.
+
+        Who dialled says that no more follows, and is answered when that was read; a server's status follows what it
+        wrote.
+        """
         if self._writing is not None:
             await asyncio.gather(self._writing, return_exceptions=True)
+        if self._done_writing is None:
+            self.end()
+            return
+        with suppress(*_BROKEN):
+            await self._done_writing()
+            await asyncio.wait([self._reading], timeout=_READ)
 
     async def _drain(self) -> None:
         try:
