@@ -19,8 +19,7 @@ from crosshatch.parties.recovery.packed_state import StoredState, pack
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.runs.config import read_config
-from crosshatch.runs.evaluating.briefing import Briefing
-from crosshatch.runs.evaluating.held_share import hold_out
+from crosshatch.runs.evaluating.held_share import Briefing, hold_out
 from crosshatch.runs.launching.child import parties_in
 from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.seating import houses_of, seat

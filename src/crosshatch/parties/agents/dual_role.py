@@ -13,8 +13,7 @@ from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import DualAlgorithm
 from crosshatch.graphs import require_connected
-from crosshatch.parties.agents.agent_role import AgentRole
-from crosshatch.parties.agents.graph_agent import Agent, agents_of
+from crosshatch.parties.agents.graph_agent import Agent, AgentRole, agents_of
 from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import agent_name

@@ -1,7 +1,7 @@
 """A client's local steps: what they need, and the two ways to take them.
 
 `PlainSteps` follows the definition by autograd, and is what faster ways are held against. `SolvedSteps` goes through
-`local`, as the simulator's clients do.
+`local`, as the simulator's clients do. Who evaluates takes none.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, final
+from typing import Literal, NoReturn, Protocol, final
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from crosshatch.local.anchors import Anchors
-from crosshatch.local.forward import KeptPass, forward
+from crosshatch.local.forward import KeptPass, forward, in_pieces
 from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.masks import own_masks
+from crosshatch.local.modules import evaluating
 from crosshatch.local.moments import Moments
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.local.solve import solve
@@ -184,3 +185,19 @@ class SolvedSteps:
         assert known.own is not None
         mean = known.head if self.task.holds_head(self.silo) else None
         return replace(inputs, start=transfer.starting_point(inputs.sides(transfer, known.own, mean)))
+
+
+@final
+@dataclass(frozen=True)
+class EvaluationSteps:
+    """In an evaluation: outputs in evaluation mode, and no steps."""
+
+    model: Model
+
+    def embed(self, block: Tensor, x: Tensor, seed: tuple[int, int, int]) -> Tensor:  # noqa: ARG002
+        """Embeddings (n, e) of rows x (n, ...), without random numbers, piece by piece."""
+        with torch.no_grad(), evaluating(self.model.block):
+            return torch.cat([self.model.embed(block, x[rows]) for rows in in_pieces(len(x)) or [slice(0)]])
+
+    def descend(self, work: Work) -> NoReturn:
+        raise AssertionError(f"a step in an evaluation, on {len(work.parts)} parts")

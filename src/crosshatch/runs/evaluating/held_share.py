@@ -1,7 +1,7 @@
 """A party's own share of the rows held out, in the folder of its process, and what the judge is told."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -15,10 +15,31 @@ from crosshatch.parties.evaluation.held_out import clients_of_first
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, holder_of
 from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
-from crosshatch.runs.evaluating.briefing import Briefing
 from crosshatch.runtime.store import write_whole
+from crosshatch.simulator.client_metrics import client_called
 
 _NUMBERS, _BRIEFING = "held_out.safetensors", "judge.json"
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """The best objective and that of weights of zero, for `suboptimality`.
+
+    With `evaluate.per_client` also which client of each silo holds each test row: name, what each client is called,
+    owners, values of a column that clients stand for.
+    """
+
+    optimum: tuple[float, float] | None = None
+    silos: tuple[tuple[str, tuple[str, ...], tuple[int, ...], tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, data: FederatedData, optimum: tuple[float, float] | None, *, per_client: bool) -> Briefing:
+        silos = tuple(
+            (one.name, tuple(client_called(data, one, k) for k in range(one.clients)), tuple(held.tolist()),
+             one.client_names)
+            for one in data.silos if per_client and (held := one.test_owners) is not None
+        )  # fmt: skip
+        return cls(optimum, silos)
 
 
 def write_held(home: Path, held: FederatedData, validation: int, members: Sequence[Name]) -> None:

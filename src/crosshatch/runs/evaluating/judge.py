@@ -21,7 +21,7 @@ from crosshatch.parties.evaluation.found import Found, Scored, Verdict
 from crosshatch.report.measures import first_reaching
 from crosshatch.runs.best_round import BestRound, on_rows
 from crosshatch.runs.config import Config
-from crosshatch.runs.evaluating.briefing import Briefing
+from crosshatch.runs.evaluating.held_share import Briefing
 from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, add_line
 from crosshatch.runs.evaluating.some_rows import SomeRows
 from crosshatch.runs.files import write_whole

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosshatch.errors import ConfigError, DivergenceError, RunError, one_line
+from crosshatch.exchanges import declared
 from crosshatch.network import BandwidthNetwork
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, judging_party
 from crosshatch.parties.parties_of import parties_of
@@ -21,12 +22,10 @@ from crosshatch.runs.directory import (
     require_same,
     stored_config,
 )
-from crosshatch.runs.evaluating.briefing import Briefing
-from crosshatch.runs.evaluating.held_share import hold_out
+from crosshatch.runs.evaluating.held_share import Briefing, hold_out
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.launching.begin_again import begin_again, tell_decisions
 from crosshatch.runs.launching.children import Children
-from crosshatch.runs.launching.launchable import require_launchable
 from crosshatch.runs.launching.launched_run import LaunchedRun
 from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runs.launching.seating import houses_of, seat, share_processes
@@ -37,6 +36,7 @@ from crosshatch.runs.stopping import stop_on_signals
 from crosshatch.runs.tracking.trackers import with_trackers
 from crosshatch.runs.watcher import Outcome, Watcher
 from crosshatch.runtime.needed import require_runtime
+from crosshatch.schedules import Adaptive
 
 
 def launch(
@@ -91,10 +91,30 @@ def _prepare(config: Config, directory: RunDirectory, folder: Path | None, watch
         config, folder=folder, step_seconds=known, tell=watcher.tell, of=None if stored is None else directory.path,
         warn=watcher.warned, keep=True,
     )  # fmt: skip
-    require_launchable(prepared)
+    _require_launchable(prepared)
     if stored is not None:
         require_same(stored, prepared.config, directory)
     return prepared
+
+
+def _require_launchable(prepared: Prepared) -> None:
+    """Refuse what does not run as processes here."""
+    config, algorithm, data = prepared.config, prepared.simulator.algorithm, prepared.simulator.data
+    known, evaluate = declared(algorithm), config.evaluate
+    asks_best = "suboptimality" in (evaluate.metrics or ())
+    refused = {
+        "algorithm 'central' has no parties": known.central,
+        "JFL's pairs are processes that nobody would start": known.pairs,
+        "federation.branches are processes that nobody would start": bool(data.branches),
+        "adaptive step sizes need the gradient of all parties together": isinstance(algorithm.step_size, Adaptive),
+        "privacy.encryption is not launched yet": config.privacy.encrypts,
+        "recording messages needs those of all silos in one place, which no party has": config.run.record_messages,
+        "evaluate.train_samples with the metric suboptimality, which is of all samples": asks_best
+        and evaluate.train_samples is not None,
+    }
+    for why, applies in refused.items():
+        if applies:
+            raise ConfigError(f"crosshatch launch: {why}: use crosshatch train, which simulates it")
 
 
 def _go(run: LaunchedRun, *, begun: bool) -> Outcome:

@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import Literal
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.parties.agents.agent_role import AgentRole
+from crosshatch.parties.agents.graph_agent import AgentRole
 from crosshatch.parties.agents.token_roles import TokenServer
 from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.line import Name
