@@ -77,8 +77,10 @@ class Soak:
             fleet.wait(lambda: all(fleet.stored(house) >= 0 for house in fleet.houses), 60)
             last = fleet.hold()
             fleet.wait(seconds=2 * self.wait)
-            fleet.check_model(last)
             self.faults["restarts of processes"] = fleet.restarts
+            sys.stdout.write(f"{self.told(last)}\n")  # the comparison takes minutes
+            sys.stdout.flush()
+            fleet.check_model(last)
             return last
 
     def _strike(self, what: str, random: Random, fleet: Fleet, network: Proxies, timers: list[Timer]) -> list[str]:
@@ -104,7 +106,7 @@ class Soak:
 
     def told(self, last: int) -> str:
         """What to print."""
-        lines = [f"{self.case}, seed {self.seed}: {self.minutes:g} minutes, {last} rounds, model and meter equal"]
+        lines = [f"{self.case}, seed {self.seed}: {self.minutes:g} minutes, {last} rounds"]
         lines.append(", ".join(f"{name} {count}" for name, count in sorted(self.faults.items())))
         lines.append(f"longest time without a stored round: {self.longest:.0f} s, run.wait {self.wait:.0f} s")
         for part in range(4):
@@ -137,8 +139,8 @@ def main() -> None:
     asked = parser.parse_args()
     soak = Soak(asked.case, asked.minutes, asked.seed)
     with tempfile.TemporaryDirectory() as folder:
-        last = soak.run(Path(folder))
-    sys.stdout.write(f"{soak.told(last)}\n")
+        soak.run(Path(folder))
+    sys.stdout.write("model and meter equal those of parties in memory\n")
 
 
 if __name__ == "__main__":

@@ -220,7 +220,7 @@ def test_a_full_disk_ends_everybody_with_a_line_and_with_room_it_goes_on(case: s
 def test_a_state_that_is_gone_is_refused_and_all_can_begin_again(case: str, who: Name, tmp_path: Path) -> None:
     with Fleet(case, tmp_path, rounds=60, keep=frozenset({10, 20})) as fleet:
         fleet.start()
-        fleet.wait(lambda: all(fleet.stored(house) >= 10 for house in fleet.houses))
+        fleet.wait(lambda: all((tmp_path / name / "state-10").exists() for name in fleet.peers))
         fleet.kill(*fleet.houses)
         (tmp_path / who / "state").unlink()
         fleet.start([who])

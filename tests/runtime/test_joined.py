@@ -31,3 +31,13 @@ def test_in_the_round_it_begins_with_a_party_waits_until_others_have_started(
     monkeypatch.setattr(line, "_news", clock)
     with pytest.raises(RunError, match=f"hub-0-0 waited {seconds} s for 'share' of round {round} from client-0-0-0"):
         line.recv("client-0-0-0", (round, "share", 0))
+
+
+def test_who_hears_at_its_end_that_others_do_not_come_to_theirs_says_so() -> None:
+    mail = Mail("hub-0-0", ("client-0-0-0",), lambda *_: None, stored=8, heard={"client-0-0-0": 7})
+    line = joined.JoinedLine(mail, Complaints(print), wait=3.0)
+    line.fail(RunError("the disk of client-0-0-0 is full"))
+    with pytest.raises(RunError, match="the disk of client-0-0-0 is full"):
+        line.finish(8)
+    mail.heard["client-0-0-0"] = 8
+    line.finish(8)

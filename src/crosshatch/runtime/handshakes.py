@@ -31,7 +31,11 @@ _WORDS = {
     "HTTP_REQUEST": "it speaks plain HTTP",
     "WRONG_VERSION_NUMBER": "it does not speak TLS",
 }
-_ENDED = {"Endpoint closing": "it was silent for too long", "Socket closed": "it ended amid it"}
+_ENDED = {
+    "Endpoint closing": "it was silent for too long",
+    "Socket closed": "it ended amid it",
+    "Connection reset": "it ended amid it",
+}
 OWN: set[str] = set()
 """Ports from which this process tries handshakes with itself."""
 

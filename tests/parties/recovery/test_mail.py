@@ -163,6 +163,15 @@ def test_a_peer_whose_state_is_gone_is_named() -> None:
         Desk(heard={"a": 5}).greet(stored=4)
 
 
+def test_who_is_refused_is_told_so() -> None:
+    desk = Desk(heard={"a": 5})
+    with pytest.raises(MessageError, match="its state is gone"):
+        desk.greet(stored=4)
+    desk.said()
+    desk.mail.stop("its state is gone")
+    assert [(to, kind) for to, kind, *_ in desk.said()] == [("a", FrameKind.STOP)]
+
+
 def test_a_peer_of_another_run_is_named_with_all_that_differs() -> None:
     mine = Greeting({"run": "1", "text": "7", "torch": "2.13"}, {"kernels": "avx2"})
     desk = Desk(greeting=mine)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import msgspec
 import numpy as np
@@ -33,7 +34,7 @@ class Briefing:
     silos: tuple[tuple[str, tuple[str, ...], tuple[int, ...], tuple[str, ...]], ...] = ()
 
     @classmethod
-    def of(cls, data: FederatedData, optimum: tuple[float, float] | None, *, per_client: bool) -> Briefing:
+    def of(cls, data: FederatedData, optimum: tuple[float, float] | None, *, per_client: bool) -> Self:
         silos = tuple(
             (one.name, tuple(client_called(data, one, k) for k in range(one.clients)), tuple(held.tolist()),
              one.client_names)
