@@ -18,7 +18,7 @@ import pytest
 from crosshatch.errors import CrosshatchError, MessageError
 from crosshatch.parties.line import Line
 from crosshatch.parties.recovery.mail import Frame, FrameKind
-from crosshatch.runtime.envelope import FRAME, Opener, pack
+from crosshatch.runtime.envelope import FRAME, PIECE, Opener, pack
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.secure import grpc
 from tests.runtime.grpc_lines import GrpcLines
@@ -178,6 +178,7 @@ WRONG = {
     "more than was announced": other(b"123", length=2),
     "a middle without a beginning": other(b"1", length=10, before=9),
     "nothing of something": other(length=10),
+    "a piece that is not full, and not the last": other(b"12", length=10),
     "a negative length": other(length=-1),
     "another kind": other(kind=9),
     "a number for a name": other(key=(0, 7, 0)),
@@ -205,10 +206,10 @@ def test_a_frame_is_bounded_by_the_transport_too() -> None:
 
 
 def test_pieces_of_two_messages_do_not_mix() -> None:
-    opener, first = Opener(lambda _: 1000), other(b"12", length=4)
-    assert opener.open(first) == []
+    opener = Opener(lambda _: 2 * PIECE)
+    assert opener.open(other(bytes(PIECE), length=PIECE + 2)) == []
     with pytest.raises(MessageError, match="amid 'share' of round 0"):
-        opener.open(other(b"34", length=4, before=2, key=(1, "share", 0)))
+        opener.open(other(b"34", length=PIECE + 2, before=PIECE, key=(1, "share", 0)))
 
 
 def fuzz(count: int) -> None:

@@ -18,7 +18,7 @@ from crosshatch.runtime.store import Pace, Store, write_whole
 
 def test_the_owner_alone_can_read_it(tmp_path: Path) -> None:
     store = Store(tmp_path / "hub-0-0")
-    store.begin(b"one", lambda _: None, 1)
+    store.begin([b"one"], lambda _: None, 1)
     store.close()
     path = tmp_path / "hub-0-0" / "state"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -38,7 +38,7 @@ def test_a_full_disk_is_named_and_keeps_what_was_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     store = Store(tmp_path)
-    store.begin(b"round 1", lambda _: None, 1)
+    store.begin([b"round 1"], lambda _: None, 1)
     store.finish()
 
     def full(*_: object) -> None:
@@ -47,7 +47,7 @@ def test_a_full_disk_is_named_and_keeps_what_was_there(
     told: list[int] = []
     with monkeypatch.context() as patch:
         patch.setattr(os, call, full)
-        store.begin(b"round 2", told.append, 2)
+        store.begin([b"round 2"], told.append, 2)
         with pytest.raises(RunError, match=r"state \(7 bytes\): No space left on device: make room"):
             store.finish()
     assert (store.read(), told) == (b"round 1", [])
@@ -58,7 +58,7 @@ def test_no_more_often_than_allowed(tmp_path: Path) -> None:
     now = [0.0]
     store, may, told = Store(tmp_path, Pace(seconds=1.0), clock=lambda: now[0]), Event(), list[int]()
     assert store.due(1)
-    store.begin(b"1", lambda round: may.wait(10) and told.append(round), 1)  # type: ignore[func-returns-value]
+    store.begin([b"1"], lambda round: may.wait(10) and told.append(round), 1)  # type: ignore[func-returns-value]
     now[0] = 5.0
     assert not store.due(2)  # the one before is not done
     assert store.due(201)  # but nobody gets further ahead of its disk than this
@@ -66,7 +66,7 @@ def test_no_more_often_than_allowed(tmp_path: Path) -> None:
     store.finish()
     assert told == [1]
     assert store.due(2)
-    store.begin(b"2", told.append, 2)
+    store.begin([b"2"], told.append, 2)
     store.finish()
     now[0] = 5.9
     assert not store.due(3)
@@ -75,11 +75,24 @@ def test_no_more_often_than_allowed(tmp_path: Path) -> None:
     store.close()
 
 
+def test_who_is_dialled_stores_first(tmp_path: Path) -> None:
+    now = [0.0]
+    store = Store(tmp_path, Pace(seconds=1.0), clock=lambda: now[0])
+    store.begin([b"1"], lambda _: None, 7)
+    store.finish()
+    now[0] = 1.5
+    assert [store.due(9, told) for told in (5, 7, 8)] == [False, False, True]
+    assert store.due(207, 7)  # nobody gets further ahead of its disk than this
+    now[0] = 2.0
+    assert store.due(9, 7)  # it is not waited for without end
+    store.close()
+
+
 def test_every_so_many_rounds(tmp_path: Path) -> None:
     store, found = Store(tmp_path, Pace(rounds=10)), list[int]()
     for round in range(1, 35):
         if store.due(round):
-            store.begin(b"", found.append, round)
+            store.begin([b""], found.append, round)
     store.close()
     assert found == [10, 20, 30]
     assert store.pace.most == 10
@@ -89,7 +102,7 @@ def test_copies_of_rounds_and_whether_it_has_begun(tmp_path: Path) -> None:
     store = Store(tmp_path)
     assert (store.begun, store.copies()) == (False, [])
     for round in (5, 10, 15):
-        store.begin(str(round).encode(), lambda _: None, round, keep=round != 15)
+        store.begin([str(round).encode()], lambda _: None, round, keep=round != 15)
     store.finish()
     assert (store.begun, store.copies(), store.read(), store.read(10)) == (True, [5, 10], b"15", b"10")
     store.forget_after(5)

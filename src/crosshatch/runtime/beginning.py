@@ -9,7 +9,7 @@ from crosshatch.errors import RunError
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.mail import BEGIN_AGAIN
-from crosshatch.parties.recovery.packed_state import StoredState, pack, unpack
+from crosshatch.parties.recovery.packed_state import StoredState, pieces, unpack
 from crosshatch.private_randomness import PrivateSeed
 from crosshatch.runtime.kernels import differences
 from crosshatch.runtime.store import Store
@@ -82,7 +82,7 @@ class Beginning:
     def _write(self, state: StoredState, store: Store) -> StoredState:
         """On disk before anything of it is said."""
         state = replace(state, clean=False, fingerprint=dict(self.here))
-        store.begin(pack(state, KINDS), lambda _: None, state.round)
+        store.begin(pieces(state, KINDS), lambda _: None, state.round)
         store.finish()
         return state
 

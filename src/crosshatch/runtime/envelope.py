@@ -20,7 +20,8 @@ from crosshatch.parties.recovery.mail import Frame, FrameKind
 FRAME = 1 << 20
 """Bytes of the largest transport message."""
 _OVERHEAD = 256  # of an envelope beside its piece, at most
-_PIECE = FRAME - _OVERHEAD
+PIECE = FRAME - _OVERHEAD
+"""Bytes of each piece of a long message but the last: what is put together takes no more memory than its length."""
 _WORDS = 4096  # bytes of a greeting, or of why somebody stops
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 _Name = Annotated[str, msgspec.Meta(max_length=60)]
@@ -34,7 +35,7 @@ class Envelope(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fiel
     key: tuple[Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**53)], _Name, _Count]
     length: _Count
     before: _Count
-    piece: bytes
+    piece: memoryview
 
 
 _encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(list[Envelope])
@@ -49,8 +50,8 @@ def pack(frames: Sequence[Frame]) -> Iterator[bytes]:
     waiting: list[Envelope] = []
     size = 0
     for frame in frames:
-        for before in range(0, max(1, len(frame.message)), _PIECE):
-            piece = frame.message[before : before + _PIECE]
+        for before in range(0, max(1, len(frame.message)), PIECE):
+            piece = memoryview(frame.message)[before : before + PIECE]
             if waiting and size + len(piece) + _OVERHEAD > FRAME:
                 yield _encoder.encode(waiting)
                 waiting, size = [], 0
@@ -69,7 +70,7 @@ class Opener:
 
     longest: Callable[[Key], int]
     _frame: Envelope | None = field(default=None, init=False)  # the first piece of what is coming in
-    _content: bytearray = field(default_factory=bytearray, init=False)
+    _pieces: list[memoryview] = field(default_factory=list, init=False)  # all but the last are full
 
     def open(self, data: bytes) -> list[Frame]:
         """The frames that are complete with this transport message."""
@@ -89,19 +90,21 @@ class Opener:
                 raise MessageError(f"{one.length} bytes announced for {_say(one)}, {most} are the most")
             if one.before:
                 raise MessageError(f"the middle of {_say(one)} without its beginning")
-        elif (one.kind, one.key, one.length, one.before) != (first.kind, first.key, first.length, len(self._content)):
+        elif (one.kind, one.key, one.length, one.before) != (first.kind, first.key, first.length, self._have):
             raise MessageError(f"a piece of {_say(one)} amid {_say(first)}")
-        have = len(self._content) + len(one.piece)
-        if have > one.length or (have < one.length and not one.piece):
+        have = self._have + len(one.piece)
+        if have > one.length or (have < one.length and len(one.piece) != PIECE):
             raise MessageError(f"{have} bytes of {one.length} for {_say(one)}")
-        if first is None and have == one.length:
-            return Frame(one.kind, one.stored, one.key, one.piece)
-        self._content += one.piece
+        self._pieces.append(one.piece)
         if have < one.length:
             self._frame = first or one
             return None
-        content, self._content, self._frame = bytes(self._content), bytearray(), None
+        content, self._pieces, self._frame = b"".join(self._pieces), [], None
         return Frame(one.kind, one.stored, one.key, content)
+
+    @property
+    def _have(self) -> int:
+        return PIECE * len(self._pieces)
 
 
 def _say(one: Envelope) -> str:

@@ -38,9 +38,14 @@ class JoinedLine:
 
     def send(self, to: Name, key: Key, message: bytes) -> None:
         """Keep it and hand it over; waits while the receiver has not stored for so long that no more is kept for it."""
-        self._until(lambda: self.mail.has_room(to, key[0]) or None, to, key)
-        with self._news:
+
+        def handed_over() -> bool | None:
+            if not self.mail.has_room(to, key[0]):
+                return None
             self.mail.send(to, key, message)
+            return True
+
+        self._until(handed_over, to, key)
 
     def recv(self, sender: Name, key: Key) -> bytes:
         """What that party sent under that key, once it is there."""
@@ -53,7 +58,8 @@ class JoinedLine:
     def arrived(self, peer: Name, frame: Frame) -> None:
         with self._news:
             self.mail.arrived(peer, frame)
-            self._news.notify_all()
+            if self.waits_for is None or self.waits_for[0] == peer:
+                self._news.notify_all()
 
     def has_stored(self, round: int) -> None:
         with self._news:

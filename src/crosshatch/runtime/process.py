@@ -21,7 +21,7 @@ from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.greeting import Greeting
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.mail import Frame, Mail
-from crosshatch.parties.recovery.packed_state import StoredState, pack
+from crosshatch.parties.recovery.packed_state import StoredState, pieces
 from crosshatch.runtime.beginning import Beginning
 from crosshatch.runtime.complaints import Complaints
 from crosshatch.runtime.identity import Identity, Peers
@@ -176,15 +176,20 @@ class _Life:
         """Beside the work, where it is due; the last one is on disk when this returns, and nothing is sent after it."""
         round, course = self.party.round, self.course
         keep = round in course.keep or round == course.rounds
-        if last or (round < course.rounds and (keep or self.store.due(round))):
+        if last or (round < course.rounds and (keep or self.store.due(round, *self._told()))):
             kept, heard = self.line.kept()
             state = StoredState(
                 course.run, self.name, round, self.party.state(), kept, heard, self.secret, self.process.fingerprint,
                 len(course.again), clean=last,
             )  # fmt: skip
-            self.store.begin(pack(state, KINDS), self.line.has_stored, round, keep=keep)
+            self.store.begin(pieces(state, KINDS), self.line.has_stored, round, keep=keep)
         if last:
             self.store.finish()
+
+    def _told(self) -> list[int]:
+        """The oldest of the states of those it dials: they store first, then what it sent them is not stored twice."""
+        heard = self.line.mail.heard
+        return [min(heard[peer] for peer in self.seat.dials)] if self.seat.dials else []
 
 
 def _what_and_where(error: Exception, home: Path) -> str:

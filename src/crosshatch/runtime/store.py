@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, final
 from crosshatch.errors import CrosshatchError, RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _NAME, _BEGUN = "state", "begun"
+_NEVER = 2**63  # a round
 _MOST = 200  # rounds between two states at most, where seconds are asked for, however fast rounds are
 
 
@@ -31,7 +32,7 @@ class Pace:
         return self.rounds or _MOST
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, *pieces: bytes) -> None:
     """Replace a file by these bytes, on disk when this returns; after a crash it has the old or the new ones.
 
     A new name, fsync, rename, fsync of the folder; mode 0600 from the first byte on.
@@ -41,7 +42,7 @@ def write_whole(path: Path, data: bytes) -> None:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
             os.fchmod(file.fileno(), 0o600)  # one that an earlier crash left may have another
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
@@ -52,7 +53,8 @@ def write_whole(path: Path, data: bytes) -> None:
             os.close(folder)
     except OSError as error:
         raise RunError(
-            f"cannot write {path} ({len(data)} bytes): {error.strerror}: make room or give access, then resume the run"
+            f"cannot write {path} ({sum(map(len, pieces))} bytes): {error.strerror}: make room or give access, then "
+            "resume the run"
         ) from None
 
 
@@ -66,7 +68,7 @@ class Store:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     store = Store(Path(folder))
-    ...     store.begin(b"round 3", print, 3)
+    ...     store.begin([b"round ", b"3"], print, 3)
     ...     store.finish()
     ...     store.read(), store.due(4), store.copies()
     3
@@ -109,19 +111,21 @@ class Store:
             if later > round:
                 (self.folder / f"{_NAME}-{later}").unlink()
 
-    def due(self, round: int) -> bool:
+    def due(self, round: int, told: int = _NEVER) -> bool:
         """Whether a state of this round is to be written now: the last one is long enough ago.
 
         Where seconds are asked for, none is begun beside another that is being written, until that is `Pace.most`
-        rounds ago.
+        rounds ago. `told` is what others say to have stored: one later than the last state here keeps what was sent to
+        them out of the next, and is waited for as long again.
         """
         if self.pace.rounds is not None or round - self._round >= self.pace.most:
             return round - self._round >= self.pace.most
         if self._writing is not None and not self._writing.done():
             return False
-        return self._began is None or self.clock() - self._began >= self.pace.seconds
+        seconds = self.pace.seconds if told > self._round else 2 * self.pace.seconds
+        return self._began is None or self.clock() - self._began >= seconds
 
-    def begin(self, data: bytes, then: Callable[[int], object], round: int, *, keep: bool = False) -> None:
+    def begin(self, data: Sequence[bytes], then: Callable[[int], object], round: int, *, keep: bool = False) -> None:
         """Write it beside the work, and say `then(round)` when it is on disk, in another thread.
 
         `keep`: a copy of this round's stays when newer ones take its place. What went wrong with the write before is
@@ -140,11 +144,11 @@ class Store:
         """Wait for what is being written, and end the thread."""
         self._thread.shutdown(wait=True)
 
-    def _write(self, data: bytes, then: Callable[[int], object], round: int, keep: bool) -> None:
+    def _write(self, data: Sequence[bytes], then: Callable[[int], object], round: int, keep: bool) -> None:
         try:
             if keep:
-                write_whole(self.folder / f"{_NAME}-{round}", data)
-            write_whole(self.folder / _NAME, data)
+                write_whole(self.folder / f"{_NAME}-{round}", *data)
+            write_whole(self.folder / _NAME, *data)
             if not self.begun:
                 write_whole(self.folder / _BEGUN, b"")
         except CrosshatchError as error:

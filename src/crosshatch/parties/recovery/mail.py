@@ -59,7 +59,7 @@ class Mail:
     heard: dict[Name, int] = field(default_factory=dict)  # what each peer has stored, as it said
     _out: dict[Name, dict[Key, bytes]] = field(init=False)
     _inbox: dict[Name, dict[Key, bytes]] = field(init=False)
-    _known: dict[Name, dict[Key, int]] = field(init=False)  # hashes of all that arrived, read or not
+    _known: dict[Name, dict[int, dict[Key, int]]] = field(init=False)  # by round, hashes of all that arrived
     _greeted: set[Name] = field(init=False, default_factory=set)
     _said: dict[Name, int] = field(init=False)  # the `stored` that was last told
     _why: bytes | None = field(init=False, default=None)  # it stopped
@@ -72,7 +72,8 @@ class Mail:
 
     def has_room(self, to: Name, round: int) -> bool:
         """Whether a message of this round may be sent: if not, the peer has to store first, and has all it needs."""
-        return all(key[0] >= round - self.rounds for key in self._out[to])
+        oldest = next(iter(self._out[to]), None)  # a party's rounds follow each other, so do its messages
+        return oldest is None or oldest[0] >= round - self.rounds
 
     def rounds_kept(self, peer: Name) -> int:
         """Of how many rounds messages are kept for a peer; never more than `rounds` and one."""
@@ -127,13 +128,13 @@ class Mail:
         self.stored = round
         for peer in self.peers:
             self._inbox[peer] = {key: one for key, one in self._inbox[peer].items() if key[0] >= round}
-            self._known[peer] = {key: one for key, one in self._known[peer].items() if key[0] >= round}
+            self._known[peer] = {r: one for r, one in self._known[peer].items() if r >= round}
             if self._said[peer] < round - 1:  # no message tells it, and it would keep too much
                 self._hand_over(peer, Frame(FrameKind.STORED, round))
 
     def is_past(self, peer: Name, round: int) -> bool:
         """Whether a peer is known to be in a later round: it has stored one, or sent a message of one."""
-        return self.heard[peer] > round or any(key[0] > round for key in self._known[peer])
+        return self.heard[peer] > round or any(r > round for r in self._known[peer])
 
     def kept(self) -> dict[Name, dict[Key, bytes]]:
         """What is to be stored with the party's state: all that may have to be sent again."""
@@ -175,10 +176,10 @@ class Mail:
 
     def _put(self, peer: Name, frame: Frame) -> None:
         # A keyed hash of this process, four times as fast as a digest: a repeat is compared with it and never used.
-        known, digest = self._known[peer], hash(frame.message)
+        known, digest = self._known[peer].setdefault(frame.key[0], {}), hash(frame.message)
         if frame.key not in known:
             known[frame.key], self._inbox[peer][frame.key] = digest, frame.message
-            if len({key[0] for key in known}) > self.rounds + 1:
+            if len(self._known[peer]) > self.rounds + 1:
                 raise MessageError(f"{peer} is more than {self.rounds} rounds ahead of what {self.me} has stored")
         elif known[frame.key] != digest:
             raise MessageError(f"{peer} sent other bytes for {_say(frame.key)} than before: no replay of the same run")

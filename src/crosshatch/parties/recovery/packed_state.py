@@ -68,11 +68,19 @@ class _Header(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
 
 
 def pack(state: StoredState, kinds: Kinds = ()) -> bytes:
-    """The state as bytes; `kinds` are the dataclasses that its value may hold.
+    """The state as bytes.
 
     >>> once = StoredState("0badcafe", "hub-0-0", 3, {"round": 3}, {"client-0-0-0": {(2, "broadcast", 0): bytes(9)}})
     >>> unpack(pack(once), run="0badcafe", party="hub-0-0") == once
     True
+    """
+    return b"".join(pieces(state, kinds))
+
+
+def pieces(state: StoredState, kinds: Kinds = ()) -> list[bytes]:
+    """The state as bytes, one after the other: numbers are copied, messages, which nobody changes, are not.
+
+    `kinds` are the dataclasses that its value may hold.
     """
     found: list[Tensor] = []
     value = take_apart(state.value, kinds, found, f"the state of {state.party}")
@@ -89,8 +97,11 @@ def pack(state: StoredState, kinds: Kinds = ()) -> bytes:
         dict(state.heard), dict(state.fingerprint), state.again, state.clean,
     )  # fmt: skip
     header = msgspec.msgpack.encode(about)
-    content = b"".join([_START.pack(_MARK, FORMAT, len(header)), header, *numbers, *places])
-    return content + sha256(content).digest()
+    content = [_START.pack(_MARK, FORMAT, len(header)), header, *numbers, *places]
+    digest = sha256()
+    for piece in content:
+        digest.update(piece)
+    return [*content, digest.digest()]
 
 
 def unpack(data: bytes, kinds: Kinds = (), *, run: str, party: Name) -> StoredState:
