@@ -13,15 +13,9 @@ from crosshatch.simulator.simulator import Simulator
 from crosshatch.testing.federations import make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
 from tests.exchanges.texts import Text, difference, outcomes
+from tests.support.exchanging import STEP, begin
 
 SHARED, HELD = make_data((2, 3)), make_data((2, 3), held=1)
-STEP = LocalSteps(2, 0.3)
-
-
-def begin(fed: Any, blocks: Any, r: int) -> Any:
-    batch = fed.draw_batch(8, round=r)
-    blocks = fed.broadcast(blocks, batch)
-    return batch, blocks, fed.embed(blocks, batch)
 
 
 def shares(fed: Any, blocks: Any, r: int) -> Any:

@@ -8,8 +8,8 @@ import pytest
 
 from crosshatch.exchanges import LocalSteps
 from crosshatch.testing.federations import make_data, make_task
-from tests.exchanges.test_exchange import STEP, begin
 from tests.exchanges.texts import Text, difference, outcomes
+from tests.support.exchanging import STEP, begin
 
 AHEAD = LocalSteps(2, 0.3, anticipation=2.0)
 
