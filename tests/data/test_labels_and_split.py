@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosshatch.data.labels import encode_labels, require_two_classes
+from crosshatch.data.encode_labels import encode_labels, require_two_classes
 from crosshatch.data.looking.look_at_labels import fold_labels
 from crosshatch.data.split import limit_rows, split_rows
 from crosshatch.errors import ConfigError, DataError

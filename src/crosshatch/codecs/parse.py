@@ -13,7 +13,8 @@ from crosshatch.codecs.sparse import RandomK, TopK
 from crosshatch.errors import ConfigError, meant, saying_where
 from crosshatch.own_parts import is_own, moved_in_text
 
-# The arguments of each codec, in order; a word among them, such as `unbiased`, stands for itself.
+# The arguments of each codec, in order; a word among them, such as `unbiased`, stands for itself. A new one is built in
+# `_build`.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "identity": (),
     "half": (),
@@ -147,8 +148,9 @@ def _build(name: object, arguments: dict[str, Any]) -> AnyCodec:
             return RandomK(**arguments)
         case "quantise":
             return Quantise(**arguments)
-        case _:
+        case "ef":
             return ErrorFeedback(**arguments)
+    raise AssertionError(f"{name} is in _ARGUMENTS, and is not built here")
 
 
 def _require_known(name: object) -> None:

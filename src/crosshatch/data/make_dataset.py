@@ -8,8 +8,8 @@ import polars as pl
 
 from crosshatch.data.data_settings import DataSettings
 from crosshatch.data.dataset import Array, Dataset, Indices, Raw, Samples, parts_of
+from crosshatch.data.encode_labels import encode_labels, require_two_classes
 from crosshatch.data.encoding.summaries import summarised
-from crosshatch.data.labels import encode_labels, require_two_classes
 from crosshatch.data.looking.look_at_labels import fold_classes, keep_classes, said_of_labels
 from crosshatch.data.notes import Note
 from crosshatch.data.split import limit_rows, split_rows

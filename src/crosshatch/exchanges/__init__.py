@@ -1,4 +1,7 @@
-"""What an algorithm may ask of other parties, and what it declares of itself."""
+"""What an algorithm may ask of other parties, and what it declares of itself.
+
+Meanings alone: the numbers are in `simulator/vertical`, each party's half in `parties/roles`.
+"""
 
 from crosshatch.exchanges.algorithm import Algorithm
 from crosshatch.exchanges.declared import (

@@ -29,10 +29,10 @@ from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import branch_name, client_name, hub_name, server_name
 from crosshatch.parties.party import Party
 from crosshatch.parties.post import Post
+from crosshatch.parties.roles.block_keeper import Keeper
 from crosshatch.parties.roles.branch_role import BranchRole
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import Above, HubRole
-from crosshatch.parties.roles.keeper import Keeper
 from crosshatch.parties.roles.server_role import Below, ServerRole
 from crosshatch.parties.roles.tree import Node, node_above
 from crosshatch.protocol.batches import Ids

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from crosshatch.data.dataset import Array, Dataset, Raw, parts_of, with_parts
-from crosshatch.data.labels import matching, some_labels
+from crosshatch.data.encode_labels import matching, some_labels
 from crosshatch.data.notes import CHOSEN, GRAVE, PLAIN, Note
 from crosshatch.errors import ConfigError, DataError
 

@@ -1,1 +1,5 @@
-"""What a party keeps so that it can go on after a crash: its messages and its state."""
+"""What a party keeps so that it can go on after a crash: its messages and its state.
+
+A process that died, a hub's too, is started again by `runs/launching/party_processes.py`, and reads its state in
+`runtime/beginning.py`.
+"""

@@ -16,7 +16,7 @@ from crosshatch.parties.holdings.agreed import Batch, Roster
 from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import client_name, hub_name
-from crosshatch.parties.roles.keeper import Keeper
+from crosshatch.parties.roles.block_keeper import Keeper
 from crosshatch.parties.roles.passing_on import gather, give_head, pass_head, put_together, read, told_to_holders
 from crosshatch.parties.roles.role import Role
 from crosshatch.parties.roles.tree import Node

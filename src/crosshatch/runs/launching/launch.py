@@ -25,8 +25,8 @@ from crosshatch.runs.directory import (
 from crosshatch.runs.evaluating.held_share import Briefing, hold_out
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.launching.begin_again import begin_again, tell_decisions
-from crosshatch.runs.launching.children import Children
 from crosshatch.runs.launching.launched_run import LaunchedRun
+from crosshatch.runs.launching.party_processes import Children
 from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runs.launching.seating import houses_of, seat, share_processes
 from crosshatch.runs.one_writer import one_writer

@@ -28,7 +28,7 @@ from crosshatch.runs.evaluating.counted import CountedRun
 from crosshatch.runs.evaluating.judge import best_of
 from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, read_lines, sent_by
 from crosshatch.runs.files import writing
-from crosshatch.runs.launching.children import Children
+from crosshatch.runs.launching.party_processes import Children
 from crosshatch.runs.launching.telling import PartyProgress
 from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared

@@ -1,4 +1,7 @@
-"""Which messages an exchange sends, and to whom: the papers' routes over a federation's links."""
+"""Which messages an exchange sends, and to whom: the papers' routes over a federation's links.
+
+Their bytes are counted in `links.py`.
+"""
 
 from __future__ import annotations
 

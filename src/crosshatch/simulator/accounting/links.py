@@ -75,7 +75,7 @@ class Links:
         return known[silos]
 
     def send(self, batch: Batch | None, *legs: ClientLeg | HubLeg) -> Seconds:
-        """The legs one after the other; whoever receives waits for the last of its senders.
+        """Count the messages of legs, one leg after the other; whoever receives waits for the last of its senders.
 
         Returned is when each of the last leg's messages arrives that clients sent, minus infinity where there is none.
         """

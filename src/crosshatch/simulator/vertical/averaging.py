@@ -1,4 +1,4 @@
-"""Local steps that were asked for, computed: every client's own block, or at once the hubs' averages over clients.
+"""The hubs' averages over their clients' blocks, with the local steps before them, which may be computed here.
 
 An average needs less than every client's own block: from a common start one pass serves all clients. So `descend` says
 in the blocks it returns which steps were taken, and here, in one place, they are computed for whoever needs what comes

@@ -1,4 +1,7 @@
-"""What an exchange tells the silos of each other: embeddings, or the loss's derivatives where one holds the labels."""
+"""What an exchange tells the silos of each other: embeddings, or the loss's derivatives where one holds the labels.
+
+The simulator has all labels in one place; who may use them is decided here, by which of the two is sent.
+"""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ class SampleLoss(Protocol):
         ...
 
 
-LOSSES: dict[str, SampleLoss] = {
+LOSSES: dict[str, SampleLoss] = {  # a new one is named in `model_settings.LOSS_NAMES` as well
     "squared": Squared(),
     "logistic": Logistic(),
     "cross_entropy": CrossEntropy(),
