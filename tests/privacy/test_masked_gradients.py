@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -66,11 +67,12 @@ def test_what_is_no_array_of_bytes_is_refused_and_the_party_named(sent: Any) -> 
     holder, silo = LabelHolder(KEY, POINT), LinearSilo(KEY.public, POINT)
     back, masked = silo.mask(holder.encrypt(np.ones((1, 1), np.int64), {"silo 'a'": 1}), np.ones((1, 1), np.int64),
         outputs=1, peer="the holder")  # fmt: skip
-    for peer, read in {
+    reads: dict[str, Callable[[], object]] = {
         "silo 'a'": lambda: holder.decrypt(sent, peer="silo 'a'", count=nobody),
         "the holder": lambda: silo.mask(sent, np.ones((1, 1), np.int64), outputs=1, peer="the holder"),
         "holder of labels": lambda: silo.unmask(sent, masked, peer="holder of labels"),
-    }.items():
+    }
+    for peer, read in reads.items():
         with pytest.raises(MessageError, match=f"^{peer} sent .* where 1 numbers of (256|128) bytes are due"):
             read()
     holder.decrypt(back, peer="silo 'a'", count=nobody)  # what was refused did not use it up
