@@ -24,6 +24,7 @@ from crosshatch.runs.trained.load_run import load_run
 from crosshatch.studies.intervals import interval, judge
 from crosshatch.studies.kept import Kept, read_kept
 from crosshatch.studies.sentences import verdict
+from crosshatch.studies.study_folder import keep_study
 from crosshatch.studies.study_result import StudyResult
 from crosshatch.studies.whole_study import read_study, run_study
 from crosshatch.sweeps.whole_sweep import Silent
@@ -150,8 +151,9 @@ def test_the_same_again_repeats_no_run(made: tuple[StudyResult, Path]) -> None:
 def test_a_study_that_finished_no_run_may_begin_anew(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows.csv", n=200, seed=1, alone=0.7, joint=0.9)
     path, out = write_config(tmp_path), tmp_path / "study"
-    with pytest.raises(TrainingError, match="no method of the study"):  # each run is refused
-        study_here(path, out, changes=["algorithm.batch_size=5000"])
+    asked = read_study(path, ["run.rounds=20"], seeds="1", steps=("1",), folder=None)
+    out.mkdir()
+    keep_study(asked.config, asked.seeds, asked.steps, asked.fingerprint, out)  # and then it was stopped
     assert (out / "study.json").is_file()
     stale = out / "runs" / "stopped"
     stale.mkdir(parents=True)
@@ -159,6 +161,12 @@ def test_a_study_that_finished_no_run_may_begin_anew(tmp_path: Path) -> None:
     assert not stale.exists()
     with pytest.raises(RunError, match="the config has changed; undo this"):
         study_here(path, out, changes=["run.rounds=20"])
+
+
+def test_where_all_diverge_it_says_so(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.csv", n=200, seed=1, alone=0.7, joint=0.9)
+    with pytest.raises(TrainingError, match=r"no method of the study in .* came to anything; the first: diverged"):
+        study_here(write_config(tmp_path), tmp_path / "study", steps=("1e30",), changes=["algorithm.step_size=1e29"])
 
 
 def test_bootstrap_agrees_with_the_formula_for_accuracy() -> None:
@@ -184,13 +192,22 @@ def test_an_interval_is_of_the_draws_and_not_of_the_value() -> None:
     ("changes", "message"),
     [
         (["algorithm.name=central"], "a study adds central training by itself"),
+        (["algorithm.name=mtcd", "algorithm.step_size=auto"], "needs the labels at every agent, 'bank' alone has them"),
+        (["algorithm.batch_size=5000"], "more than the 64 training samples"),
         (['federation.silos=[{name="bank",columns=["b*"]}]', "federation.labels=shared"], "there is one: name several"),
     ],
 )
 def test_what_cannot_be_studied(tmp_path: Path, changes: list[str], message: str) -> None:
     write_rows(tmp_path / "rows.csv", n=100, seed=1, alone=0.7, joint=0.8)
     with pytest.raises(ConfigError, match=message):
-        _ = read_study(write_config(tmp_path), changes, seeds="1", steps=None, folder=None).course
+        read_study(write_config(tmp_path), changes, seeds="1", steps=None, folder=None)
+
+
+def test_a_step_size_that_is_refused_does_not_refuse_the_method(tmp_path: Path) -> None:
+    """Above two over the smoothness of a linear block; the study tries smaller ones."""
+    write_rows(tmp_path / "rows.csv", n=100, seed=1, alone=0.7, joint=0.8)
+    changes = ["algorithm.name=mtcd", "algorithm.tokens=2", "algorithm.step_size=5.0", "federation.labels=shared"]
+    assert read_study(write_config(tmp_path), changes, seeds="1", steps=None, folder=None).course.methods
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,18 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosshatch.data.build import federate
+from crosshatch.data.dataset import Dataset
 from crosshatch.data.federated import FederatedData
 from crosshatch.data.identity.fingerprint import Fingerprint
-from crosshatch.errors import ConfigError, DataError
+from crosshatch.errors import ConfigError, CrosshatchError, DataError
 from crosshatch.runs.config import Config
 from crosshatch.runs.identity.run_data import read_data
-from crosshatch.studies.methods import VALIDATION_SHARE
+from crosshatch.runs.prepare import assemble
+from crosshatch.studies.methods import VALIDATION_SHARE, Method
 from crosshatch.task.build_task import build_task
 from crosshatch.task.losses import Loss
 
 
-def prepare_study(config: Config, folder: Path | None) -> tuple[FederatedData, Loss, Fingerprint | None]:
-    """All columns of all rows, validation rows among them, what the model is trained by, and whose rows these are."""
+def prepare_study(
+    config: Config, folder: Path | None, own: Method | None = None
+) -> tuple[FederatedData, Loss, Fingerprint | None]:
+    """All columns of all rows, validation rows among them, what the model is trained by, and whose rows these are.
+
+    `own` is the method that the study is about: it is refused here where each of its runs would be.
+    """
     settings = config.data if config.has_validation_rows else replace(config.data, validation=VALIDATION_SHARE)
     dataset, fingerprint = read_data(replace(config, data=settings), folder)
     data = federate(dataset, config.federation, seed=config.run.seed)
@@ -31,4 +38,14 @@ def prepare_study(config: Config, folder: Path | None) -> tuple[FederatedData, L
                 f"all {len(y)} {part} rows are of one class, by which nothing can be told: use a larger "
                 f"data.{'test_fraction' if part == 'test' else 'validation'}, or more rows of the rarer class"
             )
+    if own is not None:
+        _require_method(own, dataset, fingerprint)
     return data, build_task(data, config.model, seed=config.run.seed).loss, fingerprint
+
+
+def _require_method(own: Method, dataset: Dataset, fingerprint: Fingerprint | None) -> None:
+    """Refuse a method that this federation cannot have, whatever its step size."""
+    try:
+        assemble(own.at("1e-9"), dataset, fingerprint)
+    except CrosshatchError:  # perhaps of a step size that is not the config's own
+        assemble(own.config, dataset, fingerprint)

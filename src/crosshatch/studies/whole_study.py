@@ -153,7 +153,8 @@ def read_study(
         prepare_study,  # late: torch takes seconds, the config was checked without it
     )
 
-    return StudyRequest(config, numbers, sizes, *prepare_study(config, folder))
+    own = methods(config, ())[-1]
+    return StudyRequest(config, numbers, sizes, *prepare_study(config, folder, own))
 
 
 def loading_ahead(ray: str | None) -> Callable[[], None]:
