@@ -58,6 +58,21 @@ def test_time_left_over_rungs() -> None:
     assert pace.left == pytest.approx(4)
 
 
+def test_other_runs_are_timed_by_themselves() -> None:
+    clock = Clock()
+    pace, quick = SweepPace(clock), jobs(1000)
+    pace.begin(quick, (), rounds_after=0)
+    clock.now += 4
+    for job in quick:
+        pace.end(job, Ended("finished"))
+    slow = [Job(f"slow{i}", "", "", None, 10, 1) for i in range(3)]
+    pace.begin(slow, (), rounds_after=0)
+    assert (pace.done, pace.total, pace.left) == (0, 30, None)
+    clock.now += 60
+    pace.end(slow[0], Ended("finished"))
+    assert pace.left == pytest.approx(120)
+
+
 def watch(listener: SweepLines | SweepBar) -> None:
     many = jobs(10, 3)
     with listener:

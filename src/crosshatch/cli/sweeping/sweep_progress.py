@@ -36,11 +36,14 @@ class SweepPace:
         return (self._clock() - self._started) / here * (self.total - self.done) if here > 0 else None
 
     def begin(self, jobs: Sequence[Work], finished: Collection[str], rounds_after: int) -> None:
+        """Runs that go on, or others: what earlier runs took says nothing about those."""
+        names = {job.name for job in jobs}
+        if names.isdisjoint(self._done):
+            self._started, self._before, self._done = self._clock(), 0, {}
         for job in jobs:
             if job.name in finished:
                 self._before += job.rounds - self._done.get(job.name, 0)
                 self._done[job.name] = job.rounds
-        names = {job.name for job in jobs}
         others = sum(rounds for name, rounds in self._done.items() if name not in names)
         self._known = others + sum(job.rounds for job in jobs)
         self.total = self._known + rounds_after
