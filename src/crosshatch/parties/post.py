@@ -40,7 +40,6 @@ class Post:
     line: Line = field(default_factory=Nowhere)
     meter: Meter = field(default_factory=Meter)
     prefix: str = ""
-    _written: tuple[Call, tuple[Tensor, ...], bytes] | None = field(default=None, init=False, repr=False)
 
     def send(self, to: Name, link: str | None, call: Call, *tensors: Tensor) -> None:
         """One message; without a link (both are roles of one party) it is not counted.
@@ -48,18 +47,11 @@ class Post:
         A block without numbers, that of a silo with labels alone, takes no bytes and is not counted either.
         """
         empty = call.exchange in _OF_BLOCKS and not any(tensor.numel() for tensor in tensors)
-        message = b"" if empty else self._write(call, tensors)
+        exchange = self.prefix + call.exchange
+        message = b"" if empty else wire.encode(self.run, call.round, exchange, tensors, use=call.use)
         if link is not None and message:
             self.meter.count(link, call.exchange, messages=1, size=len(message))
-        self.line.send(to, (call.round, self.prefix + call.exchange, call.use), message)
-
-    def _write(self, call: Call, tensors: tuple[Tensor, ...]) -> bytes:
-        """The message; what goes to several parties is written once, and kept once."""
-        if self._written is not None and self._written[0] == call and _same(self._written[1], tensors):
-            return self._written[2]
-        message = wire.encode(self.run, call.round, self.prefix + call.exchange, tensors, use=call.use)
-        self._written = (call, tensors, message)
-        return message
+        self.line.send(to, (call.round, exchange, call.use), message)
 
     def recv(self, sender: Name, call: Call, *shapes: Shape | None) -> tuple[Tensor, ...]:
         """What a party sent in this use of an exchange.
@@ -83,10 +75,6 @@ class Post:
                 f"{sender} sent {sent or 'nothing'} as {_words(key)}, {due} is due: has it the same text and settings?"
             )
         return tensors
-
-
-def _same(some: tuple[Tensor, ...], others: tuple[Tensor, ...]) -> bool:
-    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
 
 
 def _words(key: Key) -> str:

@@ -44,7 +44,8 @@ _encoder, _decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(list[Env
 def pack(frames: Sequence[Frame]) -> Iterator[bytes]:
     """Frames as transport messages, each as full as it may be.
 
-    >>> [len(one) for one in pack([Frame(Kind.MESSAGE, 3, (4, "share", 0), bytes(2_500_000)), Frame(Kind.STORED, 4)])]
+    >>> long = Frame(FrameKind.MESSAGE, 3, (4, "share", 0), bytes(2_500_000))
+    >>> [len(one) for one in pack([long, Frame(FrameKind.STORED, 4)])]
     [1048344, 1048348, 403399]
     """
     waiting: list[Envelope] = []

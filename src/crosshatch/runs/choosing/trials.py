@@ -24,7 +24,7 @@ from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.losses import SampleWeighted
 
 SHARE = 0.2
-MOST = 4096
+MOST_ASIDE = 4096
 """No more samples than this are put aside: judging must not take longer than training."""
 
 
@@ -35,7 +35,7 @@ def put_aside(data: FederatedData, *, seed: int, key: str) -> FederatedData:
     y = unweighted_labels(data)
     labels = y.cpu().numpy() if data.target in ("binary", "multiclass") else np.zeros(samples)
     kinds = np.unique(np.stack([groups.astype(np.float64), labels.astype(np.float64)]), axis=1, return_inverse=True)[1]
-    share = min(SHARE, MOST / samples)
+    share = min(SHARE, MOST_ASIDE / samples)
     try:
         rest, aside = split_rows(kinds.reshape(-1), share, seed=torch_seed(seed, "trials"), stratify=True)
     except DataError:
@@ -50,7 +50,7 @@ def put_aside(data: FederatedData, *, seed: int, key: str) -> FederatedData:
     return replace(kept, silos=silos, y_test=y.index_select(0, rows))
 
 
-LEAST, MOST = 16, 64
+LEAST_ROUNDS, MOST_ROUNDS = 16, 64
 """No fewer and no more rounds than these, whatever the run has; never more than the run."""
 
 Simulate = Callable[[AnyAlgorithm], Simulator]
@@ -63,7 +63,7 @@ def trial_rounds(rounds: int) -> int:
     >>> [trial_rounds(rounds) for rounds in (4, 12, 60, 1000)]
     [4, 12, 20, 64]
     """
-    return min(rounds, max(LEAST, min(MOST, rounds // 3)))
+    return min(rounds, max(LEAST_ROUNDS, min(MOST_ROUNDS, rounds // 3)))
 
 
 @final
