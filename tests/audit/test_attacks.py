@@ -99,6 +99,22 @@ def test_ten_known_rows_give_all_others_of_a_linear_silo(tmp_path: Path) -> None
     assert by_target(found, "rows by a decoder")["a"].figures["R^2 with 10 known rows"] > 1 - 1e-6
 
 
+def test_breast_cancer_encrypted_and_drawn_anew(tmp_path: Path) -> None:
+    """The figures that docs/howto/audit.md and docs/howto/encryption.md give."""
+    found = attack(
+        tmp_path / "run",
+        federation={"labels": "b"},
+        algorithm={"batch_size": 256, "draw": "anew", "step_size": 0.1},
+        privacy={"encryption": "paillier", "seconds": {}, "accept_leakage": True},
+        run={"rounds": 60, "precision": "float64"},
+    )
+    kriging = by_target(found, "labels by kriging over rounds")["labels, by a"]
+    assert kriging.figures["AUC"] > 0.9995
+    assert kriging.beside["AUC, columns alone"] == pytest.approx(0.986, abs=0.001)
+    assert by_target(found, "labels by a joint fit")["labels, by a"].figures["AUC"] > 0.9995
+    assert by_target(found, "rows by a decoder")["a"].figures["R^2 with 10 known rows"] > 0.99
+
+
 @pytest.mark.parametrize("block", ["linear", "mlp"])
 def test_the_gradient_of_one_sample_is_its_row(tmp_path: Path, block: str) -> None:
     found = by_target(attack(tmp_path / "run", model={"block": block}), "gradient of one sample")

@@ -1,9 +1,10 @@
 """The attack on rows by a decoder: learned from samples whose rows somebody knows, tried on all others.
 
 It sees what a silo sent of a sample in all rounds. Ridge regressions, some in a kernel, and a small network are
-learned from what is known, and cross-validation on it says which is used; of those about as good, the one whose guesses
-of other rows are less far from each other, since few known rows fit well in many ways. Of a linear block there are also
-the components that blind separation found, to each column the one that fits it.
+learned from what is known, and cross-validation on it says how much the guess of each counts: of many known rows that
+of the best alone. Those whose guesses of other rows are far from each other count less, since few known rows fit well
+in many ways. Of a linear block there are also the components that blind separation found, to each column the one that
+fits it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from crosshatch.audit.other_data import Matrix
 
 FEW = 10
 MANY = 2000  # or half of the samples where there are fewer than twice as many
-_ENOUGH = 100  # known rows, from which on curves are learned too
+_ENOUGH = 100  # known rows, from which on a network is learned too
 _RIDGES = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 1e-1, 1.0, 1e3)
 _DIRECTIONS = 400
 _WIDE = 1e-4  # of the mean square of guesses counts as error
@@ -48,8 +49,8 @@ def decode(sent: SentDirections, rows: Matrix, known: int, *, linear: bool, seed
     ways: list[tuple[Matrix, Learned]] = [(one, _ridge(ridge)) for one in inputs.values() for ridge in _RIDGES]
     if linear and directions.shape[1] > 1:
         ways.append((components(directions, seed=seed), _one_each))
+    ways += [(one, _kernel(*both)) for one in inputs.values() for both in product(_WIDTHS, _ALPHAS)]
     if known >= _ENOUGH:
-        ways += [(one, _kernel(*both)) for one in inputs.values() for both in product(_WIDTHS, _ALPHAS)]
         ways.append((inputs["rooted"], _network(seed)))
     weights = 1 / (1 + sent.doubt[:known] / DOUBT)
     folds = list(KFold(known if known < _ENOUGH else 3, shuffle=True, random_state=seed).split(rows[:known]))
@@ -64,7 +65,8 @@ def decode(sent: SentDirections, rows: Matrix, known: int, *, linear: bool, seed
     errors, guesses = (np.stack(of) for of in zip(*map(tried, ways), strict=True))
     if known < _ENOUGH:  # few rows say little of one column alone
         errors = np.broadcast_to(errors.mean(axis=1, keepdims=True), errors.shape)
-    guess, truth = np.take_along_axis(guesses, errors.argmin(axis=0)[None, None], axis=0)[0], rows[known:]
+    likely = (errors.min(axis=0) / np.maximum(errors, np.finfo(float).tiny)) ** known
+    guess, truth = np.einsum("wd,wmd->md", likely / likely.sum(axis=0), guesses), rows[known:]
     left = ((guess - truth) ** 2).sum(axis=0) / ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
     return 1 - float(left.mean())
 
