@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import inf
+from typing import Any
 
 import pytest
 
 from crosshatch.report.palette import Style, series_styles
 from crosshatch.reproduce.all_recipes import RECIPES
-from crosshatch.reproduce.recipe import Curves, Dots
+from crosshatch.reproduce.judging.rows import Row
+from crosshatch.reproduce.recipe import Beside, Curves, Dots
+from crosshatch.reproduce.writing.figure import draw
 from tests.report.seen import KINDS, distance
 
 APART = 10.0  # in CIE Lab
@@ -38,3 +42,13 @@ def test_every_panel_names_methods_and_axes_that_there_are(recipe: str) -> None:
         if isinstance(panel, Curves):
             assert set(panel.methods) <= methods
             assert all(panel.labels)
+
+
+def test_targets_that_nobody_reached_are_drawn_as_empty_panels() -> None:
+    panels = (
+        Dots("rounds by step size", "rounds", {"A": ((0.1, "A"), (1, "B"))}, ("step size", "rounds"), (True, True)),
+        Beside("rounds", "rounds", "rounds", ("own",)),
+    )
+    unused: Any = None  # what curves are drawn from
+    figures = draw(panels, unused, [Row(name, "rounds", (inf, inf, inf)) for name in "AB"])
+    assert b"rounds by step size" in figures["figure.svg"]

@@ -60,11 +60,11 @@ def _panel(axes: Any, panel: Panel, measured: Measured, rows: Sequence[Row], sty
 
 
 def _scale(axes: Any, logarithmic: tuple[bool, bool]) -> None:
-    """Logarithmic axes with few labels, written as plain numbers."""
+    """Logarithmic axes with few labels, written as plain numbers; not where there is nothing to draw."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for wanted, axis, name in zip(logarithmic, (axes.xaxis, axes.yaxis), "xy", strict=True):
-        if wanted:
+        if wanted and isfinite(axis.get_minpos()):
             axes.set(**{f"{name}scale": "log"})
             low, high = axis.get_view_interval()
             between = (2.0, 5.0) if high > 10 * low else (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
