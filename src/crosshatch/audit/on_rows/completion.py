@@ -22,7 +22,7 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.simulator.listening import Heard
 
 SAMPLES = 3000  # that are looked at, at most, drawn from all
-NUMBERS = 1000  # per sample that are put in or used, at most, spread over all rounds
+NUMBERS = 400  # per sample that are put in or used, at most, spread over all rounds
 _SCORES = 2000  # the same of linear blocks with gaps
 _ALL = 4 * 10**6  # numbers of all samples, at most
 _MOST = 64  # the rank up to which what is missing is put in: time and memory go with its square
