@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,16 @@ def test_tdcd_in_turn_is_a_naive_loop(case: Case, order: Any, batches: Any, weig
     found = case.simulate(TDCD(**case.settings, order=order, batches=batches, weights=weights))
     wanted = tdcd(case, sequential=order == "sequential", fresh=batches == "fresh", weights=weights)
     assert_same(found.weights, wanted)
+
+
+@settings(max_examples=10)
+@given(case=cases(silos=(1, 3), clients=(3, 5), heads=False), weights=all_weights)
+def test_so_it_is_where_some_clients_are_always_idle(case: Case, weights: ClientWeights) -> None:
+    """At most two samples per step, of three clients or more."""
+    few = case.batches[..., :2]
+    case = replace(case, batches=few, batch_size=few.shape[-1])
+    found = case.simulate(TDCD(**case.settings, weights=weights))
+    assert_same(found.weights, tdcd(case, sequential=False, fresh=False, weights=weights))
 
 
 @settings(max_examples=25)

@@ -38,6 +38,21 @@ def test_everybody_is_told_once() -> None:
     assert all(map(torch.equal, ours[0], two[0]))
 
 
+@pytest.mark.parametrize("by", [0, 1, 2])
+def test_whatever_others_say_the_named_hub_decides(by: int) -> None:
+    """Every party has come to another step size; who answers for all of them has that of the hub that decides."""
+
+    def text(fed: Any, blocks: Any, r: int) -> Any:
+        own = 0.1 * (1 + getattr(fed, "silo", by))
+        batch = fed.draw_batch(6, round=r)
+        blocks = fed.broadcast(blocks, batch)
+        frozen = fed.exchange(fed.embed(blocks, batch), batch)
+        return fed.average(fed.descend(blocks, batch, frozen, LocalSteps(2, fed.decide(own, round=r, by=by))), batch)
+
+    found = outcomes(make_data((2, 4, 1)), make_task(3), Text(text))
+    assert difference(*found) < 1e-12  # type: ignore[operator]
+
+
 @pytest.mark.parametrize(
     ("data", "tiers"),
     [

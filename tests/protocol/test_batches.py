@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crosshatch.data.build import federate, load_dataset
 from crosshatch.data.data_settings import FederationSettings
-from crosshatch.protocol.batches import SeededBatches
+from crosshatch.protocol.batches import SeededBatches, draw
 
 
 @settings(max_examples=50)
@@ -35,6 +35,12 @@ def test_rounds_parts_and_seeds_draw_different_ids() -> None:
         for part in range(5)
     }
     assert len(drawn) == 3 * 4 * 5
+
+
+def test_further_parts_go_on_where_the_first_ones_ended() -> None:
+    every = [SeededBatches(3).ids(4, part, 10, 100) for part in range(5)]
+    later = draw(SeededBatches(3), samples=100, size=10, round=4, parts=2, first=3)
+    assert [ids.tolist() for ids in later] == [ids.tolist() for ids in every[3:]]
 
 
 def test_every_sample_is_drawn_equally_often() -> None:

@@ -24,6 +24,7 @@ from crosshatch.algorithms.tiered import Tiered
 from crosshatch.codecs import parse_codec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
+from crosshatch.protocol.batches import SeededBatches
 from crosshatch.schedules import Adaptive
 from crosshatch.simulator.cost import silo_costs
 from crosshatch.simulator.simulator import Simulator
@@ -117,6 +118,32 @@ def test_fedavg_with_adam_is_the_naive_loop(rule: StateRule) -> None:
         simulator.run_round()
     wanted = naive_fedavg(data, rule, rounds=10, steps=4, rate=0.05)
     torch.testing.assert_close(simulator.weights[0], wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_idle_clients_count_with_the_moments_of_their_hub() -> None:
+    """Adam written out, four samples per round of five clients: who has none counts with what the hub has."""
+    data, (b1, b2, eps, eta) = make_data((5,)), (0.9, 0.99, 1e-7, 0.05)
+    simulator = simulate(data, task_of(data, Adam((b1, b2), eps, "averaged")), FedAvg(2, eta, 4, batches="reused"))
+    silo, module = data.silos[0], copy.deepcopy(task_of(data, None).blocks[0]).double()
+    zero = torch.zeros_like(flatten(module))
+    hub = [flatten(module), zero, zero, zero[:1]]  # w, m, v, and the number of steps
+    for r in range(6):
+        simulator.run_round()
+        ids = SeededBatches(3).ids(r, 0, 4, 20)
+        after = [torch.zeros_like(one) for one in hub]
+        for k in range(5):
+            w, m, v, t = hub
+            rows = torch.as_tensor(ids[silo.owners[ids] == k])
+            for _ in range(2 if len(rows) else 0):
+                load(module, w)
+                loss = loss_of([module], data, rows, l2=0.01)
+                g = torch.cat([one.flatten() for one in torch.autograd.grad(loss, list(module.parameters()))])
+                m, v, t = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g, t + 1
+                w = w - eta * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
+            share = float((silo.owners == k).mean())
+            after = [total + share * one for total, one in zip(after, (w, m, v, t), strict=True)]
+        hub = after
+    torch.testing.assert_close(simulator.weights[0], hub[0], rtol=1e-10, atol=1e-10)
 
 
 def test_the_three_rules_differ() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -11,12 +12,16 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.jfl import JFL
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
-from crosshatch.codecs import Quantise, parse_codec
+from crosshatch.codecs import Quantise, TopK, parse_codec
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm
 from crosshatch.protocol.batches import SeededBatches
+from crosshatch.simulator.simulator import Simulator
+from crosshatch.testing.federations import make_data, make_task
 from tests.equivalence.hospitals import distance, hospitals, model, simulate
+from tests.exchanges.texts import Text
 from tests.simulator.parties import Parties
+from tests.support.exchanging import STEP, begin
 
 DATA = hospitals([24], per_device=2)
 CODECS = [
@@ -77,6 +82,27 @@ def test_a_lossy_broadcast_leaves_the_block_of_idle_clients_alone(text: str) -> 
     batch = Tiered("V(1) H(1)", 1e-12, batch_size=1)
     after = simulate(data, batch, rounds=1, fusion="sum", codecs={"broadcast": parse_codec(text)}).weights[1]
     assert 0 < (after - before).norm() < 0.011 * before.norm()
+
+
+def test_every_receiver_has_a_memory_of_the_head_of_its_own() -> None:
+    """The head of silo 0 goes to silo 1 and, in an exchange of its own, to silo 2; m <- m + C(x - m) for each."""
+    memory = dict.fromkeys((1, 2), torch.zeros(()))
+
+    def text(fed: Any, blocks: Any, r: int) -> Any:
+        batch, blocks, now = begin(fed, blocks, r)
+        frozen = fed.exchange(now, batch, to=0)
+        for silo in (1, 2):
+            frozen = fed.exchange(now, batch, known=frozen, to=silo)
+            memory[silo] = memory[silo] + TopK(0.3).roundtrip(now.head - memory[silo])
+            torch.testing.assert_close(frozen.heads[silo], memory[silo], rtol=0, atol=1e-15)
+            assert not torch.equal(frozen.heads[silo], now.head)
+        return fed.descend(blocks, batch, frozen, STEP)
+
+    codecs = {"head": parse_codec("ef(topk(0.3))")}
+    task = make_task(3, holder=0)
+    simulator = Simulator(make_data((1, 1, 1)), task, Text(text, "V(2)"), precision=torch.float64, codecs=codecs)
+    for _ in range(3):
+        simulator.run_round()
 
 
 def test_error_feedback_on_the_way_through_branches_is_refused() -> None:
