@@ -42,11 +42,10 @@ class HubLeg(NamedTuple):
 class AtWork(NamedTuple):
     """The clients at work of some silos, one silo's behind another's."""
 
-    silos: Sequence[int]
+    silos: list[int]
     clients: Sequence[Ids]  # of each silo
     rows: Ids  # samples of all parts at each client: at least one
     lengths: Sequence[int]  # how many clients of each silo
     places: Sequence[slice]  # where each silo's clients stand among these
-    hubs: list[int]  # the silos' places among all silos
-    where: Ids  # the clients' places among all clients at work
+    where: Ids | slice  # the clients' places among all clients at work
     clocks: Seconds  # of all clients at work

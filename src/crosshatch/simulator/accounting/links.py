@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import mul
 
 import numpy as np
@@ -64,14 +64,13 @@ class Links:
             self.of_round[id(every)] = every, self.clocks.hubs.repeat([len(mine) for mine in every]), {}
         _, clocks, known = self.of_round[id(every)]
         if silos not in known:
+            ends, lengths = [0, *accumulate(map(len, every))], [len(every[j]) for j in silos]
+            places = [slice(*place) for place in pairwise([0, *accumulate(lengths)])]
+            where: Ids | slice = slice(None)
+            if len(silos) < len(every):
+                where = np.concatenate([np.arange(ends[j], ends[j + 1]) for j in silos])
             clients = [every[j] for j in silos]
-            rows = np.concatenate([sum(part.counts for part in batch.held[j]) for j in silos])
-            lengths = [len(mine) for mine in clients]
-            ends = np.cumsum([0, *lengths]).tolist()
-            silo = np.repeat(np.arange(len(every)), [len(mine) for mine in every])
-            where = np.flatnonzero(np.isin(silo, silos))
-            places = [slice(*ends) for ends in pairwise(ends)]
-            known[silos] = AtWork(silos, clients, rows, lengths, places, list(silos), where, clocks)
+            known[silos] = AtWork(list(silos), clients, batch.counts(silos), lengths, places, where, clocks)
         return known[silos]
 
     def send(self, batch: Batch | None, *legs: ClientLeg | HubLeg) -> Seconds:
@@ -90,14 +89,14 @@ class Links:
                 at_work = self._find(batch, leg.silos)
                 before, taken = at_work.clocks[at_work.where], self._carry(at_work, leg)
                 if leg.direction == "down":
-                    sent = self.clocks.hubs[at_work.hubs].repeat(at_work.lengths) if leg.when is None else leg.when
+                    sent = self.clocks.hubs[at_work.silos].repeat(at_work.lengths) if leg.when is None else leg.when
                     now = np.maximum(before, sent + taken)
                     at_work.clocks[at_work.where] = now if leg.rows is None else np.where(leg.rows > 0, now, before)
                     continue
                 arrivals = before + taken if leg.rows is None else np.where(leg.rows > 0, before + taken, -np.inf)
                 if leg.hubs_wait:
                     last = np.maximum.reduceat(arrivals, [place.start for place in at_work.places])
-                    self.clocks.hubs[at_work.hubs] = np.maximum(self.clocks.hubs[at_work.hubs], last)
+                    self.clocks.hubs[at_work.silos] = np.maximum(self.clocks.hubs[at_work.silos], last)
         self.meter.add(self._counted)
         self._counted.clear()
         return arrivals
