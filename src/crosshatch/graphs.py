@@ -41,7 +41,6 @@ class Graph:
     file: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown kind, and settings that do not belong together."""
         if self.kind not in get_args(Kind):
             raise ConfigError(f"algorithm.graph.kind = {self.kind!r}: must be one of {', '.join(get_args(Kind))}")
         for key in ("p", "ratio", "file"):
@@ -58,7 +57,6 @@ class Graph:
                 raise ConfigError(f"algorithm.graph.{key} = {value}: must be above 0 and at most 1")
 
     def build(self, agents: Sequence[str], *, seed: int = 0) -> nx.Graph:
-        """The graph between these agents; nodes are their numbers."""
         import networkx as nx
 
         count = len(agents)

@@ -18,7 +18,6 @@ class Meter:
     exchanges: dict[str, list[int]] = field(default_factory=dict)
 
     def count(self, link: str, exchange: str, *, messages: int, size: int) -> None:
-        """Add `messages` messages of `size` bytes together."""
         self.add([(link, exchange, messages, size)])
 
     def add(self, counted: Iterable[tuple[str, str, int, int]]) -> None:
@@ -31,22 +30,18 @@ class Meter:
 
     @property
     def bytes(self) -> int:
-        """All bytes on all links."""
         return sum(entry[0] for entry in self.links.values())
 
     @property
     def messages(self) -> int:
-        """All messages on all links."""
         return sum(entry[1] for entry in self.links.values())
 
     def snapshot(self) -> dict[str, dict[str, list[int]]]:
-        """The totals as plain data, for a checkpoint."""
         return {
             "links": {name: list(entry) for name, entry in self.links.items()},
             "exchanges": {name: list(entry) for name, entry in self.exchanges.items()},
         }
 
     def load(self, snapshot: dict[str, dict[str, list[int]]]) -> None:
-        """Go on from a snapshot's totals."""
         self.links = {name: list(entry) for name, entry in snapshot["links"].items()}
         self.exchanges = {name: list(entry) for name, entry in snapshot["exchanges"].items()}

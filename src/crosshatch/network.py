@@ -84,7 +84,6 @@ class ConstantNetwork:
         return base * _factors(self.slow, silo, clients, len(sizes)) if self.slow else _same(len(sizes), base)
 
     def local_step(self, silo: str, clients: Clients) -> Seconds:
-        """`t_comp` for everybody but the slow."""
         count = 1 if clients is None else len(clients)
         return self.t_comp * _factors(self.slow, silo, clients, count)
 
@@ -117,7 +116,6 @@ class BandwidthNetwork:
     slow: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse unknown links and bandwidths that are not positive."""
         for kind in self.links:
             if kind not in LINKS:
                 raise ConfigError(f"network.links has {kind!r}: the kinds of link are {', '.join(LINKS)}")
@@ -134,13 +132,11 @@ class BandwidthNetwork:
 
     @property
     def named(self) -> Mapping[str, str]:
-        """The slow parties and those with links of their own."""
         return dict.fromkeys(self.slow, "network.slow") | dict.fromkeys(self.parties, "network.parties")
 
     def transfer(
         self, link: str, direction: Direction, sizes: npt.NDArray[np.int64], silo: str, clients: Clients
     ) -> Seconds:
-        """Latency plus bits over bandwidth."""
         if link == "client-server" and link not in self.links:
             link = "client-hub"
         base = self.links.get(link, Link())
@@ -150,7 +146,6 @@ class BandwidthNetwork:
         return seconds
 
     def local_step(self, silo: str, clients: Clients) -> Seconds:
-        """The given time per step, times a party's factor."""
         count = 1 if clients is None else len(clients)
         return np.full(count, self.step_seconds) * _factors(self.slow, silo, clients, count)
 

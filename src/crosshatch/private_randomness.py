@@ -53,13 +53,11 @@ class PrivateSeed:
     secret: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse a secret that is none."""
         if len(self.secret) != _BYTES:
             raise RunError(f"a party's secret has {len(self.secret)} bytes instead of {_BYTES}: is its state whole?")
 
     @classmethod
     def fresh(cls, run: str) -> PrivateSeed:
-        """A new secret, from the operating system."""
         return cls(run, secrets.token_bytes(_BYTES))
 
     def draw(self, purpose: str, message: Covering, count: int) -> bytes:
@@ -86,7 +84,6 @@ class PrivateSeed:
 
 
 def _digest(tensors: Sequence[Tensor]) -> bytes:
-    """Of types, shapes and bits."""
     found = sha256()
     for one in tensors:
         about = f"{one.dtype} {tuple(one.shape)};".encode()

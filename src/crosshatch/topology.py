@@ -60,7 +60,6 @@ class Topology:
 
     @classmethod
     def parse(cls, text: str) -> Topology:
-        """Read `"H(20) V(10) H(10)"`."""
         tiers = []
         position = 0
         while position < len(text.rstrip()):
@@ -75,12 +74,10 @@ class Topology:
         return cls(tuple(tiers))
 
     def __str__(self) -> str:
-        """The text `parse` reads."""
         return " ".join(f"{tier.kind}({tier.interval})" for tier in self.tiers)
 
     @property
     def vertical(self) -> int | None:
-        """Position of the vertical tier, or None."""
         return next((i for i, tier in enumerate(self.tiers) if tier.kind == "V"), None)
 
     @property

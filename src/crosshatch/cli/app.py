@@ -57,7 +57,6 @@ Targets = Annotated[
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its code."""
     command = typer.main.get_command(app)
     arguments = sys.argv[1:] if arguments is None else arguments
     try:

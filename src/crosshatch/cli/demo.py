@@ -29,7 +29,6 @@ Handwritten digits; one silo has the left half of every image, one the right.
 
 
 def run_demo(out: Path | None) -> None:
-    """Train all, print the comparison, write the report, name it."""
     folder = _fresh(Path("crosshatch-demo")) if out is None else out
     with one_writer(folder, "running the demo"):
         if not is_empty(folder):

@@ -24,7 +24,6 @@ class PlainCommand(typer.core.TyperCommand):
     """A command whose usage is written as people know it: `RUN...`, not `{RUN}...`; it ends where nobody reads it."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command, and have all its output read."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -42,7 +41,6 @@ class PlainCommand(typer.core.TyperCommand):
         return result
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """What stands behind the command's name."""
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 

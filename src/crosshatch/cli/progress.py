@@ -67,17 +67,14 @@ class PlainProgress(Watcher):
         self._print(text)
 
     def begin(self, prepared: Prepared, path: Path) -> None:
-        """Say what is run, and what the data had to say."""
         for line in opening(prepared, path):
             self._print(line)
         self._rounds = prepared.config.run.rounds
 
     def advance(self, round: int) -> None:
-        """Notice how fast it goes."""
         self._pace.see(round)
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
-        """Round, losses, traffic and the time left."""
         self._pace.see(row["round"])
         left, speed = "", self._pace.speed
         if speed > 0 and row["round"] < self._rounds:
@@ -147,7 +144,6 @@ class Bar(Watcher):
         self._progress.update(self._task, completed=round)
 
     def under_way(self, sent: int, waited_for: tuple[str, float] | None) -> None:
-        """Rounds per second, bytes, and who is waited for."""
         assert self._task is not None
         live = f"{self._pace.speed:.1f} rounds/s  {human_bytes(sent)}"
         if waited_for is not None and waited_for[1] >= LONG:
@@ -155,12 +151,10 @@ class Bar(Watcher):
         self._progress.update(self._task, live=live)
 
     def evaluated(self, row: Mapping[str, Any]) -> None:
-        """Show the newest figures."""
         assert self._task is not None
         self._progress.update(self._task, figures=figures(row, short=self._narrow))
 
     def warned(self, text: str) -> None:
-        """Above the bar, where it stays."""
         self._progress.console.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -197,7 +191,6 @@ def waiting(waited_for: tuple[str, float] | None) -> str:
 
 
 def choose_watcher(*, quiet: bool) -> PlainProgress | Bar | Silence:
-    """The one that fits where the output goes."""
     if quiet:
         return Silence()
     return Bar(Console()) if sys.stdout.isatty() else PlainProgress(sys.stdout)

@@ -30,7 +30,6 @@ def run_predict(
     folder: Path | None,
     round: Round | None,
 ) -> None:
-    """Write or print the scores."""
     if not data and (common or id_column is not None):
         raise DataError("--id and --common are about files with new rows: give these by --data, or leave both out")
     out = None if out == PRINTED else out
@@ -60,7 +59,6 @@ def run_predict(
 
 
 def run_export(path: Path, out: Path | None, folder: Path | None, silo: str | None, round: Round | None) -> None:
-    """Write a folder, a program or both, and say what they take."""
     if out is None and folder is None:
         raise RunError(
             "nothing to write is named: --folder DIR for all that crosshatch predict needs, --out FILE for a program "

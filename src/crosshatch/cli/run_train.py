@@ -85,7 +85,6 @@ def _trainer(launched: Mapping[str, Any] | None) -> Callable[..., Outcome]:
 
 
 def _again(out: Path, data: Path | None, *, launched: bool) -> str:
-    """The command that goes on with a run."""
     options = {"--out": out, "--resume": True, "--data": data}
     return spelled("launch" if launched else "train", out / "config.toml", options=options)
 
@@ -108,7 +107,6 @@ def _ending(outcome: Outcome) -> str:
 
 
 def _spread(name: str, silo: dict[str, Any]) -> str:
-    """How the main metric spreads over the clients of a silo."""
     if not silo["metrics"]:
         return ""
     metric = main_metric(tuple(silo["metrics"]))

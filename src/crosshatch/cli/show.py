@@ -29,7 +29,6 @@ from crosshatch.runs.one_writer import one_writer
 def show_comparison(
     paths: Sequence[Path], targets: Sequence[str], html: Path | None, smooth: int | None = None
 ) -> None:
-    """Print the tables; write the page if asked."""
     runs = _read(paths, smooth)
     given = [parse_target(text, directions_of(runs)) for text in targets]
     compare_runs(runs, given)  # refuses a target that a run did not measure

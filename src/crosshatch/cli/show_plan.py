@@ -31,7 +31,6 @@ NEVER = "Never: noise alone keeps the bound above that; larger batches lower it,
 def show_plan(
     config_path: Path, changes: Sequence[str], *, data: Path | None, level: float | None, as_json: bool
 ) -> None:
-    """Print the plan of a config, as tables or as JSON."""
     config = read_config(config_path, changes)
     require_sources(config.data, config.federation, data)
     from crosshatch.runs.planning.plan import make_plan  # late: torch takes seconds, the config was checked without it
@@ -99,7 +98,6 @@ def plan_table(plan: Plan) -> dict[str, Any]:
 
 
 def _own_lipschitz(silos: Sequence[str], values: Sequence[float]) -> dict[str, Any]:
-    """The L_k of a theorem that has its own."""
     return {"block_lipschitz": dict(zip(silos, values, strict=True))} if values else {}
 
 

@@ -11,18 +11,6 @@ from crosshatch.codecs.sparse import RandomK, TopK
 from crosshatch.codecs.step import Step
 
 __all__ = [
-    "AnyCodec",
-    "Chain",
-    "Codec",
-    "Draw",
-    "ErrorFeedback",
-    "Half",
-    "Identity",
-    "Quantise",
-    "RandomK",
-    "Stage",
-    "Step",
-    "TopK",
-    "parse_codec",
-    "spell",
-]
+    "AnyCodec", "Chain", "Codec", "Draw", "ErrorFeedback", "Half", "Identity", "Quantise", "RandomK", "Stage", "Step",
+    "TopK", "parse_codec", "spell",
+]  # fmt: skip

@@ -51,7 +51,6 @@ class Draw:
         return Draw(self.seed, self.exchange, self.numbers + numbers)
 
     def generator(self) -> np.random.Generator:
-        """A fresh generator, the same for everybody."""
         return generator(self.seed, f"codec {self.exchange}", *self.numbers)
 
 
@@ -166,7 +165,7 @@ class Codec(ABC):
 
 
 class Stage(Codec):
-    """One step of a codec, and a codec by itself.
+    """One step of a codec, and a codec by itself; unless it says otherwise it leaves as many numbers of the same type.
 
     >>> from crosshatch import Chain, Half, TopK
     >>> [type(stage).__name__ for stage in Chain(TopK(0.5), Half()).stages]
@@ -183,29 +182,29 @@ class Stage(Codec):
     def keeps_all(self) -> bool:
         """Whether nothing is lost, whatever the shape."""
 
-    @abstractmethod
     def kept(self, n: int) -> int:
         """Of n numbers, how many are left to the next stage."""
+        return n
 
-    @abstractmethod
     def kind(self, kind: DTypes) -> DTypes:
         """The type of those numbers."""
+        return kind
 
-    @abstractmethod
-    def side_size(self, n: int, kind: DTypes) -> int:
+    def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
         """Bytes this stage writes itself, for n > 0 numbers."""
+        return 0
 
     @abstractmethod
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:
         """What it writes itself, and the numbers left (m, kept), of values (m, n)."""
 
-    @abstractmethod
-    def write(self, parts: Parts, n: int) -> bytes:
+    def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
         """Its own part of one message (m = 1)."""
+        return b""
 
-    @abstractmethod
-    def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:
+    def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
         """The opposite of `write`, from exactly `side_size` bytes."""
+        return ()
 
     @abstractmethod
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:

@@ -29,23 +29,8 @@ class Identity(Stage):
     def keeps_all(self) -> bool:
         return True
 
-    def kept(self, n: int) -> int:
-        return n
-
-    def kind(self, kind: DTypes) -> DTypes:
-        return kind
-
-    def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
-        return 0
-
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:  # noqa: ARG002
         return (), values
-
-    def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
-        return b""
-
-    def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
-        return ()
 
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:  # noqa: ARG002
         return values
@@ -68,14 +53,8 @@ class Half(Stage):
     def keeps_all(self) -> bool:
         return False
 
-    def kept(self, n: int) -> int:
-        return n
-
     def kind(self, kind: DTypes) -> DTypes:  # noqa: ARG002
         return _HALF
-
-    def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
-        return 0
 
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:  # noqa: ARG002
         if values.dtype == _HALF:
@@ -83,12 +62,6 @@ class Half(Stage):
         clipped = np.clip(values, -_LARGEST, _LARGEST)
         require_finite(values)
         return (), clipped.astype(_HALF)
-
-    def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
-        return b""
-
-    def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
-        return ()
 
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:  # noqa: ARG002
         return values.astype(kind)

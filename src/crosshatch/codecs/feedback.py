@@ -59,7 +59,6 @@ class ErrorFeedback:
         return f"ef({self.codec}{', accumulate' if self.mode == 'accumulate' else ''})"
 
     def size(self, shape: Sequence[int], dtype: torch.dtype) -> int:
-        """Exactly the length of what `encode` writes for a tensor of this shape."""
         return self.codec.size(shape, dtype)
 
     def encode(self, tensor: Tensor, memory: Tensor, *, draw: Draw | None = None) -> tuple[bytes, Tensor]:

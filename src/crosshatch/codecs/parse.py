@@ -1,7 +1,7 @@
 """Codecs as text: `topk(0.01) | quantise(128)`, `ef(topk(0.01))`, `half`, `file.py:Mine(3)`. `spell` is the inverse."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from crosshatch.codecs.chain import Chain
@@ -13,8 +13,7 @@ from crosshatch.codecs.sparse import RandomK, TopK
 from crosshatch.errors import ConfigError, meant, saying_where
 from crosshatch.own_parts import is_own, moved_in_text
 
-# The arguments of each codec, in order; a word among them, such as `unbiased`, stands for itself. A new one is built in
-# `_build`.
+# The arguments of each codec, in order; a word among them, such as `unbiased`, stands for itself.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "identity": (),
     "half": (),
@@ -23,6 +22,10 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "quantise": ("levels",),
     "ef": ("codec", "mode"),
 }
+_NEEDED = {"randomk": "fraction", "quantise": "levels", "ef": "codec"}
+_KINDS: dict[str, Callable[..., AnyCodec]] = {
+    "identity": Identity, "half": Half, "topk": TopK, "randomk": RandomK, "quantise": Quantise, "ef": ErrorFeedback,
+}  # fmt: skip
 _LONGEST = 200  # characters: Python's own parser reads them, and its depth is limited
 
 
@@ -131,26 +134,11 @@ def _chain(parts: list[AnyCodec]) -> AnyCodec:
 def _build(name: object, arguments: dict[str, Any]) -> AnyCodec:
     _require_known(name)
     assert isinstance(name, str)
-    unknown = [key for key in arguments if key not in _ARGUMENTS[name]]
-    if unknown:
+    if unknown := [key for key in arguments if key not in _ARGUMENTS[name]]:
         raise ConfigError(f"unknown argument {unknown[0]!r} of {name}: {_allowed(name)}")
-    needed = {"randomk": "fraction", "quantise": "levels", "ef": "codec"}.get(name)
-    if needed is not None and needed not in arguments:
-        raise ConfigError(f"{name} needs its {needed}: {_allowed(name)}")
-    match name:
-        case "identity":
-            return Identity()
-        case "half":
-            return Half()
-        case "topk":
-            return TopK(arguments.get("fraction"), k=arguments.get("k"))
-        case "randomk":
-            return RandomK(**arguments)
-        case "quantise":
-            return Quantise(**arguments)
-        case "ef":
-            return ErrorFeedback(**arguments)
-    raise AssertionError(f"{name} is in _ARGUMENTS, and is not built here")
+    if name in _NEEDED and _NEEDED[name] not in arguments:
+        raise ConfigError(f"{name} needs its {_NEEDED[name]}: {_allowed(name)}")
+    return _KINDS[name](**arguments)
 
 
 def _require_known(name: object) -> None:

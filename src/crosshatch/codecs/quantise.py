@@ -43,18 +43,13 @@ class Quantise(Stage):
 
     @property
     def keeps_all(self) -> bool:
-        """Never, however many levels."""
         return False
 
     def kept(self, n: int) -> int:  # noqa: ARG002
         """None: it writes them all itself."""
         return 0
 
-    def kind(self, kind: DTypes) -> DTypes:
-        return kind
-
     def side_size(self, n: int, kind: DTypes) -> int:
-        """The two scales and the packed levels."""
         return 2 * kind.itemsize + packed_size(n, self.width)
 
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:  # noqa: ARG002
@@ -69,12 +64,10 @@ class Quantise(Stage):
         return (scales, np.rint(levels, out=levels)), np.empty((len(values), 0), values.dtype)
 
     def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
-        """The scales, then the levels."""
         scales, levels = parts
         return bytes(scales.tobytes() + pack(levels[0].astype(np.uint32), self.width))
 
     def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
-        """The scales and the levels, checked."""
         head = 2 * kind.itemsize
         scales = np.frombuffer(data[:head], kind).reshape(1, 2)
         if not np.isfinite(scales).all() or not 0 <= float(_span(scales)[1][0, 0]) < np.inf:
@@ -85,7 +78,6 @@ class Quantise(Stage):
         return scales, levels[None]
 
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:  # noqa: ARG002
-        """The levels' numbers."""
         least, span = _span(parts[0])
         out = parts[1] / float(self.levels - 1)
         out *= span

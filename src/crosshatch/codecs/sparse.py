@@ -44,15 +44,10 @@ class TopK(Stage):
 
     @property
     def keeps_all(self) -> bool:
-        """With fraction 1."""
         return self.fraction == 1
 
     def kept(self, n: int) -> int:
-        """k, but no more than there are."""
         return _share(self.fraction, n) if self.fraction is not None else min(n, self.k or n)
-
-    def kind(self, kind: DTypes) -> DTypes:
-        return kind
 
     def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
         return positions_size(n, self.kept(n))
@@ -81,7 +76,6 @@ class TopK(Stage):
         return (unpack_positions(data, n, self.kept(n))[None],)
 
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:
-        """Zeros, but for the numbers kept."""
         return _spread(parts[0], values, n, kind)
 
 
@@ -113,17 +107,10 @@ class RandomK(Stage):
 
     @property
     def keeps_all(self) -> bool:
-        """With fraction 1."""
         return self.fraction == 1
 
     def kept(self, n: int) -> int:
         return _share(self.fraction, n)
-
-    def kind(self, kind: DTypes) -> DTypes:
-        return kind
-
-    def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
-        return 0
 
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:
         """Positions (m, k), increasing, and the numbers there."""
@@ -131,16 +118,11 @@ class RandomK(Stage):
         positions = np.stack([self._positions(n, draw) for draw in draws])
         return (positions,), np.take_along_axis(values, positions, axis=1)
 
-    def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
-        """Nothing: the receiver draws the same positions."""
-        return b""
-
     def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
-        """The positions, drawn again."""
+        """The positions are drawn again, not sent."""
         return (self._positions(n, draw)[None],)
 
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:
-        """Zeros, but for the numbers drawn."""
         if self.unbiased:
             values = (values * (n / values.shape[1])).astype(kind)
         return _spread(parts[0], values, n, kind)

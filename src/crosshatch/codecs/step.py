@@ -34,21 +34,7 @@ class Step(Stage):
     @final
     @property
     def keeps_all(self) -> bool:
-        """Numbers are not what they were."""
         return False
-
-    @final
-    def kept(self, n: int) -> int:
-        return n
-
-    @final
-    def kind(self, kind: DTypes) -> DTypes:
-        return kind
-
-    @final
-    def side_size(self, n: int, kind: DTypes) -> int:  # noqa: ARG002
-        """Nothing is written besides."""
-        return 0
 
     @final
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:
@@ -57,14 +43,6 @@ class Step(Stage):
         changed = self.change(values, draws)
         assert changed.shape == values.shape, f"{type(self).__name__}.change returns {changed.shape} for {values.shape}"
         return (), changed.astype(values.dtype, copy=False)
-
-    @final
-    def write(self, parts: Parts, n: int) -> bytes:  # noqa: ARG002
-        return b""
-
-    @final
-    def read(self, data: memoryview, n: int, kind: DTypes, draw: Draw | None) -> Parts:  # noqa: ARG002
-        return ()
 
     @final
     def restore(self, parts: Parts, values: Array, n: int, kind: DTypes) -> Array:  # noqa: ARG002

@@ -108,7 +108,6 @@ class DataSettings:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The columns with labels."""
         if self.label is None:
             return ()
         return (self.label,) if isinstance(self.label, str) else self.label

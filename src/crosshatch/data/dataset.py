@@ -46,7 +46,6 @@ class Samples:
         return len(self.y)
 
     def take(self, rows: Indices) -> Samples:
-        """The samples at these positions, in this order."""
         return Samples(
             x=self.x[rows],
             y=self.y[rows],
@@ -155,6 +154,5 @@ def parts_of(source: Raw | Dataset) -> dict[str, Samples]:
 
 
 def with_parts(source: Source, change: Callable[[Samples], Samples]) -> Source:
-    """The same source with all its samples changed."""
     changed: dict[str, Any] = {name: change(part) for name, part in parts_of(source).items()}
     return replace(source, **changed)

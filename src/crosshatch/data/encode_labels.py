@@ -145,7 +145,6 @@ def matching(y: Array, label: int | str) -> Array:
 
 
 def some_labels(y: Array) -> str:
-    """The first few different labels, for an error."""
     names = _names(y)
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 

@@ -104,11 +104,9 @@ class FederatedData:
 
     @cached_property
     def label_holder(self) -> int:
-        """The number of the silo that alone has the labels."""
         return [silo.name for silo in self.silos].index(str(self.label_silo))
 
     def labels(self, of: Split) -> torch.Tensor:
-        """The labels of rows of one kind."""
         found = {"train": self.y_train, "test": self.y_test, "validation": self.y_validation}[of]
         assert found is not None
         return found

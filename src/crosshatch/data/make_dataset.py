@@ -21,7 +21,6 @@ AT_RANDOM = "none"
 
 
 def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
-    """The data set that `settings` ask for."""
     place, written, positive = f"data '{raw.name}'", raw, settings.positive
     more: tuple[Note, ...] = ()
     if settings.fold_classes:

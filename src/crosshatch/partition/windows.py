@@ -19,7 +19,6 @@ class Window:
     right: int
 
     def overlaps(self, other: Window) -> bool:
-        """Whether the two have a pixel in common."""
         return (
             self.top < other.bottom and other.top < self.bottom and self.left < other.right and other.left < self.right
         )

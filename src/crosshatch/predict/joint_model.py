@@ -30,7 +30,6 @@ class JointModule(nn.Module):
         self._fusion = fusion
 
     def forward(self, *xs: Tensor) -> Tensor:
-        """Scores (n, c)."""
         embeddings = [block(x) for block, x in zip(self.blocks, xs, strict=True)]
         return self._fusion.scores(self._fusion.join_all(embeddings), self.head)
 
@@ -46,7 +45,6 @@ class JointModel:
     loss: Loss
 
     def scores(self, xs: Sequence[Tensor]) -> Tensor:
-        """Scores (n, c) of prepared rows, one tensor per silo."""
         return self.fuse([part.embed(x) for part, x in zip(self.parts, xs, strict=True)])
 
     def fuse(self, embeddings: Sequence[Tensor]) -> Tensor:
@@ -81,7 +79,6 @@ def export(model: JointModel) -> torch.export.ExportedProgram:
 
 
 def program_bytes(program: torch.export.ExportedProgram) -> bytes:
-    """The content of a .pt2 file."""
     content = io.BytesIO()
     with warnings.catch_warnings():
         # What lies channels-last in memory is taken for a piece of something larger; on a CPU that does no harm.

@@ -64,7 +64,6 @@ class HeadShape(msgspec.Struct, frozen=True):
     holder: str
 
     def build(self) -> nn.Module:
-        """The head, with weights that are not those of the training."""
         if self.kind == "class_mean":
             return ClassMean(self.inputs)
         settings = ModelSettings(fusion="head", head=self.kind, head_hidden=self.hidden, activation=self.activation)
@@ -104,7 +103,6 @@ class CommonShape(msgspec.Struct, frozen=True):
     trained: Trained | None = None  # runs of earlier versions did not keep it
 
     def build(self) -> Fusion:
-        """The fusion; a head with weights that are not those of the training."""
         if self.head is None:
             return Sum()
         holder = 0 if self.head.kind == "class_mean" else self.silos.index(self.head.holder)

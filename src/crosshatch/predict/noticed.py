@@ -62,7 +62,6 @@ class Noticed:
     _there: dict[str, list[str]] = field(default_factory=dict)
 
     def see(self, given: Sequence[GivenRows]) -> None:
-        """The rows of a batch, for each silo."""
         for part, one in zip(self.parts, given, strict=False):  # of no parts nothing is noticed
             if isinstance(part.encoder, TableEncoder):
                 self._see_table(part, part.encoder, one)

@@ -81,5 +81,4 @@ def _of(some: int, count: int, does: str) -> str:
 
 
 def _round(factor: float) -> str:
-    """One digit: 1,000 or 50."""
     return f"{float(f'{factor:.1g}'):,.0f}"

@@ -54,7 +54,6 @@ class Predictions:
 
     @property
     def csv(self) -> bytes:
-        """The same as text; numbers are written in full."""
         out = io.BytesIO()
         self.frame.write_csv(out)
         return out.getvalue()
@@ -71,7 +70,6 @@ class Predictions:
 
 
 def interpret(common: CommonShape, loss: Loss, ids: Array, scores: Tensor) -> Predictions:
-    """The predictions that scores (n, c) mean."""
     numbers: Array = scores.cpu().numpy()
     if common.target == "regression":
         return Predictions(ids, numbers, None, None, (), None, loss.predict(scores).cpu().numpy())

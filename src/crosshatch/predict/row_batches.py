@@ -31,7 +31,6 @@ class RowBatch:
 
 
 def gathered(given: Sequence[GivenRows], aligned: Aligned) -> Iterator[RowBatch]:
-    """Batches of rows that are at hand."""
     count = len(aligned.ids)
     for low in range(0, count, BATCH_ROWS):
         high = min(low + BATCH_ROWS, count)

@@ -57,7 +57,6 @@ class BestRound:
         return {"by": self.metric, **self.row}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Its model, for a checkpoint."""
         return {f"{_WEIGHTS}{j}": one for j, one in enumerate(self.weights)}
 
     def restore(self, tensors: dict[str, Tensor], rows: list[Mapping[str, Any]]) -> None:

@@ -30,7 +30,6 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: Checkpoint) -> None:
-    """Replace the checkpoint in one step."""
     # One metadata key: safetensors writes several in no fixed order, and equal runs should write equal files.
     # Copies: groups that were just averaged share their blocks, which the format refuses.
     copies = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
@@ -41,7 +40,6 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: Checkpoint) 
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], Checkpoint]:
-    """Tensors and state of a checkpoint."""
     try:
         with safe_open(path, framework="pt") as file:
             # Cloned: a tensor inside the mapped file is aligned differently, and kernels may then round differently.

@@ -130,7 +130,6 @@ def read_config(path: Path | str, overrides: Sequence[str] = (), *, name: str | 
 
 
 def decode_config(tables: Mapping[str, Any]) -> Config:
-    """A config from its tables."""
     for section in tables:
         if section not in SECTIONS:
             hint = meant(section, SECTIONS).replace("'", "[", 1).replace("'", "]")
@@ -194,7 +193,6 @@ def config_text(config: Config, files: PartFiles | None = None) -> str:
 
 
 def part_files(*configs: Config) -> PartFiles:
-    """The files of a user's own parts that configs name."""
     return PartFiles.of(*map(encode_config, configs))
 
 

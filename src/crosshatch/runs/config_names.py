@@ -135,7 +135,6 @@ def decode_codecs(table: object, brought: Mapping[str, str]) -> dict[str, AnyCod
 
 
 def codecs_table(codecs: Mapping[str, AnyCodec]) -> dict[str, str]:
-    """The section that gives these codecs."""
     if not codecs:
         return {}
     from crosshatch.codecs import spell
@@ -208,7 +207,6 @@ def decode_optimiser(table: object, auto: Sequence[str]) -> Optimiser | None:
 
 
 def optimiser_table(optimiser: Optimiser | None) -> dict[str, Any]:
-    """The section that gives this optimiser, every key spelled out."""
     if optimiser is None:
         return {"name": PLAIN}
     return {"name": optimiser.name} | {field.name: getattr(optimiser, field.name) for field in fields(optimiser)}
@@ -234,7 +232,6 @@ def decode_network(table: object) -> tuple[AnyNetwork, bool]:
 
 
 def network_table(network: AnyNetwork) -> dict[str, Any] | list[dict[str, Any]]:
-    """The section that gives this network model, every key spelled out."""
     if isinstance(network, SeveralNetworks):
         return [table for one in network.networks if isinstance(table := network_table(one), dict)]
     name = next(name for name, kind in NETWORKS.items() if isinstance(network, kind))

@@ -79,7 +79,6 @@ class RunDirectory:
             os.fsync(file.fileno())
 
     def replace_last(self, row: Mapping[str, float]) -> None:
-        """Another evaluation in the place of the last."""
         lines = self.metrics.read_bytes().splitlines(keepends=True)
         with writing(self.path):
             os.truncate(self.metrics, sum(map(len, lines[:-1])))
@@ -95,7 +94,6 @@ class RunDirectory:
         return [json.loads(line) for line in self.metrics.read_bytes().splitlines()]
 
     def write_json(self, path: Path, content: Mapping[str, Any]) -> None:
-        """One JSON file, whole or not at all."""
         with writing(self.path):
             write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 

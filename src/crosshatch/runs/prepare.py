@@ -170,7 +170,6 @@ def _choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Conf
 
 
 def make_simulator(config: Config, algorithm: AnyAlgorithm, data: FederatedData, task: Task) -> Simulator:
-    """The parties of a config that has everything spelled out, before the first round."""
     return Simulator(
         data,
         task,

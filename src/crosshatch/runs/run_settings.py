@@ -46,7 +46,6 @@ class EvaluateSettings:
     keep_scores: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what no data could make right."""
         _at_least_one(self, "evaluate", {
             "every": "evaluate after every round",
             "smooth": "a target is then reached by a single evaluation",
@@ -100,7 +99,6 @@ class RunSettings:
     wait: str = "10m"
 
     def __post_init__(self) -> None:
-        """Refuse what no data could make right."""
         _at_least_one(self, "run", {
             "rounds": "train for one round",
             "threads": "leave it out to use all cores",
@@ -134,7 +132,6 @@ class RunSettings:
 
     @property
     def wait_seconds(self) -> float:
-        """How long a party waits for another."""
         return parse_seconds("run.wait =", self.wait, "10m")
 
 
@@ -170,7 +167,6 @@ def is_name(text: str) -> bool:
 
 
 def available_cores() -> int:
-    """The cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

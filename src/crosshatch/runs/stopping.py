@@ -40,7 +40,6 @@ class TimedStop(Stop):
 
     @property
     def requested(self) -> bool:
-        """Either of them."""
         return self._asked.requested or self.timed_out
 
 

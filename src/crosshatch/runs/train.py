@@ -170,7 +170,6 @@ class _Loop:
         self._write_results({})
 
     def restore(self) -> None:
-        """Go on from the checkpoint."""
         tensors, state = read_checkpoint(self.directory.checkpoint)
         self.files.require_unchanged(state.parts, self.directory.path)
         self.simulator.restore(tensors, state.simulator)

@@ -162,7 +162,6 @@ def balanced_weights(y: Tensor, classes: int) -> tuple[float, ...]:
 
 
 def for_silo(settings: ModelSettings, silo: str) -> ModelSettings:
-    """The settings of one silo's block."""
     changes = settings.blocks.get(silo, BlockChanges())
     allowed = sorted(BlockChanges.__annotations__)
     if unknown := [key for key in changes if key not in allowed]:

@@ -19,7 +19,6 @@ class Elsewhere(nn.Module):
     """
 
     def __init__(self, width: int, keeps: Sequence[nn.Parameter] = ()) -> None:
-        """Stand for a module with outputs (n, width)."""
         super().__init__()
         if width < 0:
             raise ModelError(f"embeddings of width {width}: a silo has some numbers per sample, or none, correct it")
@@ -28,7 +27,6 @@ class Elsewhere(nn.Module):
             self.register_parameter(str(number), parameter)
 
     def forward(self, x: Tensor) -> NoReturn:  # noqa: ARG002 - a module's call
-        """Refuse: whoever has the module computes with it."""
         raise ModelError(
             f"a module with {self.width} outputs is with another party, which alone computes with it: take the outputs "
             "from there, or give the module itself"

@@ -74,11 +74,9 @@ class Sum:
         return own + others
 
     def join_all(self, embeddings: Sequence[Tensor]) -> Tensor:
-        """The scores, of all silos' embeddings."""
         return embeddings[0] + embeddings[1] if len(embeddings) == 2 else torch.stack(list(embeddings)).sum(0)
 
     def scores(self, joined: Tensor, head: Apply | None) -> Tensor:
-        """What was joined is the scores."""
         assert head is None
         return joined
 
@@ -90,11 +88,9 @@ class Sum:
         return loss.derivative(self.join(own, others, columns), y)
 
     def under(self, flat: Tensor | None) -> None:
-        """There is no head to apply."""
         assert flat is None
 
     def to(self, device: str | torch.device, dtype: torch.dtype) -> Sum:  # noqa: ARG002
-        """The same: it has no numbers."""
         return self
 
     def check(self, silos: int) -> None:
@@ -128,7 +124,6 @@ class Head:
 
     @cached_property
     def layout(self) -> Layout:
-        """Where the head's parameters stand in its flat vector."""
         return Layout.of(self.module)
 
     def columns(self, widths: Sequence[int], silo: int) -> Columns:
@@ -159,11 +154,9 @@ class Head:
         return torch.cat([others[..., :low], own, others[..., high:]], dim=-1)
 
     def join_all(self, embeddings: Sequence[Tensor]) -> Tensor:
-        """All silos' embeddings side by side (..., n, all e)."""
         return torch.cat(list(embeddings), dim=-1)
 
     def scores(self, joined: Tensor, head: Apply | None) -> Tensor:
-        """What the head makes of embeddings side by side."""
         assert head is not None
         return head(joined)
 
@@ -176,7 +169,6 @@ class Head:
         return torch.autograd.grad(loss.value(scores, y).sum(), leaf)[0]
 
     def under(self, flat: Tensor | None) -> Apply:
-        """The head with the numbers of this flat vector."""
         assert flat is not None
         return partial(self._apply, flat)
 
@@ -184,11 +176,9 @@ class Head:
         return checked(self.module, functional_call(self.module, self.layout.views(flat), (joined,)), joined)
 
     def to(self, device: str | torch.device, dtype: torch.dtype) -> Head:
-        """The same with a copy of the module on a device and in a precision."""
         return Head(copied("the head", self.module).to(device=device, dtype=dtype), self.holder)
 
     def check(self, silos: int) -> None:
-        """Refuse a module that cannot be sent as numbers, and a holder who is not one of the silos."""
         refuse_modules("the head", self.module)
         if not 0 <= self.holder < silos:
             raise ModelError(f"head without a holder: silo number {self.holder} of {silos}")
@@ -197,7 +187,6 @@ class Head:
         """Embeddings may have any width."""
 
     def check_head(self, embeddings: Sequence[Tensor], scores: int) -> None:
-        """Refuse a module that does not make this number of scores of the silos' embeddings (n, e)."""
         check_head(self.module, self.join_all(embeddings), scores)
 
 

@@ -76,7 +76,6 @@ class ModelSettings:
     blocks: Mapping[str, BlockChanges] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is wrong for any data."""
         self._require_block()
         if self.outputs is not None and self.outputs < 1:
             raise ModelError(f"model.outputs = {self.outputs}: a block must have at least 1 output")

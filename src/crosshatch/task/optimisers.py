@@ -41,7 +41,6 @@ class Momentum:
     counts: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Refuse what would never settle."""
         _require_decay("momentum", self.momentum)
         _require_rule(self.state)
 
@@ -74,7 +73,6 @@ class Adam:
     counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse what would never settle, and a division by zero."""
         if len(self.betas) != 2:
             raise ConfigError(f"optimiser.betas = {list(self.betas)}: give two numbers, for example [0.9, 0.999]")
         for beta in self.betas:

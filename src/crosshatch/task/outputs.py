@@ -48,7 +48,6 @@ def expect(module: nn.Module, promise: Promise) -> None:
 
 
 def checked(module: nn.Module, out: object, x: Tensor) -> Tensor:
-    """The outputs (n, e) of a module for samples x (n, ...), or a ModelError."""
     return _PROMISED.get(module, _NOTHING).check(out, x)
 
 

@@ -27,7 +27,6 @@ _PLAIN = frozenset({
 
 
 def copied(place: str, module: nn.Module) -> nn.Module:
-    """A copy of the module, which needs one for every party."""
     try:
         return copy.deepcopy(module)
     except RuntimeError as error:

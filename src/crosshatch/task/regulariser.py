@@ -45,7 +45,6 @@ class Regulariser:
                 )
 
     def penalty(self, flat: Tensor) -> Tensor:
-        """Both terms together, (...)."""
         return 0.5 * self.l2 * flat.square().sum(-1) + self.l1 * flat.abs().sum(-1)
 
     def gradient(self, flat: Tensor) -> Tensor:

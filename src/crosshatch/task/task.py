@@ -49,7 +49,6 @@ class Task:
     transfer: Transfer | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be averaged or frozen."""
         if self.silos and len(self.silos) != len(self.blocks):
             raise ModelError(f"{len(self.blocks)} blocks for {len(self.silos)} silos: give one block per silo")
         for silo, block in zip(self.names, self.blocks, strict=True):
@@ -65,7 +64,6 @@ class Task:
 
     @cached_property
     def layouts(self) -> tuple[Layout, ...]:
-        """Layout of each block's parameters."""
         return tuple(Layout.of(block) for block in self.blocks)
 
     @cached_property
@@ -75,16 +73,13 @@ class Task:
 
     @property
     def head_holder(self) -> int | None:
-        """Number of the silo that trains the head; None where there is none."""
         return self.fusion.holder
 
     @property
     def head_layout(self) -> Layout | None:
-        """Layout of the head's parameters; None where there is none."""
         return self.fusion.layout
 
     def holds_head(self, silo: int) -> bool:
-        """Whether this silo trains the head."""
         return self.fusion.holder == silo
 
     def modules_of(self, silo: int) -> list[nn.Module]:
@@ -105,7 +100,6 @@ class Task:
 
     @property
     def sent_head(self) -> int:
-        """How many numbers of the head travel."""
         assert self.head_layout is not None
         return self.head_layout.size if self.trained_head is None else len(self.trained_head)
 
@@ -193,7 +187,6 @@ class Task:
         return tuple(out.shape[1] for out in embeddings)
 
     def to(self, device: str | torch.device, dtype: torch.dtype) -> Task:
-        """The same task with copies of its templates on a device and in a precision."""
         named = zip(self.names, self.blocks, strict=True)
         blocks = tuple(copied(f"block of silo '{silo}'", b).to(device=device, dtype=dtype) for silo, b in named)
         return replace(self, blocks=blocks, fusion=self.fusion.to(device, dtype))

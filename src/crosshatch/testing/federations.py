@@ -125,7 +125,6 @@ def _case(
 
 
 def vertical_cases() -> tuple[FederationCase, ...]:
-    """Federations with hubs and clients."""
     alone, two, three = make_data((1, 1, 1)), make_data((2, 4)), make_data((2, 5, 3))
     held, held_three, held_alone = make_data((3, 2), held=0), make_data((2, 5, 3), held=1), make_data((1, 1, 1), held=1)
     hospitals = make_data((1, 5), groups=(12, 8))
@@ -223,7 +222,6 @@ def _label_cases() -> tuple[FederationCase, ...]:
 
 
 def _with_sample_weights(case: FederationCase) -> FederationCase:
-    """Weights from 0 to 3."""
     data = case.data
     weights = torch.as_tensor(np.random.default_rng(7).uniform(0, 3, len(data.y_train)))
     data = replace(data, y_train=torch.stack([data.y_train, weights], dim=1), weighted=True)
@@ -231,7 +229,6 @@ def _with_sample_weights(case: FederationCase) -> FederationCase:
 
 
 def _with_several_labels(case: FederationCase) -> FederationCase:
-    """Three labels per sample."""
     y = torch.as_tensor(np.random.default_rng(3).integers(0, 2, (len(case.data.y_train), 3)), dtype=torch.float64)
     task = replace(make_task(len(case.data.silos), block=lambda j: _block(j, 3)), loss=MultiLogistic())
     return replace(case, data=replace(case.data, y_train=y, y_test=y[:2], target="multilabel", classes=3), task=task)

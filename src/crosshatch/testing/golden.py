@@ -56,7 +56,6 @@ class GoldenFolder:
 
 
 def read(folder: Path) -> GoldenFolder:
-    """Read `cases.json` and `tiny.npz`."""
     try:
         text = json.loads((folder / "cases.json").read_text())
         with np.load(folder / "tiny.npz", allow_pickle=False) as archive:
@@ -217,7 +216,6 @@ def _data(folder: GoldenFolder, kind: str, parameters: Mapping[str, Any]) -> Fed
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run every case of a folder and print how far it is off."""
     parser = argparse.ArgumentParser(prog="python -m crosshatch.testing.golden", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--precision", choices=["float32", "float64"], default="float64")

@@ -75,7 +75,6 @@ class World:
             raise error
 
     def at(self, delay: float, happen: Callable[[], None]) -> None:
-        """Have something happen after a while."""
         heappush(self._events, (self.now + delay, next(self._order), happen))
 
     def a_while(self, mean: float = 1.0) -> float:
@@ -241,7 +240,6 @@ class Station:
         self.world.at(self.world.a_while(), lambda: self._write(round, state))
 
     def finish_storing(self) -> None:
-        """Wait until nothing is being written."""
         self._wait(lambda: not self._writing, "the disk")
 
     def spend(self, seconds: float) -> None:

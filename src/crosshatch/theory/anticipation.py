@@ -39,7 +39,6 @@ class Anticipation:
     quadratic: bool
 
     def __post_init__(self) -> None:
-        """Refuse an objective that is the same everywhere."""
         if not self.smoothness > 0:
             raise ConfigError("every column of every silo is zero and so is model.l2: there is nothing to descend on")
 

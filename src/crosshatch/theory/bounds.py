@@ -53,7 +53,6 @@ class Bound:
 
     @property
     def dominant(self) -> str:
-        """The name of the largest term."""
         terms = {"start": self.start, "noise": self.noise, "drift": self.drift}
         return max(terms, key=lambda name: terms[name])
 

@@ -53,7 +53,6 @@ class CentralLoss:
         return tuple(len(weights) for weights in self.task.initial())
 
     def start(self) -> Tensor:
-        """The task's own weights (p,)."""
         return self.join(self.task.initial())
 
     def join(self, weights: Sequence[Tensor]) -> Tensor:
@@ -68,7 +67,6 @@ class CentralLoss:
             return sum(float(part) for part in self._parts(theta, rows))
 
     def gradient(self, theta: Tensor, rows: Rows) -> Tensor:
-        """Its gradient (p,)."""
         leaf = theta.detach().requires_grad_()
         total = torch.zeros_like(theta)
         for part in self._parts(leaf, rows):

@@ -31,7 +31,6 @@ class Constants:
     client_noise: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be a constant of any theorem."""
         assert len(self.block_lipschitz) == len(self.batch_noise) == len(self.client_noise) > 0
         _check("theory.gap", (self.gap,), "the lower bound of the loss is above the loss at the start: lower it")
         _check("theory.noise", self.batch_noise + self.client_noise, "a mean square is at least 0")

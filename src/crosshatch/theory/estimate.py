@@ -119,7 +119,6 @@ class _Point:
     number: int
 
     def draws(self, purpose: str) -> Iterator[Rows]:
-        """Mini-batches without end."""
         count = 0
         while True:
             rng = generator(self.seed, f"theory {purpose}", self.number, count)
@@ -148,7 +147,6 @@ class _Point:
         return symmetric_norm(hessian, self._direction(), steps=self.effort.products)
 
     def block_lipschitz(self) -> tuple[float, ...]:
-        """L_k of every silo."""
         hessian = self.central.curvature(self.theta, self._some_rows())
         start = self._direction()
         return tuple(block_norm(hessian, block, start, steps=self._pairs) for block in self.central.slices)

@@ -67,13 +67,11 @@ class _Problem:
     l1: float
 
     def value(self, theta: Array) -> float:
-        """f(theta)."""
         z = self.x @ theta
         losses = np.logaddexp(0.0, z) - self.y * z if self.logistic else 0.5 * (z - self.y) ** 2
         return float(losses.sum() + 0.5 * self.l2 * theta @ theta + self.l1 * np.abs(theta).sum())
 
     def derivative(self, z: Array) -> Array:
-        """Of each sample's loss in its score."""
         return (0.5 * (1.0 + np.tanh(0.5 * z)) if self.logistic else z) - self.y
 
     def gap(self, theta: Array) -> float:
@@ -106,7 +104,6 @@ class _Problem:
         return np.asarray(solved, dtype=np.float64)
 
     def first(self) -> Array:
-        """Scikit-learn's solution."""
         from sklearn.exceptions import ConvergenceWarning  # late: it takes a second
         from sklearn.linear_model import ElasticNet, LogisticRegression
 

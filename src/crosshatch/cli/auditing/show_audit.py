@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 def show_theorem1(run: Path, *, silo: str | None, private_start: bool, data: Path | None, as_json: bool) -> None:
-    """Print what was found, as tables or as JSON."""
     from crosshatch.audit.theorem1 import audit_theorem1  # late: torch takes seconds
 
     with _notes():
@@ -39,7 +38,6 @@ def show_theorem1(run: Path, *, silo: str | None, private_start: bool, data: Pat
 
 
 def show_attacks(run: Path, *, data: Path | None, as_json: bool) -> None:
-    """Print what was found, as a table or as JSON."""
     from crosshatch.audit.attacks import audit_attacks  # late: torch takes seconds
 
     with _notes(), Console(stderr=True).status("attacking") as status:

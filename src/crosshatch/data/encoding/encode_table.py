@@ -86,7 +86,6 @@ class TableEncoder(msgspec.Struct, frozen=True, tag_field="kind", tag="table", o
         return tuple(feature for column in self.columns for feature in column.features)
 
     def apply(self, frame: pl.DataFrame, place: str) -> Array:
-        """The rows of a frame as (n, features) float32."""
         out = np.empty((frame.height, len(self.features)), dtype=np.float32)
         at = 0
         for column in self.columns:
@@ -175,7 +174,6 @@ def clipping(mean: float, deviation: float, clip: float) -> tuple[float, float]:
 
 
 def missing_values(name: str, count: int, place: str) -> DataError:
-    """The error for values that are missing where imputation is off."""
     return DataError(
         f"{place}: column '{name}' has {count} missing values (NaN or empty): set data.impute to mean, median or zero, "
         "or take those rows out"
@@ -183,7 +181,6 @@ def missing_values(name: str, count: int, place: str) -> DataError:
 
 
 def large_values(name: str, count: int, place: str) -> DataError:
-    """The error for values that no preparation can mend."""
     return DataError(
         f"{place}: column '{name}' has {count} infinite values (or beyond {LARGEST:.2g}): correct them or leave the "
         "column out (data.leave_out)"

@@ -91,7 +91,6 @@ def text_bytes(texts: pl.Series) -> Iterator[bytes]:
 
 
 def as_text(parts: Sequence[Column]) -> pl.Series:
-    """All parts as one column of text."""
     return pl.concat([_as_text(part) for part in parts])
 
 

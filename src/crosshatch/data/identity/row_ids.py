@@ -32,7 +32,6 @@ class RowIds:
 
     @staticmethod
     def of(parts: Sequence[Array]) -> RowIds:
-        """The ids of all parts behind one another."""
         if all(part.dtype.kind in "iu" for part in parts):
             return RowIds(np.concatenate([part.astype(np.int64) for part in parts]))
         texts = as_text([part if part.dtype.kind in "biufU" else part.astype(np.str_) for part in parts])

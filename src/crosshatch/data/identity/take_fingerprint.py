@@ -18,7 +18,6 @@ SHORT = 16  # hexadecimal digits of a digest of one column: a table may have tho
 
 
 def take_fingerprint(dataset: Dataset, federation: FederationSettings, key: OwnerKey) -> Fingerprint:
-    """The fingerprint of a data set and of its division among silos."""
     return take_named(dataset, federation, key).fingerprint
 
 

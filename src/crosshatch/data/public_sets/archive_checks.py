@@ -43,7 +43,6 @@ def run_check(check: ArchiveCheck, arrays: Arrays) -> Finding:
 
 
 def shape(name: str, *sizes: int) -> ArchiveCheck:
-    """An array's shape."""
     expected = " x ".join(str(size) for size in sizes)
     return ArchiveCheck(f"{name} is {expected}", expected, lambda a: " x ".join(str(size) for size in a[name].shape))
 
@@ -137,7 +136,6 @@ def jpeg(suffix: str, images: int) -> ArchiveCheck:
 
 
 def distinct(name: str, number: int) -> ArchiveCheck:
-    """How many different values an array has."""
     return ArchiveCheck(f"{name} has {number} different values", str(number), lambda a: str(len(np.unique(a[name]))))
 
 

@@ -18,12 +18,10 @@ def locate(folder: Path, name: str) -> Path:
 
 
 def names_in(folder: Path) -> list[str]:
-    """All sets of a folder, by their files."""
     return sorted(
         {p.stem for p in folder.glob("*.npz")} | {p.name.removesuffix(FIRST) for p in folder.glob(f"*{FIRST}")}
     )
 
 
 def open_set(path: Path) -> Mapping[str, Array]:
-    """The arrays behind a located file."""
     return read_challenge(path) if path.name.endswith(FIRST) else Archive(path)

@@ -49,7 +49,6 @@ class ColumnReading(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def null_words(self) -> tuple[str, ...]:
-        """The words that mean a missing value in this column."""
         if self.kind == "text":
             return EVERYWHERE if self.nulls is None else self.nulls
         return AMONG_NUMBERS + (self.nulls or ())
@@ -77,7 +76,6 @@ class ColumnReading(msgspec.Struct, frozen=True, omit_defaults=True):
         return values.alias(cells.name)
 
     def describe(self) -> str:
-        """What the cells are, in words."""
         if self.kind == "number":
             return f"numbers{f' with {self.numbers.describe()}' if self.numbers else ''}"
         return {"yes or no": "true or false", "date": f"dates written {self.date}", "text": "text"}[self.kind]
@@ -102,7 +100,6 @@ def _is_number(word: str) -> bool:
 
 
 def without(cells: pl.Series, words: tuple[str, ...]) -> pl.Series:
-    """The cells (n,), null where they are one of these words."""
     if not words:
         return cells
     found = cells.is_in(words)

@@ -57,7 +57,6 @@ def to_days(cells: pl.Series, form: str) -> pl.Series:
 
 
 def as_days(times: pl.Series) -> pl.Series:
-    """Days since 1 January 1970 of dates or times (n,)."""
     return (times.cast(pl.Datetime("us")).to_physical() / DAYS_OF).alias(times.name)
 
 

@@ -118,7 +118,6 @@ def possible_formats(cells: pl.Series, decimals: tuple[Decimal, ...], thousands:
 
 
 def number_share(cells: pl.Series) -> float:
-    """The share of known cells (n,) that are numbers, whatever their marks and units."""
     known = cells.drop_nulls()
     return float(look_like_numbers(known).mean()) if len(known) else 0.0  # type: ignore[arg-type]
 

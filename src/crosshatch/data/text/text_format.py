@@ -42,7 +42,6 @@ class TextFormat:
         return self.encoding in ("utf-8", "utf-8-sig") and self.separator == ","
 
     def open(self, path: Path) -> TextIOWrapper:
-        """The file, to be read from its first line."""
         return TextIOWrapper(_open(path), encoding=self.encoding)
 
 

@@ -45,7 +45,6 @@ class TextColumns:
     codes: frozenset[str]
 
     def refuse(self, name: str, what: str) -> DataError:
-        """The refusal of a column."""
         return DataError(f"{self.place}: column '{name}' {what}")
 
 
@@ -257,7 +256,6 @@ def _settle_dates(
 
 
 def require_csv(settings: CsvSettings, place: str) -> None:
-    """Refuse settings that contradict each other."""
     if settings.decimal is not None and settings.decimal == settings.thousands:
         raise ConfigError(f"{place}: decimal and thousands are both '{settings.decimal}': they must differ")
     dates = settings.dates

@@ -199,7 +199,6 @@ def _choose(config: Config, algorithm: AnyAlgorithm, constants: Constants, gradi
 
 
 def _as_trained(config: Config, data: FederatedData, task: Task) -> tuple[FederatedData, Task]:
-    """Data and task on the device and in the precision of the run."""
     precision = PRECISIONS[config.run.precision]
     return move(data, config.run.device, precision), task.to(config.run.device, precision)
 

@@ -65,7 +65,6 @@ class Candidate:
         return None if self.half_decades is None else float(f"{10 ** (self.half_decades / 2):.2g}")
 
     def of(self, algorithm: AnyAlgorithm) -> AnyAlgorithm:
-        """The algorithm with these settings."""
         changed = algorithm if self.local_steps is None else algorithm.with_interval(self.local_steps)
         return changed if self.step_size is None else changed.with_step_size(Constant(self.step_size))
 
@@ -136,7 +135,6 @@ class StepSearch:
         return found
 
     def _best(self, candidates: Collection[Candidate], share: float = 1.0) -> Candidate:
-        """The first of those with the lowest loss."""
         return min(candidates, key=lambda one: self._loss(one, share))
 
     def _loss(self, candidate: Candidate, share: float = 1.0) -> float:

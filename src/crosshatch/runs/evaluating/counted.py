@@ -94,6 +94,5 @@ class _Hollow(nn.Module):
         self.width, self.joined = width, joined
 
     def forward(self, x: Tensor) -> Tensor:
-        """Rows (n, width)."""
         rows = x[:, :1].expand(len(x), self.width) if self.joined else x
         return rows + 0 * self.trained[:1]

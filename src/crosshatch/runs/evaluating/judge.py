@@ -139,7 +139,6 @@ def best_of(config: Config, rows: Sequence[Mapping[str, Any]]) -> BestRound | No
 
 
 def _broken(found: Found) -> str | None:
-    """What is not finite, in words."""
     validation, _ = found.held_out.part("validation")
     test, _ = found.held_out.part("test")
     if not torch.isfinite(validation).all():

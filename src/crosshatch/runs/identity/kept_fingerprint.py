@@ -11,7 +11,6 @@ FINGERPRINT = "fingerprint.json"
 
 
 def fingerprint_text(fingerprint: Fingerprint) -> bytes:
-    """The content of the file."""
     return msgspec.json.encode(fingerprint) + b"\n"
 
 

@@ -19,7 +19,6 @@ Load = Callable[[Config, Path | None], Dataset]
 
 
 def load(config: Config, folder: Path | None) -> Dataset:
-    """From the files, every time."""
     return load_dataset(config.data, folder, federation=config.federation)
 
 

@@ -55,7 +55,6 @@ class PartFiles:
 
     @property
     def hashes(self) -> dict[str, str]:
-        """The sha256 of each, by the name of its copy."""
         return {name: sha256(content).hexdigest() for name, content in self.contents.items()}
 
     def copy_of(self, path: str) -> str:

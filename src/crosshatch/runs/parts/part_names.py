@@ -33,7 +33,6 @@ def with_files(tables: Mapping[str, Any], change: Change) -> dict[str, Any]:
 
 
 def files_named(tables: Mapping[str, Any]) -> tuple[Path, ...]:
-    """The files of a user's own parts, in the order in which they are named."""
     found: dict[Path, None] = {}
 
     def note(path: str) -> str:

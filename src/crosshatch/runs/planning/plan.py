@@ -52,7 +52,6 @@ class Judgement:
 
     @property
     def applies(self) -> bool:
-        """Whether the theorem covers this setting."""
         return not self.theorem.differs
 
 

@@ -55,7 +55,6 @@ def decode(table: object, kind: type[T], place: str, given: Mapping[str, Any] = 
 
 
 def unknown_key(key: str, allowed: Sequence[str], place: str) -> ConfigError:
-    """The refusal of a key, with the one that was probably meant."""
     other = _ELSEWHERE.get(key.lower())
     hint = f"did you mean '{other}'? " if other in allowed else meant(key, allowed)
     return ConfigError(f"unknown key {place}.{key}: {hint}Allowed are {', '.join(sorted(allowed))}")

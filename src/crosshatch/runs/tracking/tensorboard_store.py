@@ -40,7 +40,6 @@ class TensorBoardStore:
             self._writer.flush()
 
     def close(self, outcome: Outcome) -> None:
-        """The state and the summary as texts."""
         if not self._folder.is_dir():  # the run was given up, and nothing of it is left
             return
         with self._complaining():
@@ -92,7 +91,6 @@ def _session_end(status: str) -> Any:
 
 
 def _last_rounds(folder: Path) -> dict[str, int]:
-    """By figure the last round in the event files."""
     from tensorboard.backend.event_processing.event_accumulator import SCALARS, EventAccumulator
 
     events = EventAccumulator(str(folder), size_guidance={SCALARS: 0})  # 0: all of them

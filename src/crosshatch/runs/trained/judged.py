@@ -93,6 +93,5 @@ def keep_scores(path: Path, simulator: Simulator, weights: Weights, *, seed: int
 
 
 def _decided(loss: Loss, scored: tuple[Tensor, Tensor]) -> tuple[Any, Any]:
-    """Probabilities and labels."""
     scores, y = scored
     return loss.predict(scores.detach().double()).cpu().numpy(), y.long().cpu().numpy()

@@ -87,7 +87,6 @@ def _exported(path: Path, manifest: Manifest, round: str | None) -> TrainedRun:
 
 
 def _name(path: Path) -> str:
-    """The name of a run that has not finished."""
     try:
         return str(tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))["run"]["name"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -31,7 +31,6 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @classmethod
     def hashing(cls, contents: Mapping[str, bytes], **known: object) -> Manifest:
-        """The manifest of files with these contents."""
         hashes = {name: sha256(content).hexdigest() for name, content in sorted(contents.items())}
         return msgspec.convert({"format": FORMAT, "files": hashes, **known}, cls)
 

@@ -21,7 +21,6 @@ Shape = TypeVar("Shape", bound=msgspec.Struct)
 
 
 def read_model(folder: Path) -> JointModel:
-    """All silos' parts and their fusion, from the folder `model` of a run."""
     common = read_common(folder)
     fusion = common.build()
     if fusion.module is not None:
@@ -36,7 +35,6 @@ def read_model(folder: Path) -> JointModel:
 
 
 def read_common(folder: Path) -> CommonShape:
-    """What all silos agree on."""
     path = folder / f"{COMMON}.json"
     if not path.is_file():
         raise RunError(
@@ -47,7 +45,6 @@ def read_common(folder: Path) -> CommonShape:
 
 
 def read_part(folder: Path, silo: str, common: CommonShape) -> SiloPart:
-    """One silo's part, from its own two files."""
     shape = _shape(folder / f"{silo}.json", SiloShape)
     with blaming(_own_file(folder, shape.block.get("block", ""), f"block of silo '{silo}'")):
         try:

@@ -78,7 +78,6 @@ class TrainedRun:
 
     @property
     def silos(self) -> tuple[str, ...]:
-        """The silos in the order of the module's inputs."""
         return self.model.common.silos
 
     def predict(
@@ -146,7 +145,6 @@ class TrainedRun:
         return PreparedRows(aligned.ids, xs, aligned.left_out, "; ".join(notes))
 
     def interpret(self, rows: PreparedRows) -> Predictions:
-        """Scores of prepared rows, and what they mean."""
         cut = ((slice(low, low + BATCH_ROWS)) for low in range(0, len(rows.ids), BATCH_ROWS))
         return Predictions.joined(self._interpret(rows.ids[one], [x[one] for x in rows.xs]) for one in cut)
 

@@ -11,7 +11,6 @@ _DECIDING = ("crosshatch", "torch")  # numpy and Python have no say in a forward
 
 
 def versions() -> dict[str, str]:
-    """Of what decides numbers."""
     try:
         own = version("crosshatch")
     except PackageNotFoundError:  # run from the source without being installed

@@ -22,5 +22,4 @@ class ClassMean(nn.Module):
         self.mean = nn.Parameter(torch.zeros(width))
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """Scores (n, 1)."""
         return embeddings[..., self.low : self.low + len(self.mean)] @ self.mean.unsqueeze(-1)

@@ -34,6 +34,5 @@ class CNN(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n, outputs)."""
         out: Tensor = self.layers(x)
         return out

@@ -27,7 +27,6 @@ class Linear(nn.Module):
         self.layers = nn.Sequential(*flatten, linear)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n, outputs)."""
         out: Tensor = self.layers(x)
         return out
 

@@ -19,7 +19,6 @@ class LSTM(nn.Module):
         self.output = nn.Linear(hidden, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n, outputs)."""
         states, _ = self.lstm(x.view(-1, *self.input_shape))
         out: Tensor = self.output(states[:, -1])
         return out

@@ -34,7 +34,6 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*chain, nn.Linear(width, outputs, bias=bias))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n, outputs)."""
         out: Tensor = self.layers(x)
         return out
 

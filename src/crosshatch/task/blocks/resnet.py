@@ -39,7 +39,6 @@ class ResNet18(nn.Module):
         self.output = nn.Linear(before, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n, outputs)."""
         out: Tensor = self.output(self.stages(self.stem(x)).mean(dim=(2, 3)))
         return out
 

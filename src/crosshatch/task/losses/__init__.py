@@ -14,20 +14,7 @@ from crosshatch.task.losses.transfer import Sides, Transfer
 from crosshatch.task.losses.weighted_losses import ClassWeighted, Loss, SampleWeighted, predicted_classes, unweighted
 
 __all__ = [
-    "LOSSES",
-    "ClassWeighted",
-    "CrossEntropy",
-    "Logistic",
-    "Loss",
-    "MultiLogistic",
-    "SampleLoss",
-    "SampleWeighted",
-    "Sides",
-    "Squared",
-    "TaylorLogistic",
-    "Transfer",
-    "predicted_classes",
-    "require_labels",
-    "require_target",
+    "LOSSES", "ClassWeighted", "CrossEntropy", "Logistic", "Loss", "MultiLogistic", "SampleLoss", "SampleWeighted",
+    "Sides", "Squared", "TaylorLogistic", "Transfer", "predicted_classes", "require_labels", "require_target",
     "unweighted",
-]
+]  # fmt: skip

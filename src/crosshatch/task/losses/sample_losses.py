@@ -30,11 +30,9 @@ class Squared:
     target: ClassVar[str] = "regression"
 
     def scores(self, classes: int) -> int:  # noqa: ARG002 - the same question to every loss
-        """How many scores a sample needs: one."""
         return 1
 
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Loss of each sample, (..., n)."""
         return 0.5 * (_single(scores) - y).square()
 
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
@@ -46,7 +44,6 @@ class Squared:
         return derivative + moved
 
     def predict(self, scores: Tensor) -> Tensor:
-        """The predicted values, (..., n)."""
         return _single(scores)
 
 
@@ -66,11 +63,9 @@ class Logistic:
     target: ClassVar[str] = "binary"
 
     def scores(self, classes: int) -> int:  # noqa: ARG002
-        """How many scores a sample needs: one."""
         return 1
 
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Loss of each sample, (..., n)."""
         return -functional.logsigmoid(_single(scores) * (2 * y - 1))
 
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
@@ -90,7 +85,6 @@ class Logistic:
         return derivative + sign * (torch.sigmoid(sign * moved - margin) - torch.sigmoid(-margin))
 
     def predict(self, scores: Tensor) -> Tensor:
-        """The probabilities of the positive class, (..., n)."""
         return torch.sigmoid(_single(scores))
 
 
@@ -110,11 +104,9 @@ class TaylorLogistic:
     target: ClassVar[str] = "binary"
 
     def scores(self, classes: int) -> int:  # noqa: ARG002
-        """How many scores a sample needs: one."""
         return 1
 
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Loss of each sample, (..., n)."""
         margin = _single(scores) * (2 * y - 1)
         return math.log(2) - margin / 2 + margin.square() / 8
 
@@ -127,7 +119,6 @@ class TaylorLogistic:
         return derivative + moved / 4
 
     def predict(self, scores: Tensor) -> Tensor:
-        """The probabilities of the positive class, (..., n), as of the loss it stands for."""
         return torch.sigmoid(_single(scores))
 
 
@@ -145,13 +136,11 @@ class CrossEntropy:
     target: ClassVar[str] = "multiclass"
 
     def scores(self, classes: int) -> int:
-        """How many scores a sample needs: one per class."""
         if classes < 2:
             raise ModelError(f"loss 'cross_entropy' needs at least 2 classes, the data has {classes}: use another loss")
         return classes
 
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Loss of each sample, (..., n)."""
         return -torch.log_softmax(scores, dim=-1).gather(-1, y.unsqueeze(-1)).squeeze(-1)
 
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
@@ -173,7 +162,6 @@ class CrossEntropy:
         return torch.where(tells, derivative + change, derivative)
 
     def predict(self, scores: Tensor) -> Tensor:
-        """The class probabilities, (..., n, c)."""
         return torch.softmax(scores, dim=-1)
 
 
@@ -194,15 +182,12 @@ class MultiLogistic:
 
     @property
     def curvature(self) -> float:
-        """No second derivative in the scores is above."""
         return Logistic.curvature / self.labels
 
     def scores(self, classes: int) -> int:
-        """How many scores a sample needs: one per label."""
         return classes
 
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Loss of each sample, (..., n)."""
         return -functional.logsigmoid(scores * (2 * y - 1)).mean(-1)
 
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
@@ -215,7 +200,6 @@ class MultiLogistic:
         return Logistic().continued(derivative * labels, moved).div_(labels)
 
     def predict(self, scores: Tensor) -> Tensor:
-        """The probability of each label, (..., n, c)."""
         return torch.sigmoid(scores)
 
 

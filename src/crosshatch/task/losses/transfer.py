@@ -64,7 +64,6 @@ class Transfer:
     mean_samples: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is wrong for any data."""
         require_transfer(self.alignment, self.weight, self.mean_samples)
 
     def class_mean(self, u_a: Tensor, y: Tensor) -> Tensor:
@@ -124,7 +123,6 @@ class Transfer:
 
 
 def require_two_silos(count: int) -> None:
-    """Refuse another number of silos."""
     if count != 2:
         raise ModelError(
             f"model.fusion = 'transfer' is between two silos, this federation has {count}: name two silos "

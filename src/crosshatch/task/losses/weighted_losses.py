@@ -27,26 +27,21 @@ class ClassWeighted:
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is not a weight."""
         require_class_weights(self.weights)
 
     @property
     def name(self) -> str:
-        """That of the loss itself."""
         return self.loss.name
 
     @property
     def target(self) -> str:
-        """That of the loss itself."""
         return self.loss.target
 
     @property
     def curvature(self) -> float:
-        """No second derivative in the scores is above."""
         return self.loss.curvature * max(self.weights)
 
     def scores(self, classes: int) -> int:
-        """How many scores a sample needs."""
         if len(self.weights) != classes:
             raise ModelError(
                 f"model.class_weights has {len(self.weights)} weights, the data has {classes} classes: give one per "
@@ -58,7 +53,6 @@ class ClassWeighted:
         return _table(self.weights, like.dtype, like.device)[classes]
 
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Loss of each sample, (..., n)."""
         return self.loss.value(scores, y) * self._of(y.long(), scores)
 
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
@@ -73,7 +67,6 @@ class ClassWeighted:
         return self.loss.continued(derivative / weight, moved).mul_(weight)
 
     def predict(self, scores: Tensor) -> Tensor:
-        """The probabilities that the loss itself reads out of the scores."""
         return self.loss.predict(scores)
 
 
@@ -94,21 +87,17 @@ class SampleWeighted:
 
     @property
     def name(self) -> str:
-        """That of the loss itself."""
         return self.loss.name
 
     @property
     def target(self) -> str:
-        """That of the loss itself."""
         return self.loss.target
 
     @property
     def curvature(self) -> float:
-        """No second derivative in the scores is above."""
         return self.loss.curvature * self.largest
 
     def scores(self, classes: int) -> int:
-        """How many scores a sample needs."""
         return self.loss.scores(classes)
 
     def labels(self, y: Tensor) -> Tensor:
@@ -118,7 +107,6 @@ class SampleWeighted:
         return y[..., 0].long() if self.target == "multiclass" else y[..., 0]
 
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Loss of each sample, (..., n)."""
         return self.loss.value(scores, self.labels(y)) * y[..., -1]
 
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
@@ -126,7 +114,6 @@ class SampleWeighted:
         return self.loss.derivative(scores, self.labels(y)).mul_(y[..., -1:])
 
     def predict(self, scores: Tensor) -> Tensor:
-        """What the loss itself reads out of the scores."""
         return self.loss.predict(scores)
 
 

@@ -55,7 +55,6 @@ class PartyByParty:
 
     @property
     def meter(self) -> Meter:
-        """Bytes and messages by link and by exchange, of all parties."""
         return total(party.meter for party in self.parties.values())
 
     @property
@@ -64,6 +63,5 @@ class PartyByParty:
         return model_of(self.parties)
 
     def run_round(self) -> None:
-        """The algorithm's text, once in every party."""
         self.turns.run({name: party.run_round for name, party in self.parties.items()})
         self.round += 1

@@ -69,5 +69,4 @@ class TurnLine:
             raise RunError(f"{self.me} would send {to} other bytes for '{key[1]}' of round {key[0]} than before")
 
     def recv(self, sender: Name, key: Key) -> bytes:
-        """Others compute until it is there."""
         return self.turns.take((sender, self.me, key))
