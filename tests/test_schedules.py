@@ -95,7 +95,7 @@ def test_schedules_do_not_import_torch() -> None:
         ("constant", "kind and value"),
         ("inverse_sqrt", "kind and value"),
         ("halving", "kind, value and every"),
-        ("adaptive", "kind, value, every, rho and delta_squared"),
+        ("adaptive", "kind, value, rho, delta_squared and every"),
     ],
 )
 def test_an_unknown_key_is_told_all_that_are_allowed(kind: str, keys: str) -> None:

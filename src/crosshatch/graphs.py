@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from crosshatch.errors import ConfigError
+from crosshatch.errors import ConfigError, meant
 from crosshatch.seeds import generator
 
 if TYPE_CHECKING:  # imported where it is used: it takes time that runs without a graph need not wait
@@ -49,9 +48,7 @@ class Graph:
                 raise ConfigError(f"algorithm.graph.kind = '{self.kind}' needs algorithm.graph.{key}: give it a value")
             if given and not needed:
                 owner = next(kind for kind, name in _NEEDS.items() if name == key)
-                raise ConfigError(
-                    f"algorithm.graph.{key} belongs to kind '{owner}', not to '{self.kind}': leave it out"
-                )
+                raise ConfigError(f"algorithm.graph.{key} belongs to kind '{owner}', not '{self.kind}': leave it out")
         for key, value in (("p", self.p), ("ratio", self.ratio)):
             if value is not None and not 0 < value <= 1:
                 raise ConfigError(f"algorithm.graph.{key} = {value}: must be above 0 and at most 1")
@@ -145,10 +142,10 @@ def _read(path: Path, agents: Sequence[str]) -> nx.Graph:
             raise ConfigError(f"{path}:{number}: '{line.strip()}' is not an edge: write two agents per line")
         for end in ends:
             if end not in numbers:
-                close = get_close_matches(end, agents, n=1)
-                hint = f"did you mean '{close[0]}'? " if close else ""
                 shown = ", ".join(agents[:5]) + (", ..." if len(agents) > 5 else "") + f", or 0 to {len(agents) - 1}"
-                raise ConfigError(f"{path}:{number}: edge to an unknown agent '{end}': {hint}The agents are {shown}")
+                raise ConfigError(
+                    f"{path}:{number}: edge to an unknown agent '{end}': {meant(end, agents)}The agents are {shown}"
+                )
         if numbers[ends[0]] != numbers[ends[1]]:
             graph.add_edge(numbers[ends[0]], numbers[ends[1]])
     return graph

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, final
+from typing import Any
 
 from crosshatch.errors import ConfigError, CrosshatchError, one_line
 
@@ -24,7 +24,6 @@ _MODULES: dict[str, ModuleType] = {}
 _NAMES: dict[type[Any], str] = {}
 
 
-@final
 @dataclass(frozen=True)
 class PartKind:
     """What is named: `what` in words, under which `key` of a config, what a mistake in it raises, class or function."""

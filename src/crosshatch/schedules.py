@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 from crosshatch.errors import ConfigError, meant, saying_where
 from crosshatch.own_parts import PartKind, building, find_settings_class, is_own, name_of, require_methods
@@ -12,7 +12,6 @@ LARGEST = 1e30
 _OWN = PartKind("a schedule", "kind")
 
 
-@final
 @dataclass(frozen=True)
 class Constant:
     """The same step size in every round."""
@@ -26,7 +25,6 @@ class Constant:
         return self.value
 
 
-@final
 @dataclass(frozen=True)
 class InverseSqrt:
     """`value / sqrt(round + 1)`, the decreasing step size of the convex convergence theorems; rounds count from 0.
@@ -44,7 +42,6 @@ class InverseSqrt:
         return self.value / math.sqrt(round + 1)
 
 
-@final
 @dataclass(frozen=True)
 class Halving:
     """`value * 0.5 ** (round // every)`: half the step size after every `every` rounds (the papers' T0).
@@ -65,7 +62,6 @@ class Halving:
         return self.value * 0.5 ** (round // self.every)
 
 
-@final
 @dataclass(frozen=True)
 class Adaptive:
     """HSGD's strategy 3: found anew every `every` rounds, for the norm of the gradient at the model reached by then.
@@ -96,7 +92,6 @@ class Adaptive:
         return self.value
 
 
-@final
 @dataclass(frozen=True)
 class OwnSchedule:
     """A schedule of a user's own: a frozen dataclass that is called with the round, counted from 0."""
@@ -137,7 +132,11 @@ def check_step_size(step_size: Schedule | float) -> None:
         Constant(step_size)
 
 
-_KINDS = ("constant", "inverse_sqrt", "halving", "adaptive")
+_KINDS: dict[str, Any] = {"constant": Constant, "inverse_sqrt": InverseSqrt, "halving": Halving, "adaptive": Adaptive}
+_NEEDS = {
+    "halving": "a halving schedule needs {}: say after how many rounds the step size is halved",
+    "adaptive": 'an adaptive schedule needs {}: step_size = "auto" estimates all it needs',
+}
 
 
 def parse_schedule(given: object, *, place: str = "algorithm.step_size") -> Schedule:
@@ -156,19 +155,9 @@ def to_table(schedule: Schedule) -> dict[str, Any]:
     >>> to_table(Constant(0.1))
     {'kind': 'constant', 'value': 0.1}
     """
-    match schedule:
-        case Constant(value):
-            return {"kind": "constant", "value": value}
-        case InverseSqrt(value):
-            return {"kind": "inverse_sqrt", "value": value}
-        case Halving(value, every):
-            return {"kind": "halving", "value": value, "every": every}
-        case Adaptive(value, rho, delta_squared, every):
-            return {"kind": "adaptive", "value": value, "rho": rho, "delta_squared": delta_squared, "every": every}
-        case OwnSchedule(own):
-            settings: Any = own
-            found = {field.name: getattr(own, field.name) for field in fields(settings)}
-            return {"kind": name_of(type(own), "the schedule")} | found
+    own: Any = schedule.schedule if isinstance(schedule, OwnSchedule) else schedule
+    kind = next((name for name, one in _KINDS.items() if type(own) is one), None) or name_of(type(own), "the schedule")
+    return {"kind": kind} | {field.name: getattr(own, field.name) for field in fields(own)}
 
 
 def _parse(given: object) -> Schedule:
@@ -177,40 +166,23 @@ def _parse(given: object) -> Schedule:
     kind = given.get("kind", "constant")
     if is_own(kind):
         return _own(kind, {str(key): value for key, value in given.items() if key != "kind"})
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ConfigError(
             f"unknown schedule kind {kind!r}: {meant(kind, _KINDS)}Choose one of {', '.join(_KINDS)}, or name your own "
             "class as path/to/file.py:ClassName"
         )
-    own = {"adaptive": ("every", "rho", "delta_squared"), "halving": ("every",)}.get(str(kind), ())
-    unknown = sorted(str(key) for key in given if key not in ("kind", "value", "every", *own))
-    if unknown:
-        keys = ", ".join(("kind", "value", *own)[:-1])
-        raise ConfigError(
-            f"unknown key {unknown[0]!r} in a schedule of kind {kind!r}: allowed are {keys} and {('value', *own)[-1]}"
-        )
+    keys = [field.name for field in fields(_KINDS[kind])]
+    if unknown := sorted(str(key) for key in given if key not in ("kind", "every", *keys)):
+        allowed = f"{', '.join(('kind', *keys[:-1]))} and {keys[-1]}"
+        raise ConfigError(f"unknown key {unknown[0]!r} in a schedule of kind {kind!r}: allowed are {allowed}")
     if "value" not in given:
         raise ConfigError(f"a schedule of kind {kind!r} needs a value: add value = 0.1, for example")
-    value = _number(given["value"])
-    if kind == "adaptive":
-        return _adaptive(value, given)
-    if kind == "halving":
-        if "every" not in given:
-            raise ConfigError("a halving schedule needs every: say after how many rounds the step size is halved")
-        return Halving(value, given["every"])
-    if "every" in given:
+    if missing := [key for key in keys if key not in given]:
+        raise ConfigError(_NEEDS[kind].format(missing[0]))
+    if "every" in given and "every" not in keys:
         raise ConfigError(f"every = {given['every']!r} belongs to kind 'halving' only: remove it or change the kind")
-    return Constant(value) if kind == "constant" else InverseSqrt(value)
-
-
-def _adaptive(value: float, given: Mapping[str, object]) -> Adaptive:
-    for key in ("rho", "delta_squared", "every"):
-        if key not in given:
-            raise ConfigError(f'an adaptive schedule needs {key}: step_size = "auto" estimates all it needs')
-    every = given["every"]
-    _require_rounds("an adaptive schedule", every)
-    assert isinstance(every, int)
-    return Adaptive(value, _number(given["rho"]), _number(given["delta_squared"]), every)
+    made: Schedule = _KINDS[kind](*(given[key] if key == "every" else _number(given[key]) for key in keys))
+    return made
 
 
 def _own(name: str, arguments: Mapping[str, object]) -> OwnSchedule:

@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import typer.core
 
@@ -14,12 +14,10 @@ from crosshatch.runs.stopping import was_interrupted
 UNREAD = 141
 
 
-@final
 class InterruptionError(Exception):
     """Ctrl-C, with what to say of it."""
 
 
-@final
 class PlainCommand(typer.core.TyperCommand):
     """A command whose usage is written as people know it: `RUN...`, not `{RUN}...`; it ends where nobody reads it."""
 

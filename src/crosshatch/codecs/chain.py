@@ -1,14 +1,12 @@
 """Codecs one after the other."""
 
 from dataclasses import dataclass
-from typing import final
 
 from crosshatch.codecs.codec import Codec, Stage
 from crosshatch.codecs.quantise import Quantise
 from crosshatch.errors import ConfigError
 
 
-@final
 @dataclass(frozen=True, init=False)
 class Chain(Codec):
     """Each codec encodes what the one before it leaves: after top-k, only the numbers kept are quantised.

@@ -33,7 +33,6 @@ _DTYPES: dict[torch.dtype, DTypes] = {
 }
 
 
-@final
 @dataclass(frozen=True)
 class Draw:
     """Where a message's chance comes from: sender and receiver name the same one, so that it need not be sent.

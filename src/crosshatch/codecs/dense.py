@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
@@ -12,7 +11,6 @@ _HALF = np.dtype("<f2")
 _LARGEST = 65504.0  # of half precision
 
 
-@final
 @dataclass(frozen=True)
 class Identity(Stage):
     """Everything as it is.
@@ -36,7 +34,6 @@ class Identity(Stage):
         return values
 
 
-@final
 @dataclass(frozen=True)
 class Half(Stage):
     """Half precision (float16), rounded to nearest; what is beyond its largest number, 65504, becomes that number.

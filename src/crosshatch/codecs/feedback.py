@@ -14,7 +14,7 @@ The first suits embeddings, which converge; the second suits updates, whose sum 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,6 @@ from crosshatch.errors import ConfigError
 Mode = Literal["ef21", "accumulate"]
 
 
-@final
 @dataclass(frozen=True)
 class ErrorFeedback:
     """A codec with a memory. Its methods are pure: memory (n, width) of the rows at hand goes in, the new comes out.

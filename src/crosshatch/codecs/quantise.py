@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from crosshatch.errors import ConfigError, DataError
 _MOST = 2**24
 
 
-@final
 @dataclass(frozen=True)
 class Quantise(Stage):
     """`levels` levels, equally far apart from least to greatest; the nearest one is sent, in ceil(log2(levels)) bits.

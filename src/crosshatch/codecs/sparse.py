@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from crosshatch.codecs.codec import Array, Draw, DTypes, Parts, Stage, require_f
 from crosshatch.errors import ConfigError
 
 
-@final
 @dataclass(frozen=True)
 class TopK(Stage):
     """The k numbers of largest magnitude of the whole tensor stay; of equal ones, those that stand first.
@@ -79,7 +77,6 @@ class TopK(Stage):
         return _spread(parts[0], values, n, kind)
 
 
-@final
 @dataclass(frozen=True)
 class RandomK(Stage):
     """A fraction of the entries (rounded down, at least one), drawn anew for every message; positions are not sent.

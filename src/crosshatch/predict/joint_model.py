@@ -6,7 +6,6 @@ import io
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +18,6 @@ from crosshatch.task.fusion import Fusion
 from crosshatch.task.losses import Loss
 
 
-@final
 class JointModule(nn.Module):
     """The whole model as one module: `module(x_1, ..., x_k)`, a prepared tensor per silo, gives scores (n, c)."""
 
@@ -34,7 +32,6 @@ class JointModule(nn.Module):
         return self._fusion.scores(self._fusion.join_all(embeddings), self.head)
 
 
-@final
 @dataclass(frozen=True)
 class JointModel:
     """The silos' parts in order, how their embeddings become scores, and the loss, which says what scores mean."""

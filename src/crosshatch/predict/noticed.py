@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import final
 
 import polars as pl
 
@@ -20,7 +19,6 @@ _KEPT = 1000  # categories of a column that are counted one by one
 _NAMED = 3
 
 
-@final
 @dataclass
 class CategoriesSeen:
     """One column's values so far: how many, how many missing, and which of them training did not have."""
@@ -50,7 +48,6 @@ class CategoriesSeen:
         return self.unseen / self.count, f"{what}; they count as none of the known ones"
 
 
-@final
 @dataclass
 class Noticed:
     """What was seen of the silos' `parts`, batch by batch; `ids` are the columns that identify rows."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import log10, sqrt
-from typing import final
 
 import numpy as np
 
@@ -15,7 +14,6 @@ _FACTOR = 30.0
 _SURE = 4.0  # standard errors
 
 
-@final
 @dataclass
 class NumbersSeen:
     """One column's numbers so far, beside what was usual in training."""

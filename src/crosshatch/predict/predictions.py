@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,6 @@ from crosshatch.predict.model_shape import CommonShape
 from crosshatch.task.losses import Loss, predicted_classes
 
 
-@final
 @dataclass(frozen=True)
 class Predictions:
     """What a model says of rows: `ids` (n,), `scores` (n, c), and what follows from them.

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import final
 
 import numpy as np
 import polars as pl
@@ -16,12 +15,10 @@ from crosshatch.predict.align_rows import Aligned, GivenRows, hand_out, id_names
 from crosshatch.predict.silo_part import SiloPart
 
 
-@final
 class OutOfStepError(Exception):
     """The files cannot be scored as they are read: all of them have to be at hand."""
 
 
-@final
 @dataclass(frozen=True)
 class RowBatch:
     """Some rows: their `ids` (n,), and for each silo with columns the same rows, in the same order."""

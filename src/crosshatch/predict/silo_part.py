@@ -1,7 +1,6 @@
 """One silo's part of a trained model. It needs its own rows and nothing of any other silo."""
 
 from dataclasses import dataclass
-from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +15,6 @@ from crosshatch.task.task import Task
 from crosshatch.trees import flatten
 
 
-@final
 @dataclass(frozen=True)
 class SiloPart:
     """A silo's fitted preparation and its trained block, which takes prepared samples of `input_shape`.

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from crosshatch.errors import RunError
 from crosshatch.runs.files import writing
@@ -31,7 +31,6 @@ _ANSWER_SECONDS = 1.0  # within which a holder has written who it is
 _HELD: set[tuple[int, int, Path]] = set()  # by process and thread: a forked process holds nothing
 
 
-@final
 class BusyError(RunError):
     """Another process writes into the folder, so nothing in it is ours to change or remove."""
 

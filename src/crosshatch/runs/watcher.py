@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:  # needs torch, which takes seconds to import
     from crosshatch.runs.prepare import Prepared
@@ -88,7 +88,6 @@ def _to_all(name: str) -> Any:
     return tell
 
 
-@final
 @dataclass(frozen=True)
 class Watchers(Watcher):
     """Several that are told the same, in order."""

@@ -1,14 +1,13 @@
 """What stands for a block or a head that is with another party."""
 
 from collections.abc import Sequence
-from typing import NoReturn, final
+from typing import NoReturn
 
 from torch import Tensor, nn
 
 from crosshatch.errors import ModelError
 
 
-@final
 class Elsewhere(nn.Module):
     """A module of which only the number of outputs per sample is known here.
 

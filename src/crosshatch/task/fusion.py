@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar, TypeAlias, final
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,6 @@ Columns: TypeAlias = tuple[int, int]
 """Where a silo's embeddings stand in what was joined: the first column, and the one behind the last."""
 
 
-@final
 @dataclass(frozen=True)
 class Sum:
     """Scores are the sum of the blocks' outputs; every block has as many outputs as there are scores.
@@ -108,7 +107,6 @@ class Sum:
         """There is no head to check."""
 
 
-@final
 @dataclass(frozen=True)
 class Head:
     """Scores are `module(concatenated embeddings)`; the head is trained by the silo at index `holder`.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict, final
+from typing import Literal, TypedDict
 
 from crosshatch.errors import ModelError, meant
 from crosshatch.own_parts import is_own
@@ -28,7 +28,6 @@ class BlockChanges(TypedDict, total=False):
     outputs: int
 
 
-@final
 @dataclass(frozen=True)
 class ModelSettings:
     """Section [model]: one kind of block for all silos, with `blocks` for those which differ.

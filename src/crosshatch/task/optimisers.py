@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from crosshatch.errors import ConfigError
 
@@ -21,7 +21,6 @@ StateRule = Literal["reset", "kept", "averaged"]
 """What becomes of a client's state: zero in every round, kept by the client, or averaged as its block is."""
 
 
-@final
 @dataclass(frozen=True)
 class Momentum:
     """Heavy ball: `b <- momentum b + g`, and the step goes along b; with `nesterov` along `g + momentum b`.
@@ -50,7 +49,6 @@ class Momentum:
         return (gradient + self.momentum * ball if self.nesterov else ball), [ball]
 
 
-@final
 @dataclass(frozen=True)
 class Adam:
     """Adam: `m <- b1 m + (1 - b1) g`, `v <- b2 v + (1 - b2) g^2`; the step goes along `m' / (sqrt(v') + epsilon)`.

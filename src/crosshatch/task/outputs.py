@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
+from crosshatch.data.notes import counted
 from crosshatch.errors import ModelError
 
 
@@ -22,9 +23,10 @@ class Promise:
         """The outputs (n, e) of the module for samples x (n, ...), or a ModelError."""
         if not isinstance(out, Tensor) or out.dim() != 2 or out.shape[0] != x.shape[0]:
             found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-            counted = "1 sample" if len(x) == 1 else f"{len(x)} samples"
             hint = " (a squeeze() takes a dimension of size 1 away)" if len(x) == 1 and isinstance(out, Tensor) else ""
-            raise ModelError(f"{self.place} returned {found} for {counted}: return a row of outputs each{hint}")
+            raise ModelError(
+                f"{self.place} returned {found} for {counted(len(x), 'sample')}: return a row of outputs each{hint}"
+            )
         if self.width is not None and out.shape[1] != self.width:
             raise ModelError(
                 f"{self.place} returned {out.shape[1]} outputs per sample for {len(x)} samples and {self.width} for "

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.own_parts import PartKind, find_part, is_own, short_name, takes
@@ -12,7 +12,6 @@ from crosshatch.task.directions import HIGHER_IS_BETTER
 _METRIC = PartKind("a metric", "evaluate.metrics", sort="function")
 
 
-@final
 @dataclass(frozen=True)
 class OwnMetric:
     """A metric with the `name` it is reported under."""

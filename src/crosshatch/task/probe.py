@@ -6,12 +6,13 @@ spectral normalisation keeps has settled).
 """
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
 
+from crosshatch.data.notes import counted
 from crosshatch.errors import ModelError
 from crosshatch.task.outputs import Promise
 
@@ -54,34 +55,29 @@ def try_out(promise: Promise, module: nn.Module, x: Tensor) -> None:
         return
     large = sum(parameter.numel() for parameter in module.parameters()) > _MANY
     x = x[: _FEW if large else ROWS].detach()
-    counts = sorted({count for count in ((1, 2, _FEW) if large else (1, 2, 3, _FEW, ROWS)) if count <= len(x)})
+    counts = [count for count in dict.fromkeys((1, 2, 3, len(x))) if count <= len(x)]
     for count in counts:
         try:
             _run(promise, copy.deepcopy(module), x[:count])
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ModelError(
-                f"{promise.place} fails with {_rows(count)}, but takes other numbers of samples: {_reason(error)}"
+                f"{promise.place} fails with {counted(count, 'sample')}, but takes other numbers of samples: "
+                f"{_reason(error)}"
             ) from None
-    _refuse_memory(promise, copy.deepcopy(module), x)
-    with suppress(_UnfitError):
-        _refuse_memory(promise, _shaken(promise, module, x), x)
-    _refuse_random_evaluation(promise, module, x)
-    for trial in _modes(promise, module, x):
-        for count in counts[-1:] if large else counts:
-            _refuse_mixing(promise, trial, x, count)
-        _refuse_counting(promise, trial, x)
-
-
-def _refuse_random_evaluation(promise: Promise, module: nn.Module, x: Tensor) -> None:
+    shaken = _shaken(promise, module, x)
+    for trial in (module, shaken):
+        if trial is not None:
+            _refuse_memory(promise, copy.deepcopy(trial), x)
     trial = copy.deepcopy(module).eval()
-    if not _draws(trial, x):
-        return
-    one, other = (_run(promise, trial, x, seed=seed) for seed in (0, 1))
-    if not _equal(one, other):
+    if not _equal(*(_run(promise, trial, x, seed=seed) for seed in (0, 1))):
         raise ModelError(
             f"{promise.place} draws random numbers in evaluation mode, so that two predictions of a sample would "
             "differ: draw them only while self.training is true, as Dropout does"
         )
+    for trial in _modes(module if shaken is None else shaken, x):
+        for count in counts[-1:] if large else counts[1:]:
+            _refuse_mixing(promise, trial, x, count)
+        _refuse_counting(promise, trial, x)
 
 
 def refuse_random(promise: Promise, module: nn.Module, x: Tensor) -> None:
@@ -102,10 +98,6 @@ def _draws(trial: nn.Module, x: Tensor) -> bool:
         return not torch.equal(before, read())
 
 
-class _UnfitError(Exception):
-    """A module cannot be tried with other weights or samples than its own; that is not its fault."""
-
-
 def _is_plain(module: nn.Module) -> bool:
     """Only layers that are known to do nothing of the kind, and blocks of our own."""
     return all(
@@ -115,25 +107,21 @@ def _is_plain(module: nn.Module) -> bool:
     )
 
 
-def _shaken(promise: Promise, module: nn.Module, x: Tensor) -> nn.Module:
-    """A copy with other weights, all of them different from each other and from zero."""
+def _shaken(promise: Promise, module: nn.Module, x: Tensor) -> nn.Module | None:
+    """A copy with other weights, all different from each other and from zero; None where it does not work with them."""
     trial = copy.deepcopy(module)
     draw = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in trial.parameters():
             noise = torch.randn(parameter.shape, generator=draw).to(parameter)
             parameter.add_(noise, alpha=0.05 + 0.5 * float(parameter.abs().mean() if parameter.numel() else 0.0))
-    if not torch.isfinite(_as_far_as_possible(lambda: _run(promise, copy.deepcopy(trial), x))).all():
-        raise _UnfitError
-    return trial
+    out = _as_far_as_possible(promise, copy.deepcopy(trial), x)
+    return trial if out is not None and bool(torch.isfinite(out).all()) else None
 
 
-def _modes(promise: Promise, module: nn.Module, x: Tensor) -> Iterator[nn.Module]:
+def _modes(module: nn.Module, x: Tensor) -> Iterator[nn.Module]:
     """Copies to try: as it is trained, unless it draws random numbers besides Dropout's, and in evaluation mode."""
-    try:
-        trial = _shaken(promise, module, x)
-    except _UnfitError:
-        trial = copy.deepcopy(module)
+    trial = copy.deepcopy(module)
     if any(inner.training for inner in trial.modules()):
         for inner in trial.modules():
             if isinstance(inner, nn.modules.dropout._DropoutNd):
@@ -166,8 +154,6 @@ def _refuse_memory(promise: Promise, trial: nn.Module, x: Tensor) -> None:
 
 def _refuse_mixing(promise: Promise, trial: nn.Module, x: Tensor, count: int) -> None:
     """Exchanging all other samples leaves a sample's outputs as they are, to the last bit in batches of one size."""
-    if count == 1:
-        return
     base = _run(promise, trial, x[:count])
     draw = torch.Generator().manual_seed(2)
     noise = torch.randn(x[:count].shape, generator=draw).to(x)
@@ -177,11 +163,8 @@ def _refuse_mixing(promise: Promise, trial: nn.Module, x: Tensor, count: int) ->
         for kept in {0, count - 1}:
             changed = others.clone()
             changed[kept] = x[kept]
-            try:
-                out = _as_far_as_possible(lambda changed=changed: _run(promise, trial, changed))  # type: ignore[misc]
-            except _UnfitError:  # for example an index of a category that does not exist
-                continue
-            if not _close(base[kept], out[kept], base):
+            out = _as_far_as_possible(promise, trial, changed)
+            if out is not None and not _close(base[kept], out[kept], base):
                 raise ModelError(
                     f"{promise.place} lets samples look at each other: among other samples, one sample's "
                     "outputs were different, but a client sees its own samples only: compute each row from its own "
@@ -214,28 +197,22 @@ def _run(promise: Promise, module: nn.Module, x: Tensor, seed: int = 0) -> Tenso
     return out
 
 
-def _as_far_as_possible(run: Callable[[], Tensor]) -> Tensor:
+def _as_far_as_possible(promise: Promise, module: nn.Module, x: Tensor) -> Tensor | None:
+    """None where a user's module raises something for weights or samples it was not made for, an index for example."""
     try:
-        return run()
+        return _run(promise, module, x)
     except ModelError:
         raise
-    except Exception as error:  # whatever a user's module raises for weights or samples it was not made for
-        raise _UnfitError from error
+    except (RuntimeError, ValueError, TypeError, IndexError, KeyError, ArithmeticError, AssertionError):
+        return None
 
 
-@contextmanager
-def _own_generator(x: Tensor) -> Iterator[None]:
-    devices = [x.device] if x.is_cuda else []
-    with torch.random.fork_rng(devices=devices):
-        yield
+def _own_generator(x: Tensor) -> AbstractContextManager[None]:
+    return torch.random.fork_rng(devices=[x.device] if x.is_cuda else [])
 
 
 def _reason(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _rows(count: int) -> str:
-    return "1 sample" if count == 1 else f"{count} samples"
 
 
 def _state(module: nn.Module) -> dict[str, Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from crosshatch.errors import ModelError
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # a config is checked without torch, which takes seconds to i
 LARGEST = 1e30  # beyond, penalties of ordinary weights overflow
 
 
-@final
 @dataclass(frozen=True)
 class Regulariser:
     """`l2 / 2 |theta|^2 + l1 |theta|_1` on a block's flat parameters theta (..., p); both weights default to none.

@@ -6,7 +6,6 @@ K: silos   s: factor   L_k: curvatures   M: smoothness   eta: step_size   Q: loc
 
 import math
 from dataclasses import dataclass
-from typing import final
 
 import torch
 from torch import Tensor
@@ -21,7 +20,6 @@ from crosshatch.theory.curvature import symmetric_norm
 _PRODUCTS = 50
 
 
-@final
 @dataclass(frozen=True)
 class Anticipation:
     """What the theorem needs to know of a federation of linear blocks whose scores add up.

@@ -10,14 +10,12 @@ the starts of global rounds, every P-th iterate.
 
 import math
 from dataclasses import dataclass
-from typing import final
 
 from crosshatch.errors import ConfigError
 from crosshatch.theory import theorem_names
 from crosshatch.theory.constants import Constants
 
 
-@final
 @dataclass(frozen=True)
 class StepLimit:
     """The largest step size of a theorem: as `stated`, and the (smaller or equal) one a derivation `supports`."""
@@ -26,7 +24,6 @@ class StepLimit:
     supports: float
 
 
-@final
 @dataclass(frozen=True)
 class Bound:
     """A theorem's right-hand side, term by term.

@@ -2,12 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import final
 
 from crosshatch.errors import ConfigError
 
 
-@final
 @dataclass(frozen=True)
 class Constants:
     """Known or estimated; tuples have one entry per silo, in the silos' order.

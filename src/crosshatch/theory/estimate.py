@@ -7,7 +7,6 @@ mean over clients and groups, as in the proofs, and holds how far a client's sam
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 import torch
@@ -22,7 +21,6 @@ from crosshatch.theory.constants import Constants
 from crosshatch.theory.curvature import block_norm, symmetric_norm
 
 
-@final
 @dataclass(frozen=True)
 class Sampling:
     """How a round's samples are drawn: `batch_size` of all (None: all), or those of a `fraction` of the clients.
@@ -53,7 +51,6 @@ class Sampling:
         return rng.choice(rows, self.batch_size, replace=False, shuffle=False)
 
 
-@final
 @dataclass(frozen=True)
 class Effort:
     """How long the pre-training may take.
@@ -106,7 +103,6 @@ def gradient_squared(data: FederatedData, task: Task, weights: tuple[Tensor, ...
     return float(central.gradient(central.join(weights), central.rows).square().sum())
 
 
-@final
 @dataclass(frozen=True)
 class _Point:
     """One set of weights at which the constants are taken."""

@@ -1,10 +1,11 @@
-"""Small checks of an archive's arrays: what was found, and whether it is what the set's makers published."""
+"""Small checks of an archive's arrays: what is there, as text, and whether it is what the set's makers published."""
 
 import hashlib
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from crosshatch.data.dataset import Array
@@ -13,13 +14,16 @@ from crosshatch.errors import one_line
 Arrays = Mapping[str, Array]
 
 
-@dataclass(frozen=True)
-class ArchiveCheck:
-    """One line of what to expect, and how to find out: `find(arrays)` gives what is there as text."""
+class ArchiveCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a `rule` must find in an `array`, or in some of its columns or its `first` rows."""
 
-    text: str
+    rule: str
+    array: str
     expected: str
-    find: Callable[[Arrays], str]
+    columns: tuple[str, ...] = ()
+    first: int | None = None
+    scale: float = 1.0
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -33,115 +37,74 @@ class Finding:
 
 def run_check(check: ArchiveCheck, arrays: Arrays) -> Finding:
     """Whether what is found reads as expected; an absent array is a failed check."""
+    text = f"{check.rule} of {check.array} {' '.join(check.columns)}".strip()
     try:
-        found = check.find(arrays)
+        found = _RULES[check.rule](check, arrays)
     except KeyError as error:
-        return Finding(check.text, False, f"no array {error}")
+        return Finding(text, False, f"no array {error}")
     except (IndexError, ValueError, TypeError) as error:
-        return Finding(check.text, False, one_line(error))
-    return Finding(check.text, found == check.expected, found)
+        return Finding(text, False, one_line(error))
+    return Finding(text, found == check.expected, found)
 
 
-def shape(name: str, *sizes: int) -> ArchiveCheck:
-    expected = " x ".join(str(size) for size in sizes)
-    return ArchiveCheck(f"{name} is {expected}", expected, lambda a: " x ".join(str(size) for size in a[name].shape))
-
-
-def counts(name: str, *numbers: int, rows: slice = slice(None)) -> ArchiveCheck:
-    """How many rows each label has, in the order of the labels."""
-    expected = " ".join(str(number) for number in numbers)
-    where = "" if rows == slice(None) else f" in rows {rows.start or 0}..{rows.stop - 1}"
-
-    def find(arrays: Arrays) -> str:
-        return " ".join(str(number) for number in np.unique(arrays[name][rows], return_counts=True)[1].tolist())
-
-    return ArchiveCheck(f"{name} has {expected} of each label{where}", expected, find)
-
-
-def span(name: str, low: float, high: float, columns: Sequence[str] = ()) -> ArchiveCheck:
-    """The smallest and the largest value that is there, of some columns or of all."""
-    expected = f"{low:g}..{high:g}"
-    which = f"{name} {'-'.join(columns[:: max(1, len(columns) - 1)])}".strip()
-
-    def find(arrays: Arrays) -> str:
-        values = _select(arrays, name, columns)
-        return f"{np.nanmin(values):g}..{np.nanmax(values):g}"
-
-    return ArchiveCheck(f"{which} is {expected}", expected, find)
-
-
-def moments(name: str, *expected: float, digits: int, columns: Sequence[str] = (), scale: float = 1.0) -> ArchiveCheck:
-    """Mean, or mean and standard deviation, rounded as they were published."""
-    text = " ".join(f"{value:.{digits}f}" for value in expected)
-    which = f"{name} {' '.join(columns)}".strip()
-
-    def find(arrays: Arrays) -> str:
-        values = _select(arrays, name, columns)
-        found = [values.mean(dtype=np.float64) / scale, values.std(dtype=np.float64) / scale][: len(expected)]
-        return " ".join(f"{value:.{digits}f}" for value in found)
-
-    return ArchiveCheck(f"{which} has {'mean' if len(expected) == 1 else 'mean and deviation'} {text}", text, find)
-
-
-def channels(names: Sequence[str], mean: Sequence[float], tolerance: float) -> ArchiveCheck:
-    """Channel means of images in [0, 1], to a tolerance, as a subset need not agree in all digits."""
-    text = " ".join(f"{value:.4f}" for value in mean)
-
-    def find(arrays: Arrays) -> str:
-        total = sum(len(arrays[name]) for name in names)
-        found = sum(arrays[name].mean(axis=(0, 1, 2)) * (len(arrays[name]) / total) for name in names) / 255
-        near = bool((np.abs(found - np.asarray(mean)) <= tolerance).all())
-        return text if near else " ".join(f"{value:.4f}" for value in found)
-
-    return ArchiveCheck(f"channel means are {text} to {tolerance:g}", text, find)
-
-
-def complete(name: str) -> ArchiveCheck:
-    return ArchiveCheck(f"{name} has no missing value", "0", lambda a: str(int(np.isnan(a[name]).sum())))
-
-
-def groups(**sizes: int) -> ArchiveCheck:
-    """How many columns each group has."""
-    expected = " ".join(f"{name} {size}" for name, size in sorted(sizes.items()))
-
-    def find(arrays: Arrays) -> str:
-        names, found = np.unique(arrays["feature_group"], return_counts=True)
-        return " ".join(f"{name} {size}" for name, size in sorted(zip(names.tolist(), found.tolist(), strict=True)))
-
-    return ArchiveCheck(f"groups of columns: {expected}", expected, find)
-
-
-def idx_md5(name: str, digest: str) -> ArchiveCheck:
-    """MD5 of the original idx file, which is a header and the same bytes."""
-
-    def find(arrays: Arrays) -> str:
-        array = arrays[name]
-        header = struct.pack(f">{array.ndim + 1}i", 0x0800 + array.ndim, *array.shape)
-        return hashlib.md5(header + array.tobytes(), usedforsecurity=False).hexdigest()
-
-    return ArchiveCheck(f"{name} as idx file has MD5 {digest[:8]}...", digest, find)
-
-
-def jpeg(suffix: str, images: int) -> ArchiveCheck:
-    """So many JPEG images lie end to end, each starting with the mark of one."""
-    expected = f"{images} images"
-
-    def find(arrays: Arrays) -> str:
-        data, offsets = arrays[f"jpeg_{suffix}"], arrays[f"offset_{suffix}"]
-        starts = offsets[:-1]
-        good = (np.diff(offsets) > 2) & (data[starts] == 0xFF) & (data[starts + 1] == 0xD8)
-        return f"{int(good.sum())} images" if offsets[-1] == len(data) else "an end that does not fit"
-
-    return ArchiveCheck(f"jpeg_{suffix} holds {expected}", expected, find)
-
-
-def distinct(name: str, number: int) -> ArchiveCheck:
-    return ArchiveCheck(f"{name} has {number} different values", str(number), lambda a: str(len(np.unique(a[name]))))
-
-
-def _select(arrays: Arrays, name: str, columns: Sequence[str]) -> Array:
-    values = arrays[name]
-    if not columns:
+def _values(check: ArchiveCheck, arrays: Arrays) -> Array:
+    values = arrays[check.array][: check.first]
+    if not check.columns:
         return values
-    names = arrays["feature_names"].tolist()
-    return values[:, [names.index(column) for column in columns]]
+    names = arrays["static_names" if check.array.startswith("static") else "feature_names"].tolist()
+    return values[:, [names.index(column) for column in check.columns]]
+
+
+def _span(check: ArchiveCheck, arrays: Arrays) -> str:
+    values = _values(check, arrays)
+    return f"{np.nanmin(values):g}..{np.nanmax(values):g}"
+
+
+def _moments(check: ArchiveCheck, arrays: Arrays) -> str:
+    """Mean, or mean and standard deviation, with as many digits as were published."""
+    values, published = _values(check, arrays), check.expected.split()
+    found = (values.mean(dtype=np.float64) / check.scale, values.std(dtype=np.float64) / check.scale)
+    digits = len(published[0].partition(".")[2])
+    return " ".join(f"{value:.{digits}f}" for value in found[: len(published)])
+
+
+def _channels(check: ArchiveCheck, arrays: Arrays) -> str:
+    """Channel means of images in [0, 1], to a tolerance, as a subset need not agree in all digits."""
+    found = arrays[check.array].mean(axis=(0, 1, 2)) / 255
+    near = bool((np.abs(found - np.array(check.expected.split(), float)) <= check.tolerance).all())
+    return check.expected if near else " ".join(f"{value:.4f}" for value in found)
+
+
+def _groups(check: ArchiveCheck, arrays: Arrays) -> str:
+    """How many columns each group has."""
+    names, found = np.unique(arrays[check.array], return_counts=True)
+    return " ".join(f"{name} {size}" for name, size in sorted(zip(names.tolist(), found.tolist(), strict=True)))
+
+
+def _idx_md5(check: ArchiveCheck, arrays: Arrays) -> str:
+    """MD5 of the original idx file, which is a header and the same bytes."""
+    array = arrays[check.array]
+    header = struct.pack(f">{array.ndim + 1}i", 0x0800 + array.ndim, *array.shape)
+    return hashlib.md5(header + array.tobytes(), usedforsecurity=False).hexdigest()
+
+
+def _jpeg(check: ArchiveCheck, arrays: Arrays) -> str:
+    """So many JPEG images lie end to end, each starting with the mark of one."""
+    data, offsets = arrays[f"jpeg_{check.array}"], arrays[f"offset_{check.array}"]
+    starts = offsets[:-1]
+    good = (np.diff(offsets) > 2) & (data[starts] == 0xFF) & (data[starts + 1] == 0xD8)
+    return f"{int(good.sum())} images" if offsets[-1] == len(data) else "an end that does not fit"
+
+
+_RULES: dict[str, Callable[[ArchiveCheck, Arrays], str]] = {
+    "shape": lambda check, arrays: " x ".join(map(str, arrays[check.array].shape)),
+    "counts": lambda check, arrays: " ".join(map(str, np.unique(_values(check, arrays), return_counts=True)[1])),
+    "complete": lambda check, arrays: str(int(np.isnan(arrays[check.array]).sum())),
+    "distinct": lambda check, arrays: str(len(np.unique(arrays[check.array]))),
+    "span": _span,
+    "moments": _moments,
+    "channels": _channels,
+    "groups": _groups,
+    "idx_md5": _idx_md5,
+    "jpeg": _jpeg,
+}

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import final
 
 import polars as pl
 
@@ -203,7 +202,6 @@ def _with_whole(frame: pl.DataFrame, whole: frozenset[str]) -> pl.DataFrame:
 PARQUET = ".parquet"
 
 
-@final
 @dataclass(frozen=True)
 class FileOfRows:
     """A table in a file, and how the training read its columns: of all that are needed this has to be known."""

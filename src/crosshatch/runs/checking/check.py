@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
 
 import torch
 from torch import nn
@@ -20,7 +19,6 @@ from crosshatch.simulator.assemble import require_device
 from crosshatch.task.task import Task
 
 
-@final
 @dataclass(frozen=True)
 class SiloCheck:
     """A silo: its clients, its raw columns and what each of them becomes, the inputs and weights of its block."""
@@ -33,7 +31,6 @@ class SiloCheck:
     parameters: int
 
 
-@final
 @dataclass(frozen=True)
 class ClassCheck:
     """A class and its rows."""
@@ -44,7 +41,6 @@ class ClassCheck:
     test: int
 
 
-@final
 @dataclass(frozen=True)
 class RoundCheck:
     """What a round sends, on average over an outermost interval: bytes and messages per kind of link, seconds."""
@@ -55,7 +51,6 @@ class RoundCheck:
     links: dict[str, tuple[float, float]]
 
 
-@final
 @dataclass(frozen=True)
 class ConfigCheck:
     """Everything `crosshatch check` says; `notes` are in order of weight."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.local.layers import Layer
@@ -15,7 +14,6 @@ from crosshatch.theory.anticipation import Anticipation, block_curvature
 from crosshatch.theory.constants import Constants
 
 
-@final
 @dataclass(frozen=True)
 class Anticipated:
     """Silos that anticipate each other, as the theorem sees them; `whole`: every round uses all samples."""

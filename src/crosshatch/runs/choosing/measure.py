@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import NoReturn, final
+from typing import NoReturn
 
 from crosshatch.errors import ConfigError
 from crosshatch.report.units import human_number
@@ -48,7 +48,6 @@ def measure(config: Config, simulate: Simulate, tell: Tell) -> Config:
     return replace(config, algorithm=found.of(config.algorithm), measured=())
 
 
-@final
 @dataclass(frozen=True)
 class Candidate:
     """A Q, and a step size as a number of half decades above 1; None: what the algorithm has.
@@ -79,7 +78,6 @@ class Candidate:
         return ", ".join(f"{key} = {value:g}" for key, value in named.items() if value is not None)
 
 
-@final
 @dataclass
 class StepSearch:
     """Trials of an algorithm, the longest of so many `rounds`.

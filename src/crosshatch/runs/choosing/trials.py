@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import final
 
 import numpy as np
 import torch
@@ -66,7 +65,6 @@ def trial_rounds(rounds: int) -> int:
     return min(rounds, max(LEAST_ROUNDS, min(MOST_ROUNDS, rounds // 3)))
 
 
-@final
 @dataclass(frozen=True)
 class TrialResult:
     """The `losses` (n,) of the samples put aside, each the mean over the last quarter of the rounds, or an `error`."""
@@ -88,7 +86,6 @@ class TrialResult:
         return bool(behind.mean() <= behind.std(correction=0) / len(behind) ** 0.5)
 
 
-@final
 class Trial:
     """A candidate under way, on data whose test samples are those put aside."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +34,6 @@ from crosshatch.task.metrics import evaluate
 from crosshatch.task.own_metric import find_metrics
 
 
-@final
 @dataclass
 class RunJudge:
     """`rows` are the lines so far that have figures; all that it decides follows from them."""

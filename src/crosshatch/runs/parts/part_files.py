@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from crosshatch.errors import RunError
 from crosshatch.runs.files import write_whole
@@ -16,7 +16,6 @@ PARTS = "parts"
 """The folder of a run directory that the copies are in."""
 
 
-@final
 @dataclass(frozen=True)
 class PartFiles:
     """What the copies of these files are called; `contents` of each, once they are read."""

@@ -1,12 +1,10 @@
 """How many rounds, bytes and seconds the theory allows for: an upper bound, from what one round costs."""
 
 from dataclasses import dataclass
-from typing import final
 
 from crosshatch.theory.bounds import Bound
 
 
-@final
 @dataclass(frozen=True)
 class RoundCost:
     """What one round costs, on average: of a simulated round, or in closed form from shapes."""
@@ -16,7 +14,6 @@ class RoundCost:
     local_steps: int
 
 
-@final
 @dataclass(frozen=True)
 class Forecast:
     """Rounds, bytes and seconds after which a theorem's bound is at `level`; training usually needs far fewer."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import on_federation
@@ -38,7 +38,6 @@ _CLOSE = 1 + 1e-4  # a step size chosen at the limit and rounded is not above it
 _HALVINGS = 60
 
 
-@final
 @dataclass(frozen=True)
 class Judgement:
     """A theorem's bound at the config's step size or, where that is `above` the limit, at the limit.
@@ -55,7 +54,6 @@ class Judgement:
         return not self.theorem.differs
 
 
-@final
 @dataclass(frozen=True)
 class Advice:
     """What one of the adaptive strategies would set; `says` is what it rests on."""
@@ -67,7 +65,6 @@ class Advice:
     says: str
 
 
-@final
 @dataclass(frozen=True)
 class Outlook:
     """A forecast from one theorem at a step size; `forecast` is None where no step size brings its bound there."""
@@ -77,7 +74,6 @@ class Outlook:
     forecast: Forecast | None
 
 
-@final
 @dataclass(frozen=True)
 class Plan:
     """Everything `crosshatch plan` says."""

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import final
 
 import numpy as np
 
@@ -30,7 +29,6 @@ from crosshatch.theory.bounds import (
 from crosshatch.theory.constants import Constants
 
 
-@final
 @dataclass(frozen=True)
 class Theorem:
     """One theorem: its step-size limit, its bound at a step size up to that, and why it does not cover this setting.
@@ -88,7 +86,6 @@ def theorems(
     return (Theorem(theorem_names.ABCD, anticipation.limit, abcd, differs, *own), *papers)
 
 
-@final
 @dataclass(frozen=True)
 class _Setting:
     """What a config has that a theorem has not, in words."""

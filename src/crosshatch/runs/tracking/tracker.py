@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol
 
 from crosshatch.errors import RunError
 from crosshatch.runs.config import config_text
@@ -45,7 +45,6 @@ class Store(Protocol):
     def close(self, outcome: Outcome) -> None: ...
 
 
-@final
 class Tracker(Watcher):
     """Passes evaluations on to a store, none of them twice.
 

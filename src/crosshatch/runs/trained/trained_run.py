@@ -4,7 +4,6 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import final
 
 import numpy as np
 import polars as pl
@@ -31,7 +30,6 @@ from crosshatch.runs.trained.export_folder import export_folder
 from crosshatch.runs.trained.manifest import MANIFEST
 
 
-@final
 @dataclass(frozen=True)
 class PreparedRows:
     """New rows as the module takes them: `xs` has one tensor (n, ...) per silo, in the order of the silos.
@@ -46,7 +44,6 @@ class PreparedRows:
     note: str = ""
 
 
-@final
 @dataclass(frozen=True)
 class Written:
     """What was written into a file: so many `rows`; `left_out` is the number of ids that not all silos have.
@@ -59,7 +56,6 @@ class Written:
     notes: tuple[str, ...]
 
 
-@final
 @dataclass(frozen=True)
 class TrainedRun:
     """The run in a directory, or what was exported of it, with its model, which is in `folder`.

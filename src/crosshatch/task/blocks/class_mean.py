@@ -1,12 +1,9 @@
 """The class mean of a transfer task, in the place of a head."""
 
-from typing import final
-
 import torch
 from torch import Tensor, nn
 
 
-@final
 class ClassMean(nn.Module):
     """Phi_A (d,): of embeddings (n, e) the columns from `low` on are u_B (n, d), the scores (n, 1) are u_B . Phi_A.
 

@@ -1,11 +1,8 @@
 """The two-convolution network of the FedBCD and TDCD image experiments."""
 
-from typing import final
-
 from torch import Tensor, nn
 
 
-@final
 class CNN(nn.Module):
     """Image parts (n, c, h, w) of any size to outputs (n, outputs).
 

@@ -2,12 +2,10 @@
 
 import math
 import warnings
-from typing import final
 
 from torch import Tensor, nn
 
 
-@final
 class Linear(nn.Module):
     """Samples (n, *input_shape), flattened, to outputs (n, outputs) by one matrix.
 

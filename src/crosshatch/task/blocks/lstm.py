@@ -1,11 +1,8 @@
 """The recurrent block for time series."""
 
-from typing import final
-
 from torch import Tensor, nn
 
 
-@final
 class LSTM(nn.Module):
     """Sequences (n, t, d) through one LSTM layer; its last hidden state, through a linear layer, is (n, outputs).
 

@@ -1,14 +1,12 @@
 """The multilayer perceptron block."""
 
 import math
-from typing import final
 
 from torch import Tensor, nn
 
 from crosshatch.errors import ModelError
 
 
-@final
 class MLP(nn.Module):
     """Samples (n, *input_shape), flattened, through hidden layers to outputs (n, outputs).
 

@@ -1,7 +1,6 @@
 """ResNet18 for small images, such as 32 x 32 pixels and parts of them."""
 
 import math
-from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +8,6 @@ from torch import Tensor, nn
 from crosshatch.errors import ModelError
 
 
-@final
 class ResNet18(nn.Module):
     """Image parts (n, c, h, w) to outputs (n, outputs) by eight residual units in four stages.
 
@@ -43,7 +41,6 @@ class ResNet18(nn.Module):
         return out
 
 
-@final
 class _Residual(nn.Module):
     """Two 3x3 convolutions with norms, added to the input, or to its 1x1 convolution where the shape changes."""
 

@@ -7,7 +7,7 @@ batch divides by its size.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, final
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from torch.nn import functional
 from crosshatch.errors import ModelError
 
 
-@final
 @dataclass(frozen=True)
 class Squared:
     """Half the squared residual, `(score - y)^2 / 2`, for one real score per sample (c = 1).
@@ -47,7 +46,6 @@ class Squared:
         return _single(scores)
 
 
-@final
 @dataclass(frozen=True)
 class Logistic:
     """Negative log-likelihood of labels in {0, 1} under `sigmoid(score)`, one score per sample (c = 1).
@@ -88,7 +86,6 @@ class Logistic:
         return torch.sigmoid(_single(scores))
 
 
-@final
 @dataclass(frozen=True)
 class TaylorLogistic:
     """The second-order Taylor form of `Logistic` at score 0: `log 2 - m / 2 + m^2 / 8` with m = (2y - 1) score.
@@ -122,7 +119,6 @@ class TaylorLogistic:
         return torch.sigmoid(_single(scores))
 
 
-@final
 @dataclass(frozen=True)
 class CrossEntropy:
     """Negative log-likelihood of int64 class labels under `softmax(scores)`, one score per class.
@@ -165,7 +161,6 @@ class CrossEntropy:
         return torch.softmax(scores, dim=-1)
 
 
-@final
 @dataclass(frozen=True)
 class MultiLogistic:
     """The mean of logistic losses, one for each of several labels in {0, 1}: y is (..., n, c), as the scores are.

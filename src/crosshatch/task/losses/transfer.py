@@ -15,7 +15,7 @@ Phi_A takes the place of a head: its numbers follow from A's block, and nobody t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -47,7 +47,6 @@ class Sides:
         return self.u_b - self.u_a
 
 
-@final
 @dataclass(frozen=True)
 class Transfer:
     """How the embeddings of two silos are tied together; the silo with the labels is the head's holder.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -12,7 +12,6 @@ from crosshatch.task.losses.sample_losses import CrossEntropy, Logistic, SampleL
 from crosshatch.task.model_settings import require_class_weights
 
 
-@final
 @dataclass(frozen=True)
 class ClassWeighted:
     """Another loss, each sample's times the weight of its class; `weights[k]` is that of class k.
@@ -70,7 +69,6 @@ class ClassWeighted:
         return self.loss.predict(scores)
 
 
-@final
 @dataclass(frozen=True)
 class SampleWeighted:
     """Another loss, each sample's times a weight of its own, which stands beside its label: y is (..., n, labels + 1).
