@@ -84,12 +84,9 @@ def federate(
     [('silo1', 5, 7), ('silo2', 5, 6)]
     """
     preparation = dataset.preparation if preparation is None else preparation
-    if preparation.clip is not None and not preparation.clip > 0:
-        raise ConfigError(f"data.clip = {preparation.clip}: it must be a positive number of standard deviations")
-    silos = silo_settings(federation)
-    _require_known_categories(dataset, preparation)
+    _require_fitting(dataset, preparation)
     require_common(federation, dataset)
-    own: OwnSamples | None = None
+    silos, own = silo_settings(federation), None
     parts, notes = divide_features(dataset, silos, federation)
     divided = divide_samples(dataset.train, dataset.target, silos, federation, seed=seed)
     tested = divide_test_samples(dataset, silos, federation, divided, seed=seed) if per_client else {}
@@ -106,19 +103,10 @@ def federate(
                 f"silo '{silo.name}' has the labels and no columns, and {clients} clients: there is no block for them "
                 "to average, set clients = 1 for this silo"
             )
-        held.append(
-            SiloData(
-                silo.name,
-                train,
-                encoded.test,
-                encoded.features,
-                owners,
-                clients,
-                encoded.encoder,
-                encoded.validation,
-                *tested.get(silo.name, ()),
-            )
-        )
+        held.append(SiloData(
+            silo.name, train, encoded.test, encoded.features, owners, clients, encoded.encoder, encoded.validation,
+            *tested.get(silo.name, ()),
+        ))  # fmt: skip
     divided_data = FederatedData(
         silos=tuple(held),
         y_train=_labels(dataset.train.y, dataset),
@@ -168,7 +156,9 @@ def _made(raw: Raw, settings: DataSettings) -> Dataset:
         raise DataError(f"{error}; noticed before: {grave[0]}") from None
 
 
-def _require_known_categories(dataset: Dataset, preparation: Preparation) -> None:
+def _require_fitting(dataset: Dataset, preparation: Preparation) -> None:
+    if preparation.clip is not None and not preparation.clip > 0:
+        raise ConfigError(f"data.clip = {preparation.clip}: it must be a positive number of standard deviations")
     static = dataset.train.extra.get("static")
     known = dataset.columns + (() if static is None or isinstance(static, np.ndarray) else tuple(static.columns))
     for name in preparation.categorical:

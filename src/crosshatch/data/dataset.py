@@ -91,8 +91,6 @@ class Raw:
     test: Samples | None
     columns: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    licence: str = ""
-    source: str = ""
     notes: tuple[Note, ...] = ()
     train_rows: int | None = None
     split_by: str | None = None
@@ -130,8 +128,6 @@ class Dataset:
     columns: tuple[str, ...]
     class_names: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    licence: str = ""
-    source: str = ""
     notes: tuple[Note, ...] = ()
     preparation: Preparation = field(default_factory=Preparation)
     validation: Samples | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from crosshatch.data.dataset import Array, Dataset, Samples
 from crosshatch.data.encoding.encode_part import RawColumns
 from crosshatch.data.notes import CHOSEN, PLAIN, Note
 from crosshatch.errors import PartitionError, require_whole
-from crosshatch.partition.features import Claim, Columns, claim_columns, even_columns
+from crosshatch.partition.features import Claim, claim_columns, even_columns
 from crosshatch.partition.windows import Window, claim_windows, grid, name_windows
 
 
@@ -82,7 +83,11 @@ def divide_features(
         raise PartitionError(f"silo '{windowed[0]}' has a window, but data '{dataset.name}' has no images: use columns")
     held = {silo.name for silo in silos if _holds_static(silo, dataset)}
     others = [silo for silo in silos if silo.name not in held]
-    columns = _table_columns(dataset, others, federation.labels)
+    claims = {silo.name: _claim(silo, dataset) for silo in others}
+    if others and all(claim == Claim() for claim in claims.values()):
+        columns = even_columns(dataset.columns, list(claims))
+    else:
+        columns = claim_columns(dataset.columns, dataset.groups, claims, federation.labels)
     notes: tuple[Note, ...] = ()
     if columns.unclaimed:
         some = ", ".join(columns.unclaimed[:10]) + (", ..." if len(columns.unclaimed) > 10 else "")
@@ -96,21 +101,19 @@ def divide_features(
     for silo in silos:
         place = _place(silo, dataset)
         if silo.name in held:
-            parts.append(_static_part(dataset, place))
+            static: Any = dataset.train.extra["static"]
+            parts.append(_part(dataset, place, tuple(static.columns), lambda samples: samples.extra["static"]))
             continue
         positions = list(columns.silos[silo.name])
         if not positions:
-            parts.append(replace(_part(dataset, place, (), _nothing), kind="table"))
+            nothing = _part(dataset, place, (), lambda samples: np.zeros((len(samples.y), 0)))
+            parts.append(replace(nothing, kind="table"))
             continue
         names = tuple(dataset.columns[position] for position in positions)
         part = _part(dataset, place, names, partial(_columns, positions=positions))
         csv = silo.csv.over(dataset.csv)
         parts.append(part if csv == CsvSettings() else replace(part, csv=csv))
     return parts, notes
-
-
-def _nothing(samples: Samples) -> Array:
-    return np.zeros((len(samples.y), 0))
 
 
 def _columns(samples: Samples, positions: list[int]) -> pl.DataFrame | Array:
@@ -129,13 +132,6 @@ def _part(
 
 def _place(silo: SiloSettings, dataset: Dataset) -> str:
     return f"silo '{silo.name}' of {dataset.name if silo.path is None else silo.path}"
-
-
-def _table_columns(dataset: Dataset, silos: Sequence[SiloSettings], label_silo: str) -> Columns:
-    claims = {silo.name: _claim(silo, dataset) for silo in silos}
-    if silos and all(claim == Claim() for claim in claims.values()):
-        return even_columns(dataset.columns, list(claims))
-    return claim_columns(dataset.columns, dataset.groups, claims, label_silo)
 
 
 def _claim(silo: SiloSettings, dataset: Dataset) -> Claim:
@@ -159,12 +155,6 @@ def _holds_static(silo: SiloSettings, dataset: Dataset) -> bool:
             "so give 'static' a silo of its own"
         )
     return True
-
-
-def _static_part(dataset: Dataset, place: str) -> RawColumns:
-    train = dataset.train.extra["static"]
-    assert isinstance(train, pl.DataFrame)
-    return _part(dataset, place, tuple(train.columns), lambda samples: samples.extra["static"])
 
 
 def _image_parts(

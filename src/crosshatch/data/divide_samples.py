@@ -42,9 +42,8 @@ def divide_samples(
     branches = _nested("branches", federation.branches)
     if prod(shape) != 1 or federation.group_samples.kind == "column":
         random = generator(seed, "samples/groups")
-        groups, count = _divide(
-            train, target, prod(shape), federation.group_samples, random, "federation.groups", everything
-        )
+        with saying_where("federation.groups", PartitionError):
+            groups, count = _divide(train, target, prod(shape), federation.group_samples, random, everything)
         shape = shape if prod(shape) == count else (count,)
         if count == 1:
             groups = None
@@ -57,8 +56,9 @@ def divide_samples(
         if silo.clients is None and split.sizes is not None and (silo.sizes is not None or clients == 1):
             clients = len(split.sizes)
         random = generator(seed, "samples/all silos" if federation.aligned else f"samples/silo/{silo.name}")
-        divide = partial(_divide, train, target, clients, split, random, f"silo '{silo.name}'")
-        owners[silo.name] = divide(everything) if groups is None else within_groups(groups, divide)
+        divide = partial(_divide, train, target, clients, split, random)
+        with saying_where(f"silo '{silo.name}'", PartitionError):
+            owners[silo.name] = divide(everything) if groups is None else within_groups(groups, divide)
     return Division(owners, groups, () if groups is None else shape, () if branches == (1,) else branches)
 
 
@@ -73,22 +73,9 @@ def _nested(key: str, given: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _divide(
-    train: Samples,
-    target: Target,
-    clients: Clients,
-    split: SampleSplit,
-    random: np.random.Generator,
-    place: str,
-    rows: Indices,
-) -> tuple[Owners, int]:
-    """Owners (len(rows),) among the samples at `rows`, and the number of clients."""
-    with saying_where(place, PartitionError):
-        return _by_kind(train, target, clients, split, random, rows)
-
-
-def _by_kind(
     train: Samples, target: Target, clients: Clients, split: SampleSplit, random: np.random.Generator, rows: Indices
 ) -> tuple[Owners, int]:
+    """Owners (len(rows),) among the samples at `rows`, and the number of clients."""
     if split.sizes is not None and split.kind not in ("permutation", "main_labels"):
         raise PartitionError(f"samples.sizes cannot be given for kind = '{split.kind}': leave them out")
     if split.kind == "column":

@@ -45,18 +45,22 @@ def encode_labels(
     """
     if train.ndim == 2:
         return _encode_several(train, test, names, place=place, target=target, positive=positive)
-    for part in (train, test):
-        if part is not None:
-            _require_present(part, place)
     both = train if test is None else np.concatenate([train, test])
+    for y in (train, test):
+        if y is not None and y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = int(np.flatnonzero(~np.isfinite(y))[0]) + 1
+            raise DataError(f"{place}: the label of row {row} is missing or not finite: fill it in or take the row out")
     if positive is None and (target == "regression" or (target == "auto" and not _look_like_classes(both))):
         if both.dtype.kind not in "biuf":
             raise DataError(f"{place}: the labels are text, for example '{both[0]}': regression needs numbers")
         return Labels(train.astype(np.float64), None if test is None else test.astype(np.float64), "regression")
     names = _names(both)
     if positive is not None:
-        chosen = _is_positive(both, positive, place)
-        names = (*_others(_names(both[~chosen]), positive), *_names(both[chosen]))
+        chosen = matching(both, positive)
+        if not chosen.any():
+            raise DataError(f"{place}: no label is '{positive}' (data.positive): use one of {some_labels(both)}")
+        others = _names(both[~chosen])
+        names = (*(others if len(others) < 2 else (f"not {positive}",)), *_names(both[chosen]))
         both = chosen.astype(np.int64)
     values, coded = np.unique(both, return_inverse=True)
     coded = coded.reshape(-1).astype(np.int64)
@@ -103,18 +107,9 @@ def require_two_classes(y: Array, place: str) -> None:
         )
 
 
-def _require_present(y: Array, place: str) -> None:
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0]) + 1
-        raise DataError(f"{place}: the label of row {row} is missing or not finite: fill it in or take the row out")
-
-
 def _look_like_classes(y: Array) -> bool:
-    if y.dtype.kind in "biu":
-        return len(np.unique(y)) <= MOST_CLASSES
-    if y.dtype.kind == "f":
-        return bool((y == np.rint(y)).all()) and len(np.unique(y)) <= MOST_CLASSES
-    return True
+    whole = y.dtype.kind != "f" or bool((y == np.rint(y)).all())
+    return y.dtype.kind not in "biuf" or (whole and len(np.unique(y)) <= MOST_CLASSES)
 
 
 def _names(y: Array) -> tuple[str, ...]:
@@ -125,11 +120,6 @@ def _names(y: Array) -> tuple[str, ...]:
     if y.dtype.kind == "f" and bool((values == np.rint(values)).all()):
         values = values.astype(np.int64)
     return tuple(str(value) for value in values.tolist())
-
-
-def _others(names: tuple[str, ...], positive: int | str) -> tuple[str, ...]:
-    """What the class that is not positive is called: like its only label, where there is but one."""
-    return names if len(names) < 2 else (f"not {positive}",)
 
 
 def matching(y: Array, label: int | str) -> Array:
@@ -147,10 +137,3 @@ def matching(y: Array, label: int | str) -> Array:
 def some_labels(y: Array) -> str:
     names = _names(y)
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-
-
-def _is_positive(y: Array, positive: int | str, place: str) -> Array:
-    match = matching(y, positive)
-    if not match.any():
-        raise DataError(f"{place}: no label is '{positive}' (data.positive): use one of {some_labels(y)}")
-    return match

@@ -90,7 +90,6 @@ def read_file_per_silo(
         others["test"].samples if "test" in others else None,
         tuple(train.samples.x.columns),
         groups=train.holders,
-        source=name,
         notes=notes,
         validation=others["validation"].samples if "validation" in others else None,
         alone=train.alone,

@@ -87,32 +87,15 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     leave_out = (
         settings.leave_out + raw.left_out + ((weights,) if weights is not None and weights in raw.columns else ())
     )
-    dataset = _leave_out(
-        Dataset(
-            name=raw.name,
-            kind=raw.kind,
-            train=train,
-            test=test,
-            validation=validation,
-            target=labels.target,
-            classes=labels.classes,
-            class_names=labels.names,
-            columns=raw.columns,
-            groups=raw.groups,
-            licence=raw.licence,
-            source=raw.source,
-            notes=raw.notes + more,
-            preparation=settings.preparation,
-            sample_weights=weights,
-            alone=alone,
-            alone_at=raw.alone_at,
-            delivered=_delivered(written),
-            readings=raw.readings,
-            files=raw.files,
-            csv=settings.csv,
-        ),
-        tuple(dict.fromkeys(leave_out)),
-    )
+    delivered = parts_of(written).values()
+    ids = tuple(part.ids for part in delivered if part.ids is not None)
+    dataset = Dataset(
+        raw.name, raw.kind, train, test, labels.target, labels.classes, raw.columns, labels.names, raw.groups,
+        raw.notes + more, settings.preparation, validation, weights, alone, raw.alone_at,
+        (ids if len(ids) == len(delivered) else None, np.concatenate([part.y for part in delivered])),
+        raw.readings, settings.csv, raw.files,
+    )  # fmt: skip
+    dataset = _leave_out(dataset, tuple(dict.fromkeys(leave_out)))
     return replace(dataset, notes=(*dataset.notes, *said_of_labels(dataset))) if raw.files else dataset
 
 
@@ -125,12 +108,6 @@ def _numbered(raw: Raw) -> Raw:
             numbered[name] = replace(part, numbers=np.arange(count, count + len(part)))
             count += len(part)
     return replace(raw, **numbered)
-
-
-def _delivered(raw: Raw) -> tuple[tuple[Array, ...] | None, Array]:
-    parts = parts_of(raw).values()
-    ids = tuple(part.ids for part in parts if part.ids is not None)
-    return ids if len(ids) == len(parts) else None, np.concatenate([part.y for part in parts])
 
 
 def column_values(samples: Samples, name: str, place: str) -> Array:
@@ -175,11 +152,10 @@ def _leave_out(dataset: Dataset, names: tuple[str, ...]) -> Dataset:
             return replace(samples, x=samples.x.drop(names), extra={**samples.extra, **extra})
         return replace(samples, x=samples.x[..., keep])
 
+    kept = {name: cut(part) for name, part in parts_of(dataset).items() if name != "alone"}
     return replace(
         dataset,
-        train=cut(dataset.train),
-        test=cut(dataset.test),
-        validation=None if dataset.validation is None else cut(dataset.validation),
+        **kept,  # type: ignore[arg-type]
         columns=tuple(dataset.columns[position] for position in keep),
         groups=tuple(dataset.groups[position] for position in keep) if dataset.groups else (),
     )

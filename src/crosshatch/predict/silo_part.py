@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from crosshatch.data.dataset import Indices, NewRows
+from crosshatch.data.dataset import NewRows
 from crosshatch.data.encoding.encode_part import Encoder, encode
 from crosshatch.data.new_rows import part_of
 from crosshatch.local.forward import fixed_batches, forward
@@ -29,10 +29,9 @@ class SiloPart:
     input_shape: tuple[int, ...]
     outputs: int  # per sample
 
-    def prepare(self, rows: NewRows, positions: Indices | None = None, *, own: bool) -> Tensor:
-        """What the block takes of the rows, or of those at `positions`; `own`: they hold this silo's columns alone."""
+    def prepare(self, rows: NewRows, *, own: bool) -> Tensor:
+        """What the block takes of the rows; `own`: they hold this silo's columns alone."""
         part = part_of(rows, self.encoder, self.name, own=own)
-        part = part if positions is None else part[positions]
         return encode(self.encoder, part, rows.place).to(next(self.block.parameters()))
 
     def embed(self, x: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ classes they are macro averages: one class against the rest, every class countin
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,8 @@ def default_metrics(target: str) -> tuple[str, ...]:
     >>> default_metrics("binary")
     ('loss', 'accuracy', 'auc')
     """
-    return {
-        "binary": ("loss", "accuracy", "auc"),
-        "multiclass": ("loss", "accuracy"),
-        "multilabel": ("loss", "accuracy", "auc"),
-        "regression": ("loss", "rmse", "r2"),
-    }[target]
+    of_target = {"multiclass": ("loss", "accuracy"), "regression": ("loss", "rmse", "r2")}
+    return of_target.get(target, ("loss", "accuracy", "auc"))
 
 
 def require_fitting(names: Sequence[str], target: str, classes: int) -> None:
@@ -116,27 +113,9 @@ def top5(scores: Tensor, y: Tensor, loss: Loss) -> float:  # noqa: ARG001 - one 
     return float(np.mean(ahead.sum(axis=1) < 5))
 
 
-def auc(scores: Tensor, y: Tensor, loss: Loss) -> float:
-    """Area under the ROC curve; for several classes the mean over the classes which occur among the labels.
-
-    For several labels it is the mean over those that some of the samples have and some have not.
-    """
-    return _each_class("auc", binary_auc, scores, y, loss)
-
-
 def gini(scores: Tensor, y: Tensor, loss: Loss) -> float:
     """Twice the area under the ROC curve less one: 0 is a coin, 1 is perfect."""
     return 2 * _each_class("gini", binary_auc, scores, y, loss) - 1
-
-
-def pr_auc(scores: Tensor, y: Tensor, loss: Loss) -> float:
-    """Average precision, the area under the steps of precision against recall; means over classes as for `auc`."""
-    return _each_class("pr_auc", average_precision, scores, y, loss)
-
-
-def ks(scores: Tensor, y: Tensor, loss: Loss) -> float:
-    """Kolmogorov-Smirnov: the largest gap between the shares of positives and of negatives above any one score."""
-    return _each_class("ks", kolmogorov_smirnov, scores, y, loss)
 
 
 def brier(scores: Tensor, y: Tensor, loss: Loss) -> float:
@@ -145,6 +124,10 @@ def brier(scores: Tensor, y: Tensor, loss: Loss) -> float:
 
 
 def _each_class(name: str, rank: Rank, scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Of several classes the mean over those which occur among the labels.
+
+    For several labels it is the mean over those that some of the samples have and some have not.
+    """
     labels = _labels(y)
     if loss.target == "multilabel":
         return _mean_over_labels(name, rank, _numpy(scores), labels == 1)
@@ -164,25 +147,13 @@ def _each_class(name: str, rank: Rank, scores: Tensor, y: Tensor, loss: Loss) ->
     return float(np.mean([rank(probabilities[:, k], labels == k) for k in present]))
 
 
-def f1(scores: Tensor, y: Tensor, loss: Loss) -> float:
-    """Harmonic mean of precision and recall; 0 where both are 0."""
-    from sklearn.metrics import f1_score  # late, here and below: it takes a second
+def _decided(name: str, scores: Tensor, y: Tensor, loss: Loss) -> float:
+    """Precision, recall and F1 as scikit-learn has them; 0 where there is nothing to divide by."""
+    from sklearn import metrics  # late, here and below: it takes a second
 
-    return float(f1_score(_labels(y), _predicted(scores, loss), average=_average(scores, loss), zero_division=0))
-
-
-def precision(scores: Tensor, y: Tensor, loss: Loss) -> float:
-    """Share of the predicted positives that are positive; 0 where none is predicted."""
-    from sklearn.metrics import precision_score
-
-    return float(precision_score(_labels(y), _predicted(scores, loss), average=_average(scores, loss), zero_division=0))
-
-
-def recall(scores: Tensor, y: Tensor, loss: Loss) -> float:
-    """Share of the positives that are predicted; 0 where there are none."""
-    from sklearn.metrics import recall_score
-
-    return float(recall_score(_labels(y), _predicted(scores, loss), average=_average(scores, loss), zero_division=0))
+    average = "binary" if scores.shape[1] <= 2 and loss.target != "multilabel" else "macro"
+    score = getattr(metrics, f"{name}_score")
+    return float(score(_labels(y), _predicted(scores, loss), average=average, zero_division=0))
 
 
 def rmse(scores: Tensor, y: Tensor, loss: Loss) -> float:
@@ -203,14 +174,12 @@ _METRICS: dict[str, Metric] = {
     "loss": mean_loss,
     "accuracy": accuracy,
     "top5": top5,
-    "auc": auc,
-    "pr_auc": pr_auc,
+    "auc": partial(_each_class, "auc", binary_auc),
+    "pr_auc": partial(_each_class, "pr_auc", average_precision),
     "gini": gini,
-    "ks": ks,
+    "ks": partial(_each_class, "ks", kolmogorov_smirnov),
     "brier": brier,
-    "f1": f1,
-    "precision": precision,
-    "recall": recall,
+    **{name: partial(_decided, name) for name in ("f1", "precision", "recall")},
     "rmse": rmse,
     "r2": r2,
 }
@@ -230,10 +199,6 @@ def _mean_over_labels(name: str, rank: Rank, scores: Floats, positive: npt.NDArr
 
 def _predicted(scores: Tensor, loss: Loss) -> npt.NDArray[np.int64]:
     return predicted_classes(loss, scores.detach()).cpu().numpy()
-
-
-def _average(scores: Tensor, loss: Loss) -> str:
-    return "binary" if scores.shape[1] <= 2 and loss.target != "multilabel" else "macro"
 
 
 def _labels(y: Tensor) -> npt.NDArray[np.int64]:

@@ -61,7 +61,8 @@ def _kind(part: Column) -> str:
 
 def _numbers(parts: Sequence[Column], order: Indices) -> Iterator[bytes]:
     """Rows as float64, some at a time, one NaN for whatever is missing and no negative zero."""
-    arrays = [_floats(part) for part in parts]
+    # null becomes NaN
+    arrays = [part if isinstance(part, np.ndarray) else np.asarray(part.cast(pl.Float64).to_numpy()) for part in parts]
     if arrays[0].ndim == 1:
         arrays = [np.concatenate(arrays)]
     starts = np.cumsum([0, *(len(array) for array in arrays)])
@@ -75,12 +76,6 @@ def _numbers(parts: Sequence[Column], order: Indices) -> Iterator[bytes]:
         values += 0.0
         values[np.isnan(values)] = np.nan
         yield values.tobytes()
-
-
-def _floats(part: Column) -> Array:
-    if isinstance(part, np.ndarray):
-        return part
-    return np.asarray(part.cast(pl.Float64).to_numpy())  # null becomes NaN
 
 
 def text_bytes(texts: pl.Series) -> Iterator[bytes]:

@@ -44,7 +44,10 @@ class RowIds:
 
     @property
     def as_text(self) -> pl.Series:
-        return as_text([self.numbers]) if self.numbers is not None else self._texts
+        if self.numbers is not None:
+            return as_text([self.numbers])
+        assert self.texts is not None
+        return self.texts
 
     @cached_property
     def ascending(self) -> Indices:
@@ -57,12 +60,7 @@ class RowIds:
         """Those at these positions, without loss."""
         if self.numbers is not None:
             return [b"whole", self.numbers[order].astype("<i8").tobytes()]
-        return [b"text", *text_bytes(self._texts.gather(order))]
-
-    @property
-    def _texts(self) -> pl.Series:
-        assert self.texts is not None
-        return self.texts
+        return [b"text", *text_bytes(self.as_text.gather(order))]
 
 
 def row_digests(samples: Samples, key: OwnerKey) -> npt.NDArray[np.uint64]:

@@ -34,7 +34,11 @@ def said_of_numbers(known: pl.Series, different: int, rows: int, place: str) -> 
             f"{column} is another whole number in every row, {low} to {high}, like an identifier: name it in "
             "data.leave_out (or as data.id) if it is one; it is read as a number",
         )  # fmt: skip
-    elif low >= 19_000_101 and high <= 22_001_231 and _are_days(known):
+    elif (
+        low >= 19_000_101
+        and high <= 22_001_231
+        and not (known.head(1000).cast(pl.Int64).cast(pl.String).str.to_date("%Y%m%d", strict=False).null_count())
+    ):
         yield Note(
             "date", DOUBTFUL, place,
             f"{column} looks like dates written as numbers, like {int(known[0])}: set data.csv.dates = \"%Y%m%d\" if "
@@ -77,8 +81,3 @@ def _placeholders(known: pl.Series, different: int, place: str) -> Iterator[Note
                 f"column '{known.name}' has {value:g} ({times(count)}), and otherwise {low:g} to {high:g}: if it means "
                 f'a missing value set data.csv.nulls = ["{int(value)}"]; it is read as a number',
             )  # fmt: skip
-
-
-def _are_days(known: pl.Series) -> bool:
-    texts = known.head(1000).cast(pl.Int64).cast(pl.String)
-    return texts.str.to_date("%Y%m%d", strict=False).null_count() == 0

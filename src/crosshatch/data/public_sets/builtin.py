@@ -14,16 +14,13 @@ BUILTIN = {
     "digits": ("CC BY 4.0", "1797 images 8 x 8, 10 classes", "UCI 80 (Alpaydin and Kaynak, 1998), within scikit-learn"),
     "wine": ("CC BY 4.0", "178 x 13, 3 classes", "UCI 109 (Aeberhard and Forina, 1992), within scikit-learn"),
     "diabetes": (
-        "free for research",
-        "442 x 10, regression",
-        "Efron et al., Annals of Statistics 32 (2004), within scikit-learn",
+        "free for research", "442 x 10, regression", "Efron et al., Annals of Statistics 32 (2004), within scikit-learn"
     ),
     "mtcd_ridge": (
-        "made here",
-        "1000 + 200 x 2000, regression",
+        "made here", "1000 + 200 x 2000, regression",
         "drawn as in the MTCD paper (Valdeira et al., 2022): features 0 or 1, labels normal and unrelated to them",
     ),
-}
+}  # fmt: skip
 
 
 _WINE = (
@@ -43,15 +40,12 @@ _BREAST_CANCER = {
 
 def load_builtin(name: str) -> Raw:
     """One of `BUILTIN`. Breast cancer has the groups mean, error and worst; digits are images in [0, 1]."""
-    licence, _, source = BUILTIN[name]
     if name == "mtcd_ridge":
-        return _made_ridge(licence, source)
+        return _made_ridge()
     if name == "digits":
         values = np.loadtxt(_file("digits.csv.gz"), delimiter=",")
         images = values[:, :-1].reshape(-1, 8, 8).astype(np.float32) / 16  # four bits and one: 0..16
-        return Raw(
-            name, "image", Samples(images, values[:, -1].astype(np.int64)), None, (), licence=licence, source=source
-        )
+        return Raw(name, "image", Samples(images, values[:, -1].astype(np.int64)), None, ())
     if name == "diabetes":
         from sklearn import datasets  # late: it takes a second, and the files hold columns that it scales
 
@@ -65,10 +59,10 @@ def load_builtin(name: str) -> Raw:
         x, y = values[:, :-1], values[:, -1].astype(np.int64)
     groups = tuple(_BREAST_CANCER.values()) if name == "breast_cancer" else ()
     frame = pl.DataFrame({column: x[:, i] for i, column in enumerate(columns)})
-    return Raw(name, "table", Samples(frame, np.asarray(y)), None, columns, groups, licence, source)
+    return Raw(name, "table", Samples(frame, np.asarray(y)), None, columns, groups)
 
 
-def _made_ridge(licence: str, source: str) -> Raw:
+def _made_ridge() -> Raw:
     """N = 1000 and d = 2000 as in section VI of the paper; 200 further rows, since every set here has test rows."""
     random = np.random.default_rng(0)
     columns = tuple(f"x{i}" for i in range(2000))
@@ -77,7 +71,7 @@ def _made_ridge(licence: str, source: str) -> Raw:
                 random.standard_normal(rows))
         for rows in (1000, 200)
     )  # fmt: skip
-    return Raw("mtcd_ridge", "table", train, test, columns, licence=licence, source=source)
+    return Raw("mtcd_ridge", "table", train, test, columns)
 
 
 def _file(name: str) -> Path:

@@ -33,11 +33,8 @@ def read_named(name: str, folder: Path | None, positive: str | int | None = None
     path = require_named(name, folder)
     if path is None:
         return load_builtin(name)
-    known = KNOWN.get(name)
-    if known is None:
-        return read_archive(path, open_set(path), name=name)
     if name == NUS_WIDE:
-        raw = read_nus_wide(path, positive)
-    else:
-        raw = read_archive(path, open_set(path), name=name, train_rows=known.train_rows, split_by=known.split_by)
-    return replace(raw, licence=known.licence, source=known.get)
+        return read_nus_wide(path, positive)
+    known = KNOWN.get(name)
+    official = {} if known is None else {"train_rows": known.train_rows, "split_by": known.split_by}
+    return replace(read_archive(path, open_set(path), name=name), **official)  # type: ignore[arg-type]

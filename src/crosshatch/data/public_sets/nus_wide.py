@@ -48,7 +48,7 @@ def read_nus_wide(path: Path, concept: str | int | None) -> Raw:
         raise DataError(f"{folder}: training rows have {train.x.width} columns, test rows {test.x.width}: get it again")
     columns = tuple(train.x.columns)
     groups = tuple("tags" if name.startswith("tag") else "images" for name in columns)
-    return Raw(NUS_WIDE, "table", train, test, columns, groups, source=str(folder))
+    return Raw(NUS_WIDE, "table", train, test, columns, groups)
 
 
 def _samples(folder: Path, part: str, concept: str) -> Samples:

@@ -58,14 +58,7 @@ class Archive(Mapping[str, Array]):
         return len(self._names)
 
 
-def read_archive(
-    path: Path,
-    arrays: Mapping[str, Array] | None = None,
-    *,
-    name: str | None = None,
-    train_rows: int | None = None,
-    split_by: str | None = None,
-) -> Raw:
+def read_archive(path: Path, arrays: Mapping[str, Array] | None = None, *, name: str | None = None) -> Raw:
     """Any archive laid out like the known ones, or `arrays` read from elsewhere; its dimensions say what it holds.
 
     `x` of 2 dimensions is a table, 3 dimensions of integers or 4 are images, 3 dimensions of floats are a sequence,
@@ -91,7 +84,7 @@ def read_archive(
         test = _samples(arrays, "_test", x_test, kind, columns, path)
     left = len(arrays["y_val"]) if "y_val" in arrays else 0
     notes = (Note("not used", PLAIN, "", f"{left} validation samples of {name} are not used"),) if left else ()
-    return Raw(name, kind, train, test, columns, groups, notes=notes, train_rows=train_rows, split_by=split_by)
+    return Raw(name, kind, train, test, columns, groups, notes=notes)
 
 
 def read_unlabelled(path: Path) -> NewRows:
@@ -136,12 +129,7 @@ def _samples(
             values = arrays[name]
             if values.shape == (len(x),):
                 extra[stem] = values
-    return Samples(
-        x=_frame(x, columns) if kind == "table" else x,
-        y=y,
-        ids=arrays.get(f"id{suffix}"),
-        extra=extra,
-    )
+    return Samples(_frame(x, columns) if kind == "table" else x, y, arrays.get(f"id{suffix}"), extra)
 
 
 def _pixels_or_numbers(arrays: Mapping[str, Array], suffix: str, path: Path) -> Array:

@@ -109,9 +109,8 @@ def read_one_file(settings: DataSettings, base: Path, forced: Collection[str] = 
             no_common_id(train.ids, others[kind].ids, path, other, kind)
     assert isinstance(train.x, pl.DataFrame)
     return Raw(
-        path.name, "table", train, others.get("test"), tuple(train.x.columns), source=str(path),
-        notes=notes, validation=others.get("validation"), readings=table.readings, files=tuple(files),
-        left_out=table.left_out,
+        path.name, "table", train, others.get("test"), tuple(train.x.columns), notes=notes,
+        validation=others.get("validation"), readings=table.readings, files=tuple(files), left_out=table.left_out,
     )  # fmt: skip
 
 

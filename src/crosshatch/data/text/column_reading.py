@@ -10,18 +10,8 @@ from crosshatch.data.text.number_format import NumberFormat, to_numbers
 from crosshatch.errors import DataError
 
 EXCEL_ERRORS = (
-    "#N/A",
-    "#NV",
-    "#DIV/0!",
-    "#VALUE!",
-    "#WERT!",
-    "#REF!",
-    "#BEZUG!",
-    "#NAME?",
-    "#NUM!",
-    "#ZAHL!",
-    "#NULL!",
-)
+    "#N/A", "#NV", "#DIV/0!", "#VALUE!", "#WERT!", "#REF!", "#BEZUG!", "#NAME?", "#NUM!", "#ZAHL!", "#NULL!",
+)  # fmt: skip
 EVERYWHERE = ("NA", "N/A", "n/a", "nan", "NaN", "NAN", "null", "NULL", "?", *EXCEL_ERRORS)
 """Missing in any column, with a line that says so, unless data.csv.nulls names other words; empty cells always are."""
 AMONG_NUMBERS = (
@@ -70,7 +60,7 @@ class ColumnReading(msgspec.Struct, frozen=True, omit_defaults=True):
                 f"{place}: column '{cells.name}' has '{known[row]}' in row {before + row + 1}, and it holds "
                 f"{self.describe()}: correct it, or write all files in one way"
             )
-        placeholders = [float(word) for word in self.nulls or () if self.kind == "number" and _is_number(word)]
+        placeholders = [float(word) for word in self.nulls or () if self.kind == "number" and is_number(word)]
         if placeholders:  # -999.00 is -999
             values = pl.select(pl.when(~values.cast(pl.Float64).is_in(placeholders)).then(values)).to_series()
         return values.alias(cells.name)
@@ -91,7 +81,7 @@ class ColumnReading(msgspec.Struct, frozen=True, omit_defaults=True):
         return known
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
     try:
         float(word)
     except ValueError:

@@ -10,7 +10,7 @@ import polars as pl
 
 from crosshatch.data.data_settings import CsvSettings
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note, counted, listed, times
-from crosshatch.data.text.column_reading import AMONG_NUMBERS, PERHAPS, ColumnReading
+from crosshatch.data.text.column_reading import AMONG_NUMBERS, PERHAPS, ColumnReading, is_number
 from crosshatch.data.text.text_format import SEPARATORS, TextFormat
 from crosshatch.data.text.text_records import LeftOutLines
 from crosshatch.errors import DataError
@@ -87,7 +87,7 @@ def named_columns(
         notes.append(
             Note("header", PLAIN, str(path), f"{counted(named.count(''), 'column')} without name and values left out")
         )
-    if layout.header is None and _mostly_numbers(names):
+    if layout.header is None and _numbers(names):
         text = f"the names of the columns are numbers ({listed(names)}): set data.csv.header = false if these are a row"
         notes.append(Note("header", DOUBTFUL, str(path), text))
     return named, notes
@@ -126,30 +126,23 @@ def is_total(text: str) -> bool:
     return _TOTALS.fullmatch(text) is not None
 
 
-def _mostly_numbers(names: Sequence[str]) -> bool:
-    return sum(_is_number(name) for name in names) >= max(1, len(names) / 2)
+def _numbers(names: Sequence[str]) -> list[float]:
+    """Those of them that are numbers, where that are at least half of them."""
+    points = (name.replace(",", ".") for name in names)
+    found = [float(name) for name in points if is_number(name)]
+    return found if len(found) >= max(1, len(names) / 2) else []
 
 
 def _refuse_data(path: Path, names: Sequence[str]) -> None:
     """Refuse a first line of numbers; whole numbers that rise may be years or pixels, and are names."""
-    if not _mostly_numbers(names):
-        return
-    numbers = [float(name) for name in names if _is_number(name)]
-    rise = all(one < other for one, other in pairwise(numbers))
-    if rise and all(number.is_integer() and number >= 0 for number in numbers) and len(numbers) > 1:
+    numbers = _numbers(names)
+    rise = all(one < other for one, other in pairwise(numbers)) and len(numbers) != 1
+    if rise and all(number.is_integer() and number >= 0 for number in numbers):
         return
     raise DataError(
         f"{path}: the first line looks like a row, not like the names of columns ({listed(names)}): add a header line, "
         "or set data.csv.header = false (columns are then called 'column 1' and so on), or true if these are names"
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def said_of_nulls(
@@ -187,8 +180,4 @@ def said_of_nulls(
 def null_counts(cells: pl.Series, words: tuple[str, ...]) -> list[tuple[str, int]]:
     """Which of these words are in a column, and how often."""
     found = cells.filter(cells.is_in(words)) if words else cells.clear()
-    return (
-        [(str(word), int(count)) for word, count in found.alias("value").value_counts(sort=True).iter_rows()]
-        if len(found)
-        else []
-    )
+    return [(str(word), int(count)) for word, count in found.alias("value").value_counts(sort=True).iter_rows()]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 from crosshatch.data.data_settings import CsvSettings
 from crosshatch.errors import ConfigError, DataError
@@ -36,13 +35,8 @@ class TextFormat:
     above: tuple[str, ...] = ()
     undecodable: str = ""
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is what everybody expects: UTF-8 and commas."""
-        return self.encoding in ("utf-8", "utf-8-sig") and self.separator == ","
-
     def open(self, path: Path) -> TextIOWrapper:
-        return TextIOWrapper(_open(path), encoding=self.encoding)
+        return TextIOWrapper(path.open("rb"), encoding=self.encoding)
 
 
 def find_format(path: Path, settings: CsvSettings) -> TextFormat:
@@ -51,7 +45,7 @@ def find_format(path: Path, settings: CsvSettings) -> TextFormat:
         raise ConfigError(f"data.csv.quote = '{settings.quote}': it is one character, or \"\" for none")
     separator = _separator(settings)
     encoding, undecodable = _encoding(path, settings.encoding)
-    with TextIOWrapper(_open(path), encoding=encoding) as file:
+    with TextIOWrapper(path.open("rb"), encoding=encoding) as file:
         try:
             lines = list(islice(file, _LOOKED_AT))
         except UnicodeError as error:
@@ -72,7 +66,7 @@ def fields_of(line: str, separator: str, quote: str) -> list[str]:
 def cannot_decode(path: Path, encoding: str, error: UnicodeError) -> DataError:
     """The refusal of a byte that is none in this encoding: where it is, and what to do."""
     where = ""
-    with _open(path) as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode(encoding if not encoding.startswith(("utf-16", "utf-32")) else "latin-1")
@@ -84,10 +78,6 @@ def cannot_decode(path: Path, encoding: str, error: UnicodeError) -> DataError:
         f"{path}{reason} not {encoding}: save the file as UTF-8 (in Excel: CSV UTF-8), or set data.csv.encoding to "
         'what it is, for example "cp1252"'
     )
-
-
-def _open(path: Path) -> BinaryIO:
-    return open(path, "rb")
 
 
 def _separator(settings: CsvSettings) -> str | None:
@@ -102,7 +92,7 @@ def _separator(settings: CsvSettings) -> str | None:
 
 def _encoding(path: Path, given: str | None) -> tuple[str, str]:
     """The encoding, and where the first byte is that is not UTF-8."""
-    with _open(path) as file:
+    with path.open("rb") as file:
         start = file.read(_PIECE)
     marked = next((name for mark, name in _BOMS if start.startswith(mark)), None)
     if given is not None:
@@ -121,7 +111,7 @@ def _encoding(path: Path, given: str | None) -> tuple[str, str]:
             raise DataError(f"{path} is not a text file: save it as CSV (in Excel: CSV UTF-8), or as Parquet")
         return ("utf-16-le" if odd > even else "utf-16-be"), ""
     decoder, done, lines = codecs.getincrementaldecoder("utf-8")(), 0, 0
-    with _open(path) as file:
+    with path.open("rb") as file:
         piece = file.read(_PIECE)
         while True:
             following = file.read(_PIECE)
@@ -139,7 +129,7 @@ def _encoding(path: Path, given: str | None) -> tuple[str, str]:
 def _western(path: Path) -> str:
     """Windows' encoding of Western Europe, if all bytes have a meaning there."""
     unused = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
-    with _open(path) as file:
+    with path.open("rb") as file:
         while piece := file.read(_PIECE):
             if unused.search(piece):
                 raise cannot_decode(path, "utf-8", UnicodeError("neither UTF-8 nor cp1252"))

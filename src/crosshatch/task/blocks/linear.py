@@ -9,20 +9,13 @@ from torch import Tensor, nn
 class Linear(nn.Module):
     """Samples (n, *input_shape), flattened, to outputs (n, outputs) by one matrix.
 
-    `zero_init` starts at zero, as convex problems do: the first scores are then the same for every partition.
     `layers` is a plain chain, so that engines may stack the clients' copies and differentiate it by hand.
     """
 
-    def __init__(
-        self, input_shape: tuple[int, ...], outputs: int, *, bias: bool = True, zero_init: bool = False
-    ) -> None:
+    def __init__(self, input_shape: tuple[int, ...], outputs: int, *, bias: bool = True) -> None:
         super().__init__()
         flatten = [nn.Flatten()] if len(input_shape) > 1 else []
-        linear = nn.Linear(math.prod(input_shape), outputs, bias=bias)
-        if zero_init:
-            for parameter in linear.parameters():
-                nn.init.zeros_(parameter)
-        self.layers = nn.Sequential(*flatten, linear)
+        self.layers = nn.Sequential(*flatten, nn.Linear(math.prod(input_shape), outputs, bias=bias))
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.layers(x)
