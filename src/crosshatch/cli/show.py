@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from crosshatch.cli.tables import print_table
 from crosshatch.errors import DataError, RunError
 from crosshatch.report import (
     compare_runs,
@@ -22,7 +22,6 @@ from crosshatch.report import (
 from crosshatch.report.findings import chosen_targets
 from crosshatch.report.measures import parse_target
 from crosshatch.report.runs import Run, directions_of, named_path
-from crosshatch.report.word_widths import keep_words
 from crosshatch.runs.one_writer import one_writer
 
 
@@ -73,20 +72,17 @@ def _read(paths: Sequence[Path], smooth: int | None) -> list[Run]:
 
 def show_datasets(folder: Path | None) -> None:
     """One table row per data set, and below it how to get those which are absent."""
-    from crosshatch.data.public_sets.catalogue import rows  # late: the other two commands do without it
+    from crosshatch.data.public_sets.catalogue import rows as all_sets  # late: the other two commands do without it
 
     if folder is not None and not folder.is_dir():
         raise DataError(f"no data folder {folder}: check --data or CROSSHATCH_DATA")
-    listed = rows(folder)
-    table = Table()
-    for heading in ("name", "licence", "shape", "present", "checks"):
-        table.add_column(heading, overflow="fold")
+    listed = all_sets(folder)
+    rows, console = [], Console()
     for row in listed:
         checks = f"{row.passed} of {row.checks} pass" if row.checks else "-"
         style = "red" if row.passed < row.checks else ""
-        table.add_row(row.name, row.licence, row.shape, "yes" if row.present else "no", Text(checks, style=style))
-    console = Console()
-    console.print(keep_words(table, console))
+        rows.append((row.name, row.licence, row.shape, "yes" if row.present else "no", Text(checks, style=style)))
+    print_table(console, "name|licence|shape|present|checks", rows)
     absent = [row for row in listed if not row.present]
     if absent:
         if folder is None:

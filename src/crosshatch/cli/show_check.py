@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from crosshatch.cli.tables import print_line, print_table
+from crosshatch.data.notes import counted
 from crosshatch.data.reading.sources import require_sources
+from crosshatch.data.text.text_format import SEPARATORS
 from crosshatch.report.units import human_bytes, human_seconds
-from crosshatch.report.word_widths import keep_words
 from crosshatch.runs.config import part_files, read_config
 from crosshatch.runs.parts.blaming import blaming
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from crosshatch.data.looking.seen import FileSeen
     from crosshatch.runs.checking.check import ConfigCheck
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 MOST_CLASSES = 20
 WARNED = 1
 
@@ -44,25 +43,29 @@ def show_check(config_path: Path, changes: Sequence[str], *, data: Path | None, 
 
 def _print(check: ConfigCheck, console: Console) -> None:
     for file in check.files:
-        _say(console, _file_line(file))
+        print_line(console, _file_line(file))
     for file in check.files:
         if file.purpose == "training":
-            console.print(keep_words(_columns(check, file), console))
-    _say(console, _rows_line(check))
+            headings = "column|is|>missing|>different|first|becomes"
+            print_table(console, headings, _columns(check, file), Path(file.path).name)
+    print_line(console, _rows_line(check))
     if check.classes:
-        console.print(keep_words(_classes(check), console))
-    _say(console, f"{check.name}: {check.algorithm} {check.tiers}".rstrip() + f"; {check.model}")
-    console.print(keep_words(_silos(check), console))
+        kinds = [kind for kind in ("training", "validation", "test") if check.rows[kind]]
+        headings = "|>".join(("label" if check.target == "multilabel" else "class", *kinds))
+        rows = [(_short(one.name, 30), *(f"{getattr(one, kind):,}" for kind in kinds)) for one in check.classes]
+        more = [(f"and {len(rows) - MOST_CLASSES} more", *("" for _ in kinds))] if len(rows) > MOST_CLASSES else []
+        print_table(console, headings, rows[:MOST_CLASSES] + more)
+    print_line(console, f"{check.name}: {check.algorithm} {check.tiers}".rstrip() + f"; {check.model}")
+    print_table(console, "silo|>clients|>columns|>inputs|block|>parameters", _silos(check))
     for line in _round_lines(check):
-        _say(console, line)
+        print_line(console, line)
     for note in check.notes:
-        word, style = ("warning", "yellow") if note.is_warning else ("note", "")
-        console.print(Text(f"{word}: {note}".replace(f"{Path.cwd()}/", ""), style=style))
-    _say(console, _last_line(check))
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line.replace(f"{Path.cwd()}/", ""), markup=False, highlight=False)
+        print_line(console, f"{'warning' if note.is_warning else 'note'}: {note}", "yellow" if note.is_warning else "")
+    warnings, said = len(check.warnings), "nothing else to say: go on with crosshatch train"
+    if check.notes:
+        counts = counted(warnings, "warning") if warnings else "no warnings"
+        said = f"{counts} and {len(check.notes) - warnings} notes; settings are in docs/howto/own-data.md"
+    print_line(console, said)
 
 
 def _file_line(file: FileSeen) -> str:
@@ -79,34 +82,13 @@ def _file_line(file: FileSeen) -> str:
     return f"{whose}{file.path} ({file.purpose}): {file.rows:,} rows, {len(file.columns)} columns; {kind}{nulls}{lost}"
 
 
-def _columns(check: ConfigCheck, file: FileSeen) -> Table:
+def _columns(check: ConfigCheck, file: FileSeen) -> Iterator[tuple[str, ...]]:
     becomes = {name: text for silo in check.silos for name, text in silo.columns.items()}
-    table = Table(title=Path(file.path).name)
-    for heading in ("column", "is", "missing", "different", "first", "becomes"):
-        table.add_column(heading, justify="right" if heading in ("missing", "different") else "left")
-    for column in file.columns:
-        own = becomes.get(column.name) or becomes.get(f"{file.silo}.{column.name}")
-        purpose = {"id": "joins the files" if file.silo else "the row's name", "label": "what is learned"}.get(
-            column.kind
-        )
-        table.add_row(
-            Text(column.name), column.kind, f"{column.missing:,}", f"{column.different:,}",
-            Text(_short(column.example)), purpose or own or "left out",
-        )  # fmt: skip
-    return table
-
-
-def _classes(check: ConfigCheck) -> Table:
-    table = Table()
-    table.add_column("label" if check.target == "multilabel" else "class")
-    kinds = [kind for kind in ("training", "validation", "test") if check.rows[kind]]
-    for kind in kinds:
-        table.add_column(kind, justify="right")
-    for one in check.classes[:MOST_CLASSES]:
-        table.add_row(Text(_short(one.name, 30)), *(f"{getattr(one, kind):,}" for kind in kinds))
-    if len(check.classes) > MOST_CLASSES:
-        table.add_row(f"and {len(check.classes) - MOST_CLASSES} more", *("" for _ in kinds))
-    return table
+    purposes = {"id": "joins the files" if file.silo else "the row's name", "label": "what is learned"}
+    for one in file.columns:
+        own = becomes.get(one.name) or becomes.get(f"{file.silo}.{one.name}") or "left out"
+        cells = one.name, one.kind, f"{one.missing:,}", f"{one.different:,}", _short(one.example)
+        yield *cells, purposes.get(one.kind, own)
 
 
 def _rows_line(check: ConfigCheck) -> str:
@@ -118,18 +100,12 @@ def _rows_line(check: ConfigCheck) -> str:
     return f"rows: {rows['training']:,} for training{validation}, {rows['test']:,} for testing; the label is {what}"
 
 
-def _silos(check: ConfigCheck) -> Table:
-    table = Table()
-    for heading in ("silo", "clients", "columns", "inputs", "block", "parameters"):
-        table.add_column(heading, justify="left" if heading in ("silo", "block") else "right")
+def _silos(check: ConfigCheck) -> Iterator[tuple[str, ...]]:
     for silo in check.silos:
         columns = f"{len(silo.columns):,}" if silo.columns else "-"
-        table.add_row(
-            Text(silo.name), f"{silo.clients:,}", columns, silo.inputs, silo.block, f"{silo.parameters:,}",
-        )  # fmt: skip
+        yield silo.name, f"{silo.clients:,}", columns, silo.inputs, silo.block, f"{silo.parameters:,}"
     if check.head_parameters:
-        table.add_row("(head)", "", "", "", "", f"{check.head_parameters:,}")
-    return table
+        yield "(head)", "", "", "", "", f"{check.head_parameters:,}"
 
 
 def _round_lines(check: ConfigCheck) -> list[str]:
@@ -143,14 +119,6 @@ def _round_lines(check: ConfigCheck) -> list[str]:
         parts = (f"{link} {human_bytes(size)} in {count:,.0f}" for link, (size, count) in check.round.links.items())
         lines.append(f"of that: {', '.join(parts)}")
     return lines
-
-
-def _last_line(check: ConfigCheck) -> str:
-    warnings = len(check.warnings)
-    if not check.notes:
-        return "nothing else to say: go on with crosshatch train"
-    counted = "no warnings" if not warnings else "1 warning" if warnings == 1 else f"{warnings} warnings"
-    return f"{counted} and {len(check.notes) - warnings} notes; settings are in docs/howto/own-data.md"
 
 
 def _short(text: str, most: int = 16) -> str:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from crosshatch.cli.opening import describe_network
+from crosshatch.cli.tables import print_line, print_table
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
-from crosshatch.report.word_widths import keep_words
 from crosshatch.runs.config import part_files, read_config
 from crosshatch.runs.config_names import algorithm_name
 from crosshatch.runs.parts.blaming import blaming
 
 if TYPE_CHECKING:
-    from crosshatch.runs.planning.plan import Outlook, Plan
+    from crosshatch.runs.planning.plan import Judgement, Outlook, Plan
 
 UPPER = "An upper bound by theory: expect far fewer."
 NEVER = "Never: noise alone keeps the bound above that; larger batches lower it, --target-gradient asks for less."
@@ -46,6 +46,10 @@ def show_plan(
 def plan_table(plan: Plan) -> dict[str, Any]:
     """The plan as plain data; what is not finite is left out."""
     known, config = plan.constants, plan.config
+
+    def by_silo(values: Sequence[float]) -> dict[str, float]:
+        return dict(zip(plan.silos, values, strict=True))
+
     return {
         "name": config.name,
         "algorithm": algorithm_name(plan.algorithm),
@@ -62,9 +66,9 @@ def plan_table(plan: Plan) -> dict[str, Any]:
             "delta_squared": known.delta_squared,
             "lipschitz": known.lipschitz,
             "local_lipschitz": known.local_lipschitz,
-            "block_lipschitz": dict(zip(plan.silos, known.block_lipschitz, strict=True)),
-            "batch_noise": dict(zip(plan.silos, known.batch_noise, strict=True)),
-            "client_noise": dict(zip(plan.silos, known.client_noise, strict=True)),
+            "block_lipschitz": by_silo(known.block_lipschitz),
+            "batch_noise": by_silo(known.batch_noise),
+            "client_noise": by_silo(known.client_noise),
             "gradient_squared": plan.gradient_squared,
         },
         "theorems": [
@@ -73,7 +77,7 @@ def plan_table(plan: Plan) -> dict[str, Any]:
                 "applies": judged.applies,
                 "differs": list(judged.theorem.differs),
                 "limit": judged.theorem.limit.stated,
-                **_own_lipschitz(plan.silos, judged.theorem.lipschitz),
+                **({"block_lipschitz": by_silo(judged.theorem.lipschitz)} if judged.theorem.lipschitz else {}),
                 "supported_limit": judged.theorem.limit.supports,
                 "above_limit": judged.above,
                 "bound": {
@@ -97,10 +101,6 @@ def plan_table(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _own_lipschitz(silos: Sequence[str], values: Sequence[float]) -> dict[str, Any]:
-    return {"block_lipschitz": dict(zip(silos, values, strict=True))} if values else {}
-
-
 def _forecast_table(outlook: Outlook) -> dict[str, Any]:
     table: dict[str, Any] = {"theorem": outlook.theorem, "step_size": outlook.step_size}
     found = outlook.forecast
@@ -111,30 +111,46 @@ def _forecast_table(outlook: Outlook) -> dict[str, Any]:
 
 def _print(plan: Plan, console: Console) -> None:
     """What it costs first, then what theory promises, and at the end what it does not speak of."""
-    config = plan.config
-    _say(
-        console,
+    config, say = plan.config, partial(print_line, console)
+    say(
         f"{config.name}: {type(plan.algorithm).__name__} {plan.algorithm.topology}, {config.run.rounds} rounds, "
-        f"T = {plan.iterations} local steps, step size {human_number(plan.step_size)}",
+        f"T = {plan.iterations} local steps, step size {human_number(plan.step_size)}\n"
     )
-    _say(console, "")
-    console.print(keep_words(_cost(plan), console))
-    _say(console, describe_network(config.network))
+    counts = (("a round", 1), ("the run of the config", config.run.rounds))
+    costs = ((what, human_count(n), *_cost(n * plan.cost.bytes, n * plan.cost.seconds)) for what, n in counts)
+    print_table(console, "|>rounds|>sent|>simulated time", costs, "What it costs, by simulated rounds")
+    say(describe_network(config.network))
     if plan.leakage is not None:
-        _say(console, leakage_words(plan.leakage))
+        say(leakage_words(plan.leakage))
     for warning in plan.warnings:
-        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
-    _say(console, "")
-    console.print(keep_words(_forecast(plan), console))
-    _say(console, UPPER)
+        say(f"warning: {warning}", "yellow")
+    say("")
+    title = f"At the latest: until |grad F|^2 is on average at most {human_number(plan.level)}"
+    print_table(console, "by|>step size|>rounds|>sent|>simulated time", map(_forecast, _shown(plan)), title)
+    say(UPPER)
     if any(outlook.forecast is None for outlook in _shown(plan)):
-        _say(console, NEVER)
-    for table in (_strategies(plan), _bounds(plan), _constants(plan)):
-        _say(console, "")
-        console.print(keep_words(table, console))
+        say(NEVER)
+    say("")
+    advised = (
+        (
+            one.strategy,
+            human_count(one.global_steps),
+            human_count(one.local_steps),
+            human_number(one.step_size),
+            one.says,
+        )
+        for one in plan.advice
+    )
+    print_table(console, "strategy|>P|>Q|>step size|from", advised, "Adaptive strategies")
+    say("")
+    bounds = map(_bound, sorted(plan.judgements, key=lambda judged: not judged.applies))
+    title = "Bounds on the averaged squared gradient norm"
+    print_table(console, "theorem|>step-size limit|>at step size|>bound|largest term|applies", bounds, title)
+    say("")
+    print_table(console, "constant|>value|meaning", _constants(plan), "Estimated constants")
     for judged in plan.judgements:
         if not judged.applies:
-            _say(console, f"{judged.theorem.name} does not cover this setting: {'; '.join(judged.theorem.differs)}")
+            say(f"{judged.theorem.name} does not cover this setting: {'; '.join(judged.theorem.differs)}")
 
 
 def _shown(plan: Plan) -> list[Outlook]:
@@ -152,15 +168,8 @@ def leakage_words(found: Mapping[str, Any]) -> str:
     return words + (" (accepted)" if found["too_many"] and found["accepted"] else "")
 
 
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _constants(plan: Plan) -> Table:
+def _constants(plan: Plan) -> Iterator[tuple[str, str, str]]:
     known = plan.constants
-    table = Table(title="Estimated constants")
-    for heading in ("constant", "value", "meaning"):
-        table.add_column(heading, justify="right" if heading == "value" else "left", overflow="fold")
     rows: list[tuple[str, float, str]] = [
         ("F0", known.gap, "loss at the start, above 0"),
         ("rho", known.rho, "Lipschitz constant of gradient and stochastic partial derivatives"),
@@ -168,73 +177,30 @@ def _constants(plan: Plan) -> Table:
         ("L", known.lipschitz, "Lipschitz constant of the gradient"),
         ("L_max", known.local_lipschitz, "the largest of a client's partial derivative"),
     ]
-    for name, own, batch, client in zip(
-        plan.silos, known.block_lipschitz, known.batch_noise, known.client_noise, strict=True
-    ):
+    silos = zip(plan.silos, known.block_lipschitz, known.batch_noise, known.client_noise, strict=True)
+    for name, own, batch, client in silos:
         spread = f"noise^2 {human_number(batch)} per batch, {human_number(client)} per client"
         rows.append((f"L of {name}", own, f"partial derivative of the block; {spread}"))
     for theorem in (judged.theorem for judged in plan.judgements if judged.theorem.lipschitz):
         for name, own in zip(plan.silos, theorem.lipschitz, strict=True):
             rows.append((f"L_k of {name}", own, f"that of {theorem.name}: its scores alone"))
     rows.append(("|grad F|^2", plan.gradient_squared, "at the start"))
-    for name, value, meaning in rows:
-        table.add_row(Text(name), human_number(value), Text(meaning))
-    return table
+    return ((name, human_number(value), meaning) for name, value, meaning in rows)
 
 
-def _bounds(plan: Plan) -> Table:
-    table = Table(title="Bounds on the averaged squared gradient norm")
-    table.add_column("theorem", no_wrap=True)
-    for heading in ("step-size limit", "at step size", "bound"):
-        table.add_column(heading, justify="right")
-    table.add_column("largest term")
-    table.add_column("applies")
-    for judged in sorted(plan.judgements, key=lambda judged: not judged.applies):
-        limit = Text(human_number(judged.theorem.limit.stated))
-        if judged.above:
-            limit = Text(f"{limit}, exceeded", style="yellow" if judged.applies else "")
-        table.add_row(
-            judged.theorem.name, limit, human_number(judged.bound.step_size), human_number(judged.bound.value),
-            judged.bound.dominant, "yes" if judged.applies else "no",
-        )  # fmt: skip
-    return table
+def _bound(judged: Judgement) -> tuple[str | Text, ...]:
+    limit = Text(human_number(judged.theorem.limit.stated))
+    if judged.above:
+        limit = Text(f"{limit}, exceeded", style="yellow" if judged.applies else "")
+    bound, applies = judged.bound, "yes" if judged.applies else "no"
+    return judged.theorem.name, limit, human_number(bound.step_size), human_number(bound.value), bound.dominant, applies
 
 
-def _strategies(plan: Plan) -> Table:
-    table = Table(title="Adaptive strategies")
-    table.add_column("strategy")
-    for heading in ("P", "Q", "step size"):
-        table.add_column(heading, justify="right")
-    table.add_column("from", overflow="fold")
-    for advice in plan.advice:
-        table.add_row(
-            advice.strategy, human_count(advice.global_steps), human_count(advice.local_steps),
-            human_number(advice.step_size), advice.says,
-        )  # fmt: skip
-    return table
+def _cost(size: float, seconds: float) -> tuple[str, str]:
+    return human_bytes(size), human_seconds(seconds)
 
 
-def _cost(plan: Plan) -> Table:
-    table = Table(title="What it costs, by simulated rounds")
-    table.add_column("")
-    for heading in ("rounds", "sent", "simulated time"):
-        table.add_column(heading, justify="right")
-    for what, rounds in (("a round", 1), ("the run of the config", plan.config.run.rounds)):
-        table.add_row(
-            what, human_count(rounds), human_bytes(rounds * plan.cost.bytes), human_seconds(rounds * plan.cost.seconds)
-        )
-    return table
-
-
-def _forecast(plan: Plan) -> Table:
-    table = Table(title=f"At the latest: until |grad F|^2 is on average at most {human_number(plan.level)}")
-    table.add_column("by", overflow="fold")
-    for heading in ("step size", "rounds", "sent", "simulated time"):
-        table.add_column(heading, justify="right")
-    for outlook in _shown(plan):
-        found = outlook.forecast
-        cells = ["never", "-", "-"]
-        if found is not None:
-            cells = [human_count(found.rounds), human_bytes(found.bytes), human_seconds(found.seconds)]
-        table.add_row(outlook.theorem, human_number(outlook.step_size), *cells)
-    return table
+def _forecast(outlook: Outlook) -> tuple[str, ...]:
+    found = outlook.forecast
+    cells = ("never", "-", "-") if found is None else (human_count(found.rounds), *_cost(found.bytes, found.seconds))
+    return outlook.theorem, human_number(outlook.step_size), *cells

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from crosshatch.cli.pipes import say
+from crosshatch.cli.tables import print_line, print_table
 from crosshatch.report.units import human_number
-from crosshatch.report.word_widths import keep_words
 
 if TYPE_CHECKING:
     from crosshatch.audit.attack_findings import AttackFindings
@@ -58,38 +57,28 @@ def _notes() -> Iterator[None]:
         say(f"note: {one.message}", sys.stderr)
 
 
-def _say(console: Console, line: str, style: str = "") -> None:
-    console.print(Text(line, style=style), soft_wrap=True)
-
-
 def _print_theorem1(found: Theorem1, console: Console) -> None:
     labels = "labels shared" if found.labels == "shared" else f"labels held by {found.labels}"
-    _say(
+    print_line(
         console,
         f"{found.run}: {found.algorithm}, {labels}, initial weights {found.start}; {found.messages:,} messages "
         f"of {found.rounds:,} rounds were recorded, run again they differ by {human_number(found.reproduced)}",
     )
-    table = _table("silo", "features", "other data sets", "data differ by", "messages differ by", "rows are")
-    table.title = "Other data that give the same messages"
-    for one in found.silos:
-        table.add_row(*_silo_cells(one))
-    console.print(keep_words(table, console))
+    headings = "silo|features|other data sets|data differ by|messages differ by|rows are"
+    print_table(console, headings, map(_silo_cells, found.silos), "Other data that give the same messages")
     kept = ", ".join(one.silo for one in found.silos if one.statistics_kept)
     if kept:
-        _say(console, f"Columns of the other data have the true means and deviations: {kept}.")
+        print_line(console, f"Columns of the other data have the true means and deviations: {kept}.")
     if any(one.others == "infinitely many" for one in found.silos):
-        _say(
+        print_line(
             console,
             "Rows that are not unique are told up to a turn, and columns of two values exactly: see "
             "`crosshatch audit attacks`.",
         )
     if any(one.recoveries for one in found.silos):
-        table = _table("silo", "to somebody who knows", "error", "recovered", "of")
-        table.title = "Rows recovered where a condition fails"
-        for one in found.silos:
-            for recovery in one.recoveries:
-                table.add_row(Text(one.silo), *_recovery_cells(recovery))
-        console.print(keep_words(table, console))
+        rows = ((one.silo, *_recovery_cells(recovery)) for one in found.silos for recovery in one.recoveries)
+        headings = "silo|to somebody who knows|error|recovered|of"
+        print_table(console, headings, rows, "Rows recovered where a condition fails")
     for leak in found.label_leaks:
         who = ", ".join(leak.receivers)
         if leak.accuracy is not None:
@@ -98,44 +87,37 @@ def _print_theorem1(found: Theorem1, console: Console) -> None:
             told = f"the labels with R^2 {human_number(leak.r2)}"
         else:
             told = "nothing so far"
-        _say(console, f"The derivatives tell {who} {told} ({leak.remark}): the theorem is not about labels.")
+        print_line(console, f"The derivatives tell {who} {told} ({leak.remark}): the theorem is not about labels.")
 
 
-def _table(*headings: str) -> Table:
-    table = Table()
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
-def _silo_cells(one: SiloFindings) -> tuple[Text, ...]:
+def _silo_cells(one: SiloFindings) -> tuple[str | Text, ...]:
     data = "-" if one.data_difference is None else f"{100 * one.data_difference:.3g}%"
     messages = "-" if one.message_difference is None else f"{one.message_difference:.2g}"
     told = {"infinitely many": "not unique", "one": "one of two", "none": "unique"}[one.others]
     verdict = Text(told if one.same_messages else "unique", style="" if one.same_messages else "yellow")
-    return Text(one.silo), Text(str(one.features)), Text(one.others), Text(data), Text(messages), verdict
+    return one.silo, str(one.features), one.others, data, messages, verdict
 
 
-def _recovery_cells(one: Recovery) -> tuple[Text, ...]:
+def _recovery_cells(one: Recovery) -> tuple[str, ...]:
     error = "-" if one.error is None else f"{one.error:.2g}"
     share = "-" if one.share is None else f"{100 * one.share:.4g}%"
-    return Text(one.knows), Text(error), Text(share), Text(one.remark)
+    return one.knows, error, share, one.remark
 
 
 def _print_attacks(found: Attacks, console: Console) -> None:
-    _say(console, f"{found.run}: {found.algorithm}, after round {found.rounds:,}")
-    table = _table("attack", "on", "figure", "value")
+    print_line(console, f"{found.run}: {found.algorithm}, after round {found.rounds:,}")
+    rows: list[tuple[str | Text, ...]] = []
     for one in found.findings:
         for number, (name, value) in enumerate((*one.figures.items(), *one.beside.items())):
             first = (one.attack, one.target) if not number else ("", "")
             style = "" if name in one.figures else "dim"
-            table.add_row(*map(Text, first), Text(name, style=style), Text(human_number(value), style=style))
-    console.print(keep_words(table, console))
+            rows.append((*first, Text(name, style=style), Text(human_number(value), style=style)))
+    print_table(console, "attack|on|figure|value", rows)
     for one in found.findings:
-        _say(console, f"{one.attack}, {one.target}: {_in_words(one)}")
+        print_line(console, f"{one.attack}, {one.target}: {_in_words(one)}")
     for one in found.findings:
         if one.warning:
-            _say(console, f"warning: {one.warning}", "yellow")
+            print_line(console, f"warning: {one.warning}", "yellow")
 
 
 def _in_words(one: AttackFindings) -> str:

@@ -1,7 +1,7 @@
 """The theorems for a config: their bounds as functions of the step size, and what sets the config apart."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -51,25 +51,28 @@ def theorems(
     """FedBCD's, ICASSP's, TDCD's and HSGD's, for the iterations of the whole run; before them ours, for its method."""
     over, steps = intervals(algorithm)
     iterations = config.run.rounds * steps
-    setting = _Setting(config, algorithm, data)
-    clients = min(len(np.unique(silo.owners)) for silo in data.silos)
+    differs = _differences(config, algorithm, data)
+    unlike_all = (*(differs[one] for one in ("codecs", "optimiser") if one in differs), *algorithm.unlike_theory)
 
-    every = (*setting.unlike_all(), *setting.unlike_papers())
-
-    def theorem(name: str, limit: StepLimit, bound: Callable[..., Bound], differs: Iterator[str], **of: int) -> Theorem:
+    def theorem(name: str, limit: StepLimit, bound: Callable[..., Bound], about: Sequence[str], **of: int) -> Theorem:
         def at(eta: float) -> Bound:
             return bound(constants, step_size=eta, iterations=iterations, local_steps=steps, **of)
 
-        return Theorem(name, limit, at, (*every, *differs))
+        return Theorem(
+            name, limit, at, (*unlike_all, *(differs[one] for one in (*_OF_PAPERS, *about) if one in differs))
+        )
 
+    clients = min(len(np.unique(silo.owners)) for silo in data.silos)
+    kept = () if theorem_names.HSGD in algorithm.proved_by else ("kept derivatives",)  # whose devices keep them as well
     papers = (
         theorem(theorem_names.FEDBCD, fedbcd_limit(constants, local_steps=steps), fedbcd_bound,
-                setting.unlike_fedbcd()),
+                ("clients", "groups", "fresh batches")),
         theorem(theorem_names.ICASSP, icassp_limit(constants, local_steps=steps), icassp_bound,
-                setting.unlike_icassp(), clients=clients),
-        theorem(theorem_names.TDCD, tdcd_limit(constants, local_steps=steps), tdcd_bound, setting.unlike_tdcd()),
-        theorem(theorem_names.HSGD, hsgd_limit(constants, global_steps=over), hsgd_bound, setting.unlike_hsgd(),
-                global_steps=over),
+                ("groups", "averages", "kept derivatives", "reused batch"), clients=clients),
+        theorem(theorem_names.TDCD, tdcd_limit(constants, local_steps=steps), tdcd_bound,
+                ("groups", "averages", "kept derivatives", "fresh batches")),
+        theorem(theorem_names.HSGD, hsgd_limit(constants, global_steps=over), hsgd_bound,
+                ("tiers", "silos", "averages", *kept, "fresh batches"), global_steps=over),
     )  # fmt: skip
     if theorem_names.ABCD not in algorithm.proved_by:
         return papers
@@ -81,87 +84,45 @@ def theorems(
         found = bound(step_size=eta)
         return found if math.isfinite(found.value) else bound(step_size=anticipation.best)
 
-    differs = (*setting.unlike_all(), *ours.unlike_theorem())
     own = (anticipation.best, anticipation.curvatures)
-    return (Theorem(theorem_names.ABCD, anticipation.limit, abcd, differs, *own), *papers)
+    return (Theorem(theorem_names.ABCD, anticipation.limit, abcd, (*unlike_all, *ours.unlike_theorem()), *own), *papers)
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """What a config has that a theorem has not, in words."""
+_OF_PAPERS = ("l1", "anticipation", "window")
+"""What the papers' theorems do not speak of."""
 
-    config: Config
-    algorithm: AnyAlgorithm
-    data: FederatedData
 
-    @property
-    def _several_steps(self) -> bool:
-        return self.algorithm.local_steps > 1
-
-    @property
-    def _whole(self) -> bool:
-        return uses_all(self.algorithm, self.data)
-
-    def unlike_all(self) -> Iterator[str]:
-        """What no theorem here speaks of."""
-        if self.config.codecs:
-            yield "exchanges are compressed"
-        if self.config.optimiser is not None:
-            yield "steps are not plain"
-        yield from self.algorithm.unlike_theory
-
-    def unlike_papers(self) -> Iterator[str]:
-        """What the papers' theorems do not speak of."""
-        if self.config.model.l1 > 0:
-            yield "the L1 term has no gradient"
-        if self._several_steps and (self.algorithm.anticipated(len(self.data.silos)) or 1) != 1:
-            yield "silos anticipate each other"
-        if self._several_steps and self.algorithm.window > 1:
-            yield "local steps also use what was exchanged in earlier rounds"
-
-    def unlike_fedbcd(self) -> Iterator[str]:
-        if any(silo.clients > 1 for silo in self.data.silos):
-            yield "silos have several clients"
-        yield from self._groups()
-        yield from self._reused()
-
-    def unlike_icassp(self) -> Iterator[str]:
-        yield from self._groups()
-        yield from self._below()
-        yield from self._derivatives()
-        if self._several_steps and not (self.algorithm.fresh_batches or self._whole):
-            yield "a round reuses its batch, the theorem draws one per step"
-
-    def unlike_tdcd(self) -> Iterator[str]:
-        yield from self._groups()
-        yield from self._below()
-        yield from self._derivatives()
-        yield from self._reused()
-
-    def unlike_hsgd(self) -> Iterator[str]:
-        if len(self.algorithm.topology.above) > 1:
-            yield "there are several tiers of groups, P is the outermost interval"
-        if len(self.data.silos) != 2:
-            yield f"there are {len(self.data.silos)} silos, the theorem has two"
-        yield from self._below()
-        if theorem_names.HSGD not in self.algorithm.proved_by:  # whose devices keep them as well
-            yield from self._derivatives()
-        yield from self._reused()
-
-    def _groups(self) -> Iterator[str]:
-        if self.data.groups is not None:
-            yield "there are groups"
-
-    def _below(self) -> Iterator[str]:
-        below = self.algorithm.topology.below
-        if below and below[0].interval != self.algorithm.local_steps:
-            yield "clients are averaged more often than embeddings move"
-
-    def _derivatives(self) -> Iterator[str]:
-        anew = self.algorithm.asks_each_step or self.algorithm.continues_derivatives
-        if self.data.label_silo is not None and self._several_steps and not anew:
-            yield "derivatives are kept for a round"
-
-    def _reused(self) -> Iterator[str]:
-        if self._several_steps and self.algorithm.fresh_batches and not self._whole:
-            yield "every step draws a batch, the theorem reuses one"
+def _differences(config: Config, algorithm: AnyAlgorithm, data: FederatedData) -> dict[str, str]:
+    """What a config has that a theorem may not have, in words."""
+    several, whole, below = algorithm.local_steps > 1, uses_all(algorithm, data), algorithm.topology.below
+    anew = algorithm.asks_each_step or algorithm.continues_derivatives
+    found = {
+        "codecs": (bool(config.codecs), "exchanges are compressed"),
+        "optimiser": (config.optimiser is not None, "steps are not plain"),
+        "l1": (config.model.l1 > 0, "the L1 term has no gradient"),
+        "anticipation": (several and (algorithm.anticipated(len(data.silos)) or 1) != 1, "silos anticipate each other"),
+        "window": (
+            several and algorithm.window > 1, "local steps also use what was exchanged in earlier rounds"
+        ),
+        "clients": (any(silo.clients > 1 for silo in data.silos), "silos have several clients"),
+        "groups": (data.groups is not None, "there are groups"),
+        "tiers": (
+            len(algorithm.topology.above) > 1, "there are several tiers of groups, P is the outermost interval"
+        ),
+        "silos": (len(data.silos) != 2, f"there are {len(data.silos)} silos, the theorem has two"),
+        "averages": (
+            bool(below) and below[0].interval != algorithm.local_steps,
+            "clients are averaged more often than embeddings move",
+        ),
+        "kept derivatives": (
+            data.label_silo is not None and several and not anew, "derivatives are kept for a round"
+        ),
+        "reused batch": (
+            several and not (algorithm.fresh_batches or whole),
+            "a round reuses its batch, the theorem draws one per step",
+        ),
+        "fresh batches": (
+            several and algorithm.fresh_batches and not whole, "every step draws a batch, the theorem reuses one"
+        ),
+    }  # fmt: skip
+    return {name: words for name, (applies, words) in found.items() if applies}
