@@ -33,7 +33,7 @@ def test_every_party_with_its_own_files(tmp_path: Path, fusion: str) -> None:
         rows = read_rows(tmp_path / name)
         assert isinstance(rows.x, pl.DataFrame)
         ascending = np.argsort(rows.x["id" if silo == "left" else "nr"].to_numpy())
-        embeddings.append(part.embed(part.prepare(rows, ascending, own=True)))
+        embeddings.append(part.embed(part.prepare(rows, own=True)[ascending]))
     assert torch.equal(load_run(out).model.fuse(embeddings), scores_of_test_rows(simulator))
 
 

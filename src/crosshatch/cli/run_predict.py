@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from crosshatch.data.notes import counted
 from crosshatch.errors import DataError, RunError
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def run_predict(
             with open(place, encoding="utf-8", newline="") as file:
                 shutil.copyfileobj(file, sys.stdout)
             return
-    print(f"{_counted(written.rows)} scored into {out}{_meaning(run)}")
+    positive = run.model.common.positive
+    meaning = "" if positive is None else f"; score and probability are those of class '{positive}'"
+    print(f"{counted(written.rows, 'row')} scored into {out}{meaning}")
 
 
 def run_export(path: Path, out: Path | None, folder: Path | None, silo: str | None, round: Round | None) -> None:
@@ -137,12 +140,3 @@ def _sources(data: Sequence[str], silos: Sequence[str]) -> dict[str, Path | str]
     if named and loose:
         raise DataError(f"--data {loose[0]} names no silo and others do: write SILO={loose[0]}, or no silo at all")
     return named or loose or None
-
-
-def _counted(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows:,} rows"
-
-
-def _meaning(run: TrainedRun) -> str:
-    positive = run.model.common.positive
-    return "" if positive is None else f"; score and probability are those of class '{positive}'"

@@ -88,7 +88,8 @@ def _positions(silo: str, claim: Claim, columns: Sequence[str], groups: Sequence
         if name in where:
             found[where[name]] = None
             continue
-        matches = [p for p, column in enumerate(columns) if fnmatchcase(column, name)] if _is_pattern(name) else []
+        pattern = any(mark in name for mark in "*?[")
+        matches = [p for p, column in enumerate(columns) if pattern and fnmatchcase(column, name)]
         if not matches:
             raise unknown("column", name, columns, place)
         found.update(dict.fromkeys(matches))
@@ -105,7 +106,3 @@ def _positions(silo: str, claim: Claim, columns: Sequence[str], groups: Sequence
             )
         found.update(dict.fromkeys(range(first, end)))
     return list(found)
-
-
-def _is_pattern(name: str) -> bool:
-    return any(mark in name for mark in "*?[")

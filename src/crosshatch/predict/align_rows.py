@@ -93,7 +93,8 @@ def align(parts: Sequence[SiloPart], given: Sequence[GivenRows], *, id_column: s
     if left_out and not common:
         raise _absent(given, found)
     if not len(ids):
-        raise DataError(f"{', '.join(_places(given))}: no id is in all files: check the id columns")
+        places = dict.fromkeys(one.rows.place for one in given)
+        raise DataError(f"{', '.join(places)}: no id is in all files: check the id columns")
     positions = (np.argsort(one, kind="stable")[np.searchsorted(np.sort(one), ids)] for one in found)
     return Aligned(ids, tuple(positions), left_out)
 
@@ -114,7 +115,3 @@ def _absent(given: Sequence[GivenRows], found: Sequence[Array]) -> DataError:
                     "score needs all silos, add the rows, or score the common ids alone (--common)"
                 )
     raise AssertionError("nothing is absent")
-
-
-def _places(given: Sequence[GivenRows]) -> list[str]:
-    return list(dict.fromkeys(one.rows.place for one in given))

@@ -116,17 +116,13 @@ def open_new(path: Path) -> RunDirectory:
 
 def open_existing(path: Path) -> RunDirectory:
     """A directory of an earlier start, inside `one_writer`; an empty one is as good as a run killed at once."""
-    strange = [entry.name for entry in path.iterdir() if _strange(entry.name)]
+    strange = [entry.name for entry in path.iterdir() if entry.name not in KNOWN and not entry.name.endswith(PARTIAL)]
     if strange and not (path / "config.toml").is_file():
         raise RunError(f"{path} is not a run directory (it has {sorted(strange)[0]}): choose another --out")
     with writing(path):
         for left in path.rglob(f"*{PARTIAL}"):  # by a process that was killed
             left.unlink()
     return RunDirectory(path)
-
-
-def _strange(name: str) -> bool:
-    return name not in KNOWN and not name.endswith(PARTIAL)
 
 
 def stored_config(directory: RunDirectory) -> Config | None:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from crosshatch.errors import RunError
 from crosshatch.runs.files import writing
@@ -93,7 +92,9 @@ def _take(folder: Path, doing: str, made: list[Path]) -> int:
             _make(folder, made)
             handle = _open(path, folder)
             if _is_at(handle, path):
-                text = json.dumps(_describe(doing)).encode()
+                since = datetime.now().astimezone().isoformat(" ", "seconds")
+                holder = {"process": os.getpid(), "host": socket.gethostname(), "doing": doing, "since": since}
+                text = json.dumps(holder).encode()
                 os.ftruncate(handle, 0)
                 os.pwrite(handle, text, 0) if hasattr(os, "pwrite") else os.write(handle, text)
                 return handle
@@ -150,11 +151,6 @@ def _is_at(handle: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(handle), os.stat(path))
     except FileNotFoundError:
         return False
-
-
-def _describe(doing: str) -> dict[str, Any]:
-    since = datetime.now().astimezone().isoformat(" ", "seconds")
-    return {"process": os.getpid(), "host": socket.gethostname(), "doing": doing, "since": since}
 
 
 def _refusal(path: Path, folder: Path) -> str:

@@ -148,6 +148,7 @@ def refused_cases() -> tuple[FederationCase, ...]:
     """Federations that no engine may begin with."""
     several, alone = make_data((2, 3)), make_data((1, 1))
     groups = make_data((1, 3), groups=(6, 8))
+    spoilt = replace(alone, y_train=alone.y_train * float("nan"))
     narrow = Task((nn.Linear(3, 1), nn.Linear(2, 1)), Sum(), make_task(2).loss, silos=("silo0", "silo1"))
     linear = make_task(2, block=lambda _: nn.Linear(3, 1))
     plain = FederationCase("", alone, make_task(2), FedBCD(2, 0.1))
@@ -169,7 +170,7 @@ def refused_cases() -> tuple[FederationCase, ...]:
             algorithm=TDCD(2, 0.1, order="sequential"),
         ),
         replace(plain, name="a block that does not fit", task=narrow),
-        replace(plain, name="labels of another kind", task=replace(make_task(2), loss=Squared()), data=_spoilt(alone)),
+        replace(plain, name="labels of another kind", task=replace(make_task(2), loss=Squared()), data=spoilt),
         replace(plain, name="an exchange that is not there", codecs={"shares": parse_codec("half")}),
         replace(plain, name="no seed", seed=-1),
         replace(plain, name="an agent with clients", data=several, algorithm=MTCD(2)),
@@ -205,7 +206,3 @@ def _refusal(make_engine: MakeEngine, case: FederationCase) -> CrosshatchError |
     except CrosshatchError as error:
         return error
     return None
-
-
-def _spoilt(data: FederatedData) -> FederatedData:
-    return replace(data, y_train=data.y_train * float("nan"))

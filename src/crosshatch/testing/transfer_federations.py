@@ -48,7 +48,7 @@ def transfer_cases() -> tuple[FederationCase, ...]:
     eta, product, distance = InverseSqrt(0.3), Transfer("product", 0.1), Transfer("distance", 0.1)
     bcd, turns = FedBCD(3, eta, 8), FedBCD(2, eta, 8, order="sequential")
     drawn = Transfer("product", 0.1, mean_samples=7)
-    ahead = ABCD(4, eta, 8, "silos", window=2)
+    ahead, adam = ABCD(4, eta, 8, "silos", window=2), _case("transfer, FedBCD, Adam kept", bcd, product)
     return (
         _case("transfer, FedSGD", FedSGD(eta, 8), product),
         _case("transfer, FedBCD", bcd, product),
@@ -63,7 +63,7 @@ def transfer_cases() -> tuple[FederationCase, ...]:
         _case("transfer, ABCD, distance, labels held", ahead, distance, held=True, holder=1),
         _case("transfer, coded", bcd, product, share="topk(0.5)", head="half"),
         _case("transfer, labels held, coded", bcd, product, held=True, share="ef(topk(0.5))", derivatives="half"),
-        _adam(_case("transfer, FedBCD, Adam kept", bcd, product)),
+        replace(adam, task=replace(adam.task, optimiser=Adam(state="kept"))),
     )
 
 
@@ -80,7 +80,3 @@ def _case(
     coded = {exchange: parse_codec(text) for exchange, text in codecs.items()}
     data, task = transfer_data(holder=holder, held=held), transfer_task(transfer, loss, holder=holder)
     return FederationCase(name, data, task, algorithm, coded)
-
-
-def _adam(case: FederationCase) -> FederationCase:
-    return replace(case, task=replace(case.task, optimiser=Adam(state="kept")))

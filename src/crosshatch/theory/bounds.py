@@ -67,7 +67,9 @@ def fedbcd_limit(constants: Constants, *, local_steps: int) -> StepLimit:
     its first term the last summand alone is 1. `supports` is the root of the proof's condition.
     """
     worst = _sum_of_squares(constants.block_lipschitz) + 3 * max(constants.block_lipschitz) ** 2
-    stated = min(_over(math.sqrt(0.5), local_steps * math.sqrt(worst)), 1 / constants.lipschitz)
+    stated = 1 / constants.lipschitz
+    if worst > 0:
+        stated = min(math.sqrt(0.5) / (local_steps * math.sqrt(worst)), stated)
     return StepLimit(stated, min(stated, _root(constants.lipschitz, 2 * local_steps**2 * worst)))
 
 
@@ -166,7 +168,3 @@ def _root(linear: float, square: float) -> float:
 
 def _sum_of_squares(values: tuple[float, ...]) -> float:
     return sum(value**2 for value in values)
-
-
-def _over(numerator: float, denominator: float) -> float:
-    return numerator / denominator if denominator > 0 else math.inf

@@ -65,7 +65,9 @@ def understand(columns: TextColumns) -> tuple[dict[str, ColumnReading], list[Not
             known.str.to_lowercase().is_in(["true", "false"]).all()
         ):
             readings[name] = ColumnReading("yes or no", nulls=nulls)
-        elif found := _dates(known, columns.settings.dates):
+        elif possible_dates(known.head(_SAMPLE), columns.settings.dates) and (
+            found := possible_dates(known, columns.settings.dates)
+        ):
             dates[name] = found
         elif (found_numbers := _numbers(name, known, columns)) is not None:
             numeric[name] = found_numbers
@@ -75,10 +77,6 @@ def understand(columns: TextColumns) -> tuple[dict[str, ColumnReading], list[Not
     notes += _settle_dates(columns, dates, readings)
     notes += said_of_nulls(columns.place, columns.cells, readings, columns.as_text)
     return readings, notes
-
-
-def _dates(known: pl.Series, wanted: str | None) -> list[str]:
-    return possible_dates(known, wanted) if possible_dates(known.head(_SAMPLE), wanted) else []
 
 
 def _numbers(name: str, known: pl.Series, columns: TextColumns) -> list[NumberFormat] | None:
@@ -175,7 +173,8 @@ def _settle_numbers(
     for name, formats in numeric.items():
         chosen: NumberFormat | None = formats[0] if formats else None
         why = ""
-        if len(formats) > 1 and _leaves_open(columns.cells[name], formats):
+        parsed = [form.parse(columns.cells[name].drop_nulls()).cast(pl.Float64) for form in formats]
+        if len(parsed) > 1 and bool((parsed[0] != parsed[1]).any()):
             if commas == points:
                 raise columns.refuse(name, _ambiguous(columns.cells[name], formats))
             chosen = next(form for form in formats if form.decimal == ("," if commas else "."))
@@ -209,12 +208,6 @@ def _dots(cells: pl.Series) -> str:
     if not len(dotted):
         return ""
     return "groups"
-
-
-def _leaves_open(cells: pl.Series, formats: list[NumberFormat]) -> bool:
-    """Whether two formats give other numbers."""
-    one, other = (form.parse(cells.drop_nulls()).cast(pl.Float64) for form in formats)
-    return bool((one != other).any())
 
 
 def _ambiguous(cells: pl.Series, formats: list[NumberFormat]) -> str:

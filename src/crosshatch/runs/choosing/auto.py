@@ -40,7 +40,8 @@ def choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Confi
         return config
     algorithm = config.algorithm
     require_planned(config)
-    data, task = _as_trained(config, data, task)
+    precision = PRECISIONS[config.run.precision]
+    data, task = move(data, config.run.device, precision), task.to(config.run.device, precision)
     if theorem_names.ABCD in algorithm.proved_by:
         return _by_our_theorem(config, Anticipated(algorithm, data, task, uses_all(algorithm, data)), tell)
     constants, gradient = estimate_start(algorithm, data, task, seed=config.run.seed)
@@ -196,11 +197,6 @@ def _choose(config: Config, algorithm: AnyAlgorithm, constants: Constants, gradi
         every=ratio * -(-config.evaluate.every // ratio),  # at evaluations, moved on to the end of a global round
     )
     return replace(config, algorithm=algorithm.with_step_size(schedule), auto=())
-
-
-def _as_trained(config: Config, data: FederatedData, task: Task) -> tuple[FederatedData, Task]:
-    precision = PRECISIONS[config.run.precision]
-    return move(data, config.run.device, precision), task.to(config.run.device, precision)
 
 
 def _round(value: float) -> float:

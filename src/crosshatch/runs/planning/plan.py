@@ -122,7 +122,10 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
     level = SHARE * gradient if level is None else level
     step_size = first_step_size(algorithm)
     found = theorems(config, algorithm, simulator.data, simulator.task, constants)
-    judgements = tuple(_judge(theorem, step_size) for theorem in found)
+    judgements = tuple(
+        Judgement(one, one.bound(min(step_size, one.limit.stated)), step_size > one.limit.stated * _CLOSE)
+        for one in found
+    )
     over, under = intervals(algorithm)
     rounds = over // under
     diverged = try_rounds(simulator, rounds)
@@ -144,11 +147,6 @@ def make_plan(config: Config, *, folder: Path | None = None, level: float | None
         warnings=(*_warn(judgements, config, step_size), *diverged, *prepared.client_notes),
         leakage=None if prepared.leakage is None else prepared.leakage.table(),
     )
-
-
-def _judge(theorem: Theorem, step_size: float) -> Judgement:
-    above = step_size > theorem.limit.stated * _CLOSE
-    return Judgement(theorem, theorem.bound(min(step_size, theorem.limit.stated)), above)
 
 
 def _warn(judgements: tuple[Judgement, ...], config: Config, step_size: float) -> list[str]:

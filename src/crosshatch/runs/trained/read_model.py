@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
+from torch import nn
 
 from crosshatch.errors import CrosshatchError, RunError
 from crosshatch.own_parts import is_own
@@ -99,7 +99,8 @@ def _load(module: nn.Module, path: Path, common: CommonShape) -> None:
     parameters = dict(module.named_parameters())
     wanted = parameters | dict(module.named_buffers())
     if {name: t.shape for name, t in tensors.items()} != {name: t.shape for name, t in wanted.items()}:
-        raise RunError(f"{path} does not fit its block, which has {_sizes(wanted)}: the block was changed, undo that")
+        sizes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in wanted.items())
+        raise RunError(f"{path} does not fit its block, which has {sizes}: the block was changed, undo that")
     with torch.no_grad():
         for name, tensor in tensors.items():
             if name in parameters and not bool(torch.isfinite(tensor).all()):
@@ -108,7 +109,3 @@ def _load(module: nn.Module, path: Path, common: CommonShape) -> None:
     for name, view in Layout.of(module).views(flatten(module)).items():
         parameters[name].data = view.clone()  # in memory as in training: other kernels would round differently
     module.eval()
-
-
-def _sizes(tensors: dict[str, Tensor]) -> str:
-    return ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())

@@ -65,10 +65,11 @@ def _try_out(loss: SampleLoss, name: str, classes: int) -> None:
     _require_shape(f"derivative of {name}", derivative, (2, _ROWS, count), "one number per score")
     if not torch.allclose(derivative, by_autograd, rtol=1e-6, atol=1e-8):
         worst = int((derivative - by_autograd).abs().argmax())
+        label = y.reshape(2 * _ROWS, -1)[worst // count].tolist()
         given = [round(one, 3) for one in scores.reshape(-1, count)[worst // count].tolist()]
         raise ModelError(
             f"derivative of {name} is not that of its value: for the scores {given} and the label "
-            f"{_written(y.reshape(2 * _ROWS, -1)[worst // count])} it is {derivative.reshape(-1)[worst].item():.4g} "
+            f"{', '.join(map('{:g}'.format, label))} it is {derivative.reshape(-1)[worst].item():.4g} "
             f"and should be {by_autograd.reshape(-1)[worst].item():.4g}"
         )
     alone = loss.value(scores[0], y[0])
@@ -86,10 +87,6 @@ def _labels(target: str, classes: int) -> Tensor:
     if target == "multilabel":
         return ((number.unsqueeze(-1) + torch.arange(classes)) % 3 == 0).double()
     return (number % 2).double() if target == "binary" else torch.cos(number.double())
-
-
-def _written(label: Tensor) -> str:
-    return ", ".join(f"{one:g}" for one in label.tolist())
 
 
 def _require_shape(what: str, found: object, shape: tuple[int, ...], meaning: str) -> None:
