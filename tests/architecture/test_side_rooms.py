@@ -23,7 +23,7 @@ class SideRoom:
 
 
 ROOMS = {
-    "audits": SideRoom(("audit", "cli.auditing"), "audit", (EXPORTS, "cli.audit_commands")),
+    "audits": SideRoom(("audit", "cli.auditing"), "audit", (EXPORTS, "cli.app")),
     "planning": SideRoom(("runs.planning", "cli.show_plan"), "runs/planning", ("cli.app",)),
     "public sets": SideRoom(("data.public_sets",), "data/public_sets", ("data.reading.sources", "cli.show")),
     "recipes": SideRoom(("reproduce", "cli.reproducing"), "", ("cli.app",)),

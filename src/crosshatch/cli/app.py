@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from crosshatch.cli.audit_commands import attacks, theorem1
+from crosshatch.cli.auditing.audit_commands import attacks, theorem1
 from crosshatch.cli.launching.launch_command import launch
 from crosshatch.cli.model_commands import export, predict
 from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Quiet, Resume, RunFolder

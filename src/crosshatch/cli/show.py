@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from crosshatch.cli.tables import print_table
+from crosshatch.cli.printed_tables import print_table
 from crosshatch.errors import DataError, RunError
 from crosshatch.report import (
     compare_runs,

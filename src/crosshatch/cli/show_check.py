@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from rich.console import Console
 
-from crosshatch.cli.tables import print_line, print_table
+from crosshatch.cli.printed_tables import print_line, print_table
 from crosshatch.data.notes import counted
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.data.text.text_format import SEPARATORS
