@@ -1,166 +1,32 @@
 """Crosshatch trains one model on data split both ways: by features across silos, by samples across their clients.
 
-Everything named here is loaded when it is first used, so that importing the package costs next to nothing.
+The public names are listed in `__init__.pyi`. Each is loaded when it is first used, so that importing the package costs
+next to nothing.
 """
 
-from __future__ import annotations
-
-TYPE_CHECKING = False  # as type checkers know it: `typing` takes longer to load than all the rest
-if TYPE_CHECKING:
-    from typing import Any
-
-    from crosshatch.algorithms.abcd import ABCD
-    from crosshatch.algorithms.central import Central
-    from crosshatch.algorithms.dcpa import DCPA
-    from crosshatch.algorithms.fedavg import FedAvg
-    from crosshatch.algorithms.fedbcd import FedBCD
-    from crosshatch.algorithms.fedsgd import FedSGD
-    from crosshatch.algorithms.hsgd import HSGD
-    from crosshatch.algorithms.jfl import JFL
-    from crosshatch.algorithms.mtcd import MTCD, STCD
-    from crosshatch.algorithms.tdcd import TDCD
-    from crosshatch.algorithms.tiered import Tiered
-    from crosshatch.audit.attacks import audit_attacks
-    from crosshatch.audit.theorem1 import audit_theorem1
-    from crosshatch.codecs import (
-        Chain,
-        Codec,
-        Draw,
-        ErrorFeedback,
-        Half,
-        Identity,
-        Quantise,
-        RandomK,
-        Stage,
-        Step,
-        TopK,
-        parse_codec,
-    )
-    from crosshatch.data.build import federate, load_dataset
-    from crosshatch.data.data_settings import DataSettings, FederationSettings, Preparation, SampleSplit, SiloSettings
-    from crosshatch.data.federated import FederatedData, SiloData, merge_clients, with_sample_weights
-    from crosshatch.data.reading.arrays import federation_from_arrays
-    from crosshatch.errors import (
-        ConfigError,
-        CrosshatchError,
-        DataError,
-        DivergenceError,
-        MessageError,
-        ModelError,
-        PartitionError,
-        RunError,
-        TrainingError,
-    )
-    from crosshatch.exchanges.algorithm import Algorithm
-    from crosshatch.exchanges.declared import Declared
-    from crosshatch.exchanges.vertical import Federation
-    from crosshatch.graphs import Graph
-    from crosshatch.local.local_steps import LocalSteps
-    from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
-    from crosshatch.privacy.privacy_settings import PrivacySettings
-    from crosshatch.report import compare_runs, pool_seeds, read_run, write_figures, write_report
-    from crosshatch.runs.config import read_config
-    from crosshatch.runs.train import train
-    from crosshatch.runs.trained.load_run import load_run
-    from crosshatch.runs.watcher import Watcher
-    from crosshatch.schedules import Halving, InverseSqrt
-    from crosshatch.simulator.simulator import Simulator
-    from crosshatch.studies.whole_study import study
-    from crosshatch.sweeps.whole_sweep import sweep
-    from crosshatch.task.build_task import build_task
-    from crosshatch.task.fusion import Head, Sum
-    from crosshatch.task.losses import (
-        ClassWeighted,
-        CrossEntropy,
-        Logistic,
-        MultiLogistic,
-        SampleLoss,
-        SampleWeighted,
-        Squared,
-    )
-    from crosshatch.task.model_settings import ModelSettings
-    from crosshatch.task.optimisers import Adam, Momentum
-    from crosshatch.task.regulariser import Regulariser
-    from crosshatch.task.task import Task
-    from crosshatch.testing.check_federation import check_federation
-    from crosshatch.testing.federations import FederationCase
-    from crosshatch.topology import Topology
-
-__all__ = [
-    "ABCD", "DCPA", "HSGD", "JFL", "MTCD", "STCD", "TDCD", "Adam", "Algorithm", "BandwidthNetwork", "Central", "Chain",
-    "ClassWeighted", "Codec", "ConfigError", "ConstantNetwork", "CrossEntropy", "CrosshatchError", "DataError",
-    "DataSettings", "Declared", "DivergenceError", "Draw", "ErrorFeedback", "FedAvg", "FedBCD", "FedSGD",
-    "FederatedData", "Federation", "FederationCase", "FederationSettings", "Graph", "Half", "Halving", "Head",
-    "Identity", "InverseSqrt", "Link", "LocalSteps", "Logistic", "MessageError", "ModelError", "ModelSettings",
-    "Momentum", "MultiLogistic", "PartitionError", "Preparation", "PrivacySettings", "Quantise", "RandomK",
-    "Regulariser", "RunError", "SampleLoss", "SampleSplit", "SampleWeighted", "SiloData", "SiloSettings", "Simulator",
-    "Squared", "Stage", "Step", "Sum", "Task", "Tiered", "TopK", "Topology", "TrainingError", "Watcher",
-    "audit_attacks", "audit_theorem1", "build_task", "check_federation", "compare_runs", "federate",
-    "federation_from_arrays", "load_dataset", "load_run", "merge_clients", "parse_codec", "pool_seeds", "read_config",
-    "read_run", "study", "sweep", "train", "with_sample_weights", "write_figures", "write_report",
-]  # fmt: skip
-
-# The module of each name; several names of one module stand in one string.
-_ROOMS = {
-    "algorithms.abcd": "ABCD",
-    "algorithms.central": "Central",
-    "algorithms.dcpa": "DCPA",
-    "algorithms.fedavg": "FedAvg",
-    "algorithms.fedbcd": "FedBCD",
-    "algorithms.fedsgd": "FedSGD",
-    "algorithms.hsgd": "HSGD",
-    "algorithms.jfl": "JFL",
-    "algorithms.mtcd": "MTCD STCD",
-    "algorithms.tdcd": "TDCD",
-    "algorithms.tiered": "Tiered",
-    "audit.attacks": "audit_attacks",
-    "audit.theorem1": "audit_theorem1",
-    "codecs": "Chain Codec Draw ErrorFeedback Half Identity Quantise RandomK Stage Step TopK parse_codec",
-    "data.build": "federate load_dataset",
-    "data.data_settings": "DataSettings FederationSettings Preparation SampleSplit SiloSettings",
-    "data.federated": "FederatedData SiloData merge_clients with_sample_weights",
-    "data.reading.arrays": "federation_from_arrays",
-    "errors": "ConfigError CrosshatchError DataError DivergenceError MessageError ModelError PartitionError RunError "
-    "TrainingError",
-    "exchanges.algorithm": "Algorithm",
-    "exchanges.declared": "Declared",
-    "exchanges.vertical": "Federation",
-    "graphs": "Graph",
-    "local.local_steps": "LocalSteps",
-    "network": "BandwidthNetwork ConstantNetwork Link",
-    "privacy.privacy_settings": "PrivacySettings",
-    "report": "compare_runs pool_seeds read_run write_figures write_report",
-    "runs.config": "read_config",
-    "runs.train": "train",
-    "runs.trained.load_run": "load_run",
-    "runs.watcher": "Watcher",
-    "schedules": "Halving InverseSqrt",
-    "simulator.simulator": "Simulator",
-    "studies.whole_study": "study",
-    "sweeps.whole_sweep": "sweep",
-    "task.build_task": "build_task",
-    "task.fusion": "Head Sum",
-    "task.losses": "ClassWeighted CrossEntropy Logistic MultiLogistic SampleLoss SampleWeighted Squared",
-    "task.model_settings": "ModelSettings",
-    "task.optimisers": "Adam Momentum",
-    "task.regulariser": "Regulariser",
-    "task.task": "Task",
-    "testing.check_federation": "check_federation",
-    "testing.federations": "FederationCase",
-    "topology": "Topology",
-}
+_HOMES: dict[str, str] = {}  # the module of each name, once one was asked for
 
 
-if not TYPE_CHECKING:  # a type checker shall know the names above, and no others
+def __getattr__(name: str) -> object:
+    from importlib import import_module
 
-    def __getattr__(name: str) -> Any:
-        from importlib import import_module
-
-        for room, names in _ROOMS.items():
-            if name in names.split():
-                return getattr(import_module(f"crosshatch.{room}"), name)
+    if name == "__all__":
+        return sorted(_homes())
+    if name.startswith("_") or name not in _homes():
         raise AttributeError(f"module 'crosshatch' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return sorted(_homes())
+
+
+def _homes() -> dict[str, str]:
+    if not _HOMES:
+        import re
+        from pathlib import Path
+
+        text = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+        for room, several, one in re.findall(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", text, re.MULTILINE):
+            _HOMES.update(dict.fromkeys(re.findall(r"\w+", several or one), room))
+    return _HOMES

@@ -66,10 +66,7 @@ class ConstantNetwork:
     slow: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        slow = ((f"slow.{name}", factor) for name, factor in self.slow.items())
-        for name, value in (("t_comm", self.t_comm), ("t_comp", self.t_comp), *slow):
-            _check_positive(f"network.{name}", value, zero=True)
-        _check_names("network.slow", self.slow)
+        _check_times({"t_comm": self.t_comm, "t_comp": self.t_comp}, self.slow)
 
     @property
     def named(self) -> Mapping[str, str]:
@@ -121,13 +118,9 @@ class BandwidthNetwork:
                 raise ConfigError(f"network.links has {kind!r}: the kinds of link are {', '.join(LINKS)}")
         for key, table in (("links", self.links), ("parties", self.parties)):
             for name, link in table.items():
-                _check_positive(f"network.{key} '{name}' latency", link.latency, zero=True)
-                _check_positive(f"network.{key} '{name}' up", link.up)
-                _check_positive(f"network.{key} '{name}' down", link.down)
-        _check_positive("network.step_seconds", self.step_seconds, zero=True)
-        for name, value in self.slow.items():
-            _check_positive(f"network.slow.{name}", value, zero=True)
-        _check_names("network.slow", self.slow)
+                for part in ("latency", "up", "down"):
+                    _check_positive(f"network.{key} '{name}' {part}", getattr(link, part), zero=part == "latency")
+        _check_times({"step_seconds": self.step_seconds}, self.slow)
         _check_names("network.parties", self.parties)
 
     @property
@@ -233,6 +226,12 @@ def _check_positive(place: str, value: float, *, zero: bool = False) -> None:
         raise ConfigError(f"{place} = {value}: must be at most {_LARGEST:g}")
     if not zero and value < 1 / _LARGEST:
         raise ConfigError(f"{place} = {value}: must be at least {1 / _LARGEST:g} megabits per second")
+
+
+def _check_times(times: Mapping[str, float], slow: Mapping[str, float]) -> None:
+    for name, value in {**times, **{f"slow.{party}": factor for party, factor in slow.items()}}.items():
+        _check_positive(f"network.{name}", value, zero=True)
+    _check_names("network.slow", slow)
 
 
 def _check_names(place: str, table: Mapping[str, object]) -> None:

@@ -29,6 +29,6 @@ def print_table(console: Console, headings: str, rows: Iterable[Iterable[Rendera
     console.print(keep_words(table, console))
 
 
-def print_line(console: Console, line: str, style: str = "") -> None:
-    """A line that the terminal may break, with files of this folder by their names."""
-    console.print(Text(line.replace(f"{Path.cwd()}/", ""), style=style), soft_wrap=True)
+def print_line(console: Console, line: str, style: str = "", *, whole: bool = True) -> None:
+    """A line with files of this folder by their names: left whole for the terminal to break, or broken at words."""
+    console.print(Text(line.replace(f"{Path.cwd()}/", ""), style=style), soft_wrap=whole)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import ABC
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from rich.console import Console
@@ -48,7 +48,21 @@ class _Pace:
         return (self._done - (self._first or 0)) / max(1e-9, time.monotonic() - self._since)
 
 
-class PlainProgress(Watcher):
+class _Shown(Watcher, ABC):
+    """A watcher that may have to be drawn, and cleared away at the end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def warned(self, text: str) -> None:
+        """Divergence is never silent."""
+        say(f"warning: {text}", sys.stderr)
+
+
+class PlainProgress(_Shown):
     """One plain line per evaluation."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -56,12 +70,6 @@ class PlainProgress(Watcher):
         self._rounds = 0
         self._pace = _Pace()
         self._waited_for: str | None = None  # who was named last
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def tell(self, text: str) -> None:
         self._print(text)
@@ -89,14 +97,11 @@ class PlainProgress(Watcher):
             self._print(waiting(waited_for))
         self._waited_for = name
 
-    def warned(self, text: str) -> None:
-        _warn(text)
-
     def _print(self, line: str) -> None:
         say(line, self._stream)
 
 
-class Bar(Watcher):
+class Bar(_Shown):
     """A live bar with the newest figures; unless `brief`, below the lines that say what is run."""
 
     def __init__(self, console: Console, *, brief: bool = False) -> None:
@@ -118,9 +123,7 @@ class Bar(Watcher):
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def tell(self, text: str) -> None:
@@ -158,27 +161,13 @@ class Bar(Watcher):
         self._progress.console.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
 
 
-class Silence(Watcher):
+class Silence(_Shown):
     """Nothing at all, but warnings: those on the data too, the three heaviest."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def begin(self, prepared: Prepared, path: Path) -> None:  # noqa: ARG002 - one signature for all watchers
         """Say what is probably not as it was meant."""
         for line in most_important(note for note in prepared.simulator.data.notes if note.is_warning):
             say(line, sys.stderr)
-
-    def warned(self, text: str) -> None:
-        """Divergence is never silent."""
-        _warn(text)
-
-
-def _warn(text: str) -> None:
-    say(f"warning: {text}", sys.stderr)
 
 
 def waiting(waited_for: tuple[str, float] | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,30 +43,31 @@ def show_check(config_path: Path, changes: Sequence[str], *, data: Path | None, 
 
 
 def _print(check: ConfigCheck, console: Console) -> None:
+    say = partial(print_line, console, whole=False)
     for file in check.files:
-        print_line(console, _file_line(file))
+        say(_file_line(file))
     for file in check.files:
         if file.purpose == "training":
             headings = "column|is|>missing|>different|first|becomes"
             print_table(console, headings, _columns(check, file), Path(file.path).name)
-    print_line(console, _rows_line(check))
+    say(_rows_line(check))
     if check.classes:
         kinds = [kind for kind in ("training", "validation", "test") if check.rows[kind]]
         headings = "|>".join(("label" if check.target == "multilabel" else "class", *kinds))
         rows = [(_short(one.name, 30), *(f"{getattr(one, kind):,}" for kind in kinds)) for one in check.classes]
         more = [(f"and {len(rows) - MOST_CLASSES} more", *("" for _ in kinds))] if len(rows) > MOST_CLASSES else []
         print_table(console, headings, rows[:MOST_CLASSES] + more)
-    print_line(console, f"{check.name}: {check.algorithm} {check.tiers}".rstrip() + f"; {check.model}")
+    say(f"{check.name}: {check.algorithm} {check.tiers}".rstrip() + f"; {check.model}")
     print_table(console, "silo|>clients|>columns|>inputs|block|>parameters", _silos(check))
     for line in _round_lines(check):
-        print_line(console, line)
+        say(line)
     for note in check.notes:
-        print_line(console, f"{'warning' if note.is_warning else 'note'}: {note}", "yellow" if note.is_warning else "")
+        say(f"{'warning' if note.is_warning else 'note'}: {note}", "yellow" if note.is_warning else "")
     warnings, said = len(check.warnings), "nothing else to say: go on with crosshatch train"
     if check.notes:
         counts = counted(warnings, "warning") if warnings else "no warnings"
         said = f"{counts} and {len(check.notes) - warnings} notes; settings are in docs/howto/own-data.md"
-    print_line(console, said)
+    say(said)
 
 
 def _file_line(file: FileSeen) -> str:
