@@ -120,7 +120,8 @@ def cases(
     columns = [draw(st.integers(2, 4)) for _ in range(count)]
     data = make_data(rng, columns, members, samples, loss, equal_shares=equal_shares)
     l2 = draw(st.sampled_from((0.0, 0.1)))
-    regulariser = Regulariser(l2=l2, l1=draw(st.sampled_from((0.02, 0.1))) if l1 else 0.0)
+    penalise_bias = draw(st.booleans())
+    regulariser = Regulariser(l2, draw(st.sampled_from((0.02, 0.1))) if l1 else 0.0, penalise_bias)
     block_kinds = [draw(st.sampled_from(kinds)) for _ in range(count)]
     holder = draw(st.integers(0, count - 1)) if head else None
     task = make_task(seed, block_kinds, columns, loss, holder, regulariser)

@@ -81,7 +81,8 @@ def mean_loss(case: Case, scores: Tensor, y: Tensor) -> Tensor:
 def gradient_step(case: Case, model: Model, trained: list[nn.Parameter], objective: Tensor, rate: float) -> None:
     """Gradient of the objective plus l2 / 2 |theta|^2 of the blocks, then the proximal operator of their l1 norm."""
     regulariser = case.task.regulariser
-    blocks = {p for block in model.blocks for p in block.parameters()}
+    named = [pair for block in model.blocks for pair in block.named_parameters()]
+    blocks = {p for name, p in named if regulariser.penalise_bias or "bias" not in name}
     objective = objective + 0.5 * regulariser.l2 * sum((p * p).sum() for p in trained if p in blocks)
     gradients = torch.autograd.grad(objective, trained)
     with torch.no_grad():

@@ -109,7 +109,8 @@ def naive_abcd(case: Case, anticipation: float | str, window: int) -> list[Tenso
 
 def _descend(case: Case, mine: Model, j: int, client: int, kept: list[_Exchange], s: float, step_size: float) -> None:
     silo, parameters = case.data.silos[j], mine.trained_by(j)
-    own = list(mine.blocks[j].parameters())
+    regulariser, named = case.task.regulariser, mine.blocks[j].named_parameters()
+    own = [p for name, p in named if regulariser.penalise_bias or "bias" not in name]
     for q in range(case.steps):
         exchange = kept[q % len(kept)]
         held = np.flatnonzero(silo.owners[exchange.ids] == client)
@@ -126,7 +127,7 @@ def _descend(case: Case, mine: Model, j: int, client: int, kept: list[_Exchange]
         gradients = torch.autograd.grad(moved, parameters, derivative)
         with torch.no_grad():
             for parameter, gradient in zip(parameters, gradients, strict=True):
-                decay = case.task.regulariser.l2 if any(parameter is one for one in own) else 0.0
+                decay = regulariser.l2 if any(parameter is one for one in own) else 0.0
                 parameter.sub_(step_size * (gradient + decay * parameter))
 
 

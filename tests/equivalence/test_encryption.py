@@ -97,6 +97,7 @@ def test_classes(ciphertexts: Any) -> None:
     "changes",
     [
         {"regulariser": Regulariser(l2=0.1)},
+        {"regulariser": Regulariser(l2=0.1, penalise_bias=False)},
         {"regulariser": Regulariser(l1=0.01)},
         {"optimiser": Momentum()},
         {"optimiser": Adam(state="reset")},

@@ -1,4 +1,4 @@
-"""The regulariser is about the blocks: a trained head goes without, however the local steps are computed."""
+"""The regulariser is about the blocks: a trained head goes without, and biases may, however steps are computed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ WAYS = (
     ("gated", "auto"),
 )
 L2, BOTH = (0.2, 0.0), (0.2, 0.05)  # Gram form, and one pass for several clients, are without l1
-CASES = [(*way, L2) for way in WAYS if way[1] in ("auto", "gram")] + [(*way, BOTH) for way in WAYS if way[1] != "gram"]
+CASES = [
+    *((*way, L2, True) for way in WAYS if way[1] in ("auto", "gram")),
+    *((*way, BOTH, True) for way in WAYS if way[1] != "gram"),
+    *((*way, weights, False) for way in WAYS if way[1] != "gram" for weights in (L2, BOTH)),
+]
 
 
 def federation(kind: str, algorithm: str) -> FederatedData:
@@ -91,15 +95,19 @@ def _group(data: FederatedData, one: Task, start: Models, rows: np.ndarray, step
 
 def _step(loss: Tensor, mine: nn.Module, head: nn.Module | None, regulariser: Regulariser) -> None:
     """Equation (3) of the HSGD paper: the penalty has the two blocks in it, and nothing else."""
-    own = list(mine.parameters())
+    own = _weighed(mine, regulariser)
     loss = loss + 0.5 * regulariser.l2 * sum(p.square().sum() for p in own)
-    trained = own + ([] if head is None else list(head.parameters()))
+    trained = list(mine.parameters()) + ([] if head is None else list(head.parameters()))
     gradients = torch.autograd.grad(loss, trained)
     with torch.no_grad():
         for p, gradient in zip(trained, gradients, strict=True):
             p.sub_(gradient, alpha=ETA)
         for p in own:
             p.copy_(p.sign() * (p.abs() - ETA * regulariser.l1).clamp(min=0))
+
+
+def _weighed(block: nn.Module, regulariser: Regulariser) -> list[nn.Parameter]:
+    return [p for name, p in block.named_parameters() if regulariser.penalise_bias or "bias" not in name]
 
 
 def _mean(many: list[Models], weights: list[float]) -> Models:
@@ -112,13 +120,13 @@ def _mean(many: list[Models], weights: list[float]) -> Models:
 
 
 @pytest.mark.parametrize("steps", [1, 3])
-@pytest.mark.parametrize(("kind", "strategy", "weights"), CASES)
+@pytest.mark.parametrize(("kind", "strategy", "weights", "biases"), CASES)
 @pytest.mark.parametrize("algorithm", ["tdcd", "hsgd"])
 def test_the_head_is_not_regularised(
-    algorithm: str, kind: str, strategy: str, weights: tuple[float, float], steps: int
+    algorithm: str, kind: str, strategy: str, weights: tuple[float, float], biases: bool, steps: int
 ) -> None:
     l2, l1 = weights
-    data, one = federation(kind, algorithm), task(kind, Regulariser(l2, l1))
+    data, one = federation(kind, algorithm), task(kind, Regulariser(l2, l1, penalise_bias=biases))
     chosen = HSGD(steps, steps, ETA) if algorithm == "hsgd" else TDCD(steps, ETA)
     simulator = Simulator(data, one, chosen, precision=torch.float64, threads=1, strategy=strategy)  # type: ignore[arg-type]
     for _ in range(ROUNDS):
@@ -127,7 +135,8 @@ def test_the_head_is_not_regularised(
     wanted = (torch.cat([flatten(hospital), flatten(head)]), flatten(devices))
     for found, right in zip(simulator.weights, wanted, strict=True):
         torch.testing.assert_close(found, right, rtol=0, atol=1e-10)
-    blocks = torch.cat([flatten(hospital), flatten(devices)])
+    weighed = [p.detach() for block in (hospital, devices) for p in _weighed(block, one.regulariser)]
+    blocks = torch.cat([p.flatten() for p in weighed])
     scores = head(torch.cat([hospital(data.silos[0].train), devices(data.silos[1].train)], dim=1))
     loss = 0.5 * (scores[:, 0] - data.y_train).square().mean()
     value = loss + 0.5 * l2 * blocks.square().sum() + l1 * blocks.abs().sum()

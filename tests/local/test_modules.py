@@ -171,7 +171,7 @@ def test_gram_is_refused_where_it_is_wrong() -> None:
     with pytest.raises(ConfigError, match="silo 'silo1' has an LSTM"):
         solve([problem_of(LSTM((2, 2), 1))], [torch.ones(3)], keep=False, strategy="gram", threads=1)
     for problem in (draw_problem(0, parts=2), problem_of(nn.Linear(4, 1), l1=0.1)):
-        with pytest.raises(ConfigError, match="one batch per round, no l1 and plain steps"):
+        with pytest.raises(ConfigError, match="one batch per round, no l1, plain steps"):
             solve([problem], [torch.ones(problem.clients)], keep=False, strategy="gram", threads=1)
 
 

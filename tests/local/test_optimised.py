@@ -111,5 +111,5 @@ def test_gram_is_for_plain_steps() -> None:
     assert choose(problem) == "gram"
     optimised = with_optimiser(problem, Adam())
     assert choose(optimised) == "stacked"
-    with pytest.raises(ConfigError, match="'gram' takes one batch per round, no l1 and plain steps: use 'auto'"):
+    with pytest.raises(ConfigError, match="'gram' takes one batch per round, no l1, plain steps"):
         solve([optimised], [torch.ones(optimised.clients)], keep=True, strategy="gram", threads=1)

@@ -27,7 +27,7 @@ from crosshatch.studies.sentences import verdict
 from crosshatch.studies.study_folder import keep_study
 from crosshatch.studies.study_result import StudyResult
 from crosshatch.studies.whole_study import read_study, run_study
-from crosshatch.sweeps.whole_sweep import Silent
+from crosshatch.sweeps.course import SweepListener
 from crosshatch.task.losses import Logistic
 from tests.support.small_studies import Here, study_here, write_config, write_rows
 
@@ -140,12 +140,12 @@ def test_the_same_again_repeats_no_run(made: tuple[StudyResult, Path]) -> None:
     before = {name: (path / name).read_bytes() for name in ("table.csv", "scores.csv", "result.json")}
     asked = read_study(path.parent / "made.toml", [], seeds="2", steps=("0.3", "1"), folder=None)
     executor = Here()
-    assert run_study(asked, path, None, executor=executor, listener=Silent(), stop=Stop()) is not None
+    assert run_study(asked, path, None, executor=executor, listener=SweepListener(), stop=Stop()) is not None
     assert executor.ran == []
     assert {name: (path / name).read_bytes() for name in before} == before
     other = read_study(path.parent / "made.toml", [], seeds="3", steps=("0.3", "1"), folder=None)
     with pytest.raises(RunError, match="--seeds has changed; undo this, or choose another --out"):
-        run_study(other, path, None, executor=executor, listener=Silent(), stop=Stop())
+        run_study(other, path, None, executor=executor, listener=SweepListener(), stop=Stop())
 
 
 def test_a_study_that_finished_no_run_may_begin_anew(tmp_path: Path) -> None:

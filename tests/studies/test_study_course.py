@@ -16,8 +16,8 @@ from crosshatch.runs.stopping import Stop
 from crosshatch.studies.sentences import verdict
 from crosshatch.studies.study_result import ALL_COLUMNS, StudyResult
 from crosshatch.studies.whole_study import StudyRequest, read_study, run_study
+from crosshatch.sweeps.course import SweepListener
 from crosshatch.sweeps.jobs import Ended, Event, Work
-from crosshatch.sweeps.whole_sweep import Silent
 from tests.runs.own_parts import SOURCE
 from tests.support.small_studies import Here, study_here, write_config, write_rows
 
@@ -53,7 +53,7 @@ class WithoutTrees(Here):
 def run(folder: Path, executor: Here, *, seeds: str = "2") -> StudyResult:
     write_rows(folder / "rows.csv", n=200, seed=1, alone=0.7, joint=0.9)
     asked = read_study(write_config(folder), [], seeds=seeds, steps=("0.3", "1"), folder=None)
-    result = run_study(asked, folder / "study", None, executor=executor, listener=Silent(), stop=Stop())
+    result = run_study(asked, folder / "study", None, executor=executor, listener=SweepListener(), stop=Stop())
     assert result is not None
     return result
 
@@ -118,7 +118,7 @@ def test_a_study_that_is_stopped_asks_for_nothing_more(tmp_path: Path) -> None:
     asked = read_study(write_config(tmp_path), [], seeds="2", steps=("0.3", "1"), folder=None)
     executor, stop = Here(), Stop()
 
-    class AskToStop(Silent):
+    class AskToStop(SweepListener):
         def ended(self, job: Work, ended: Ended) -> None:  # noqa: ARG002 - as a listener has it
             if len(executor.ran) == 5:
                 stop.asked = True
@@ -126,7 +126,7 @@ def test_a_study_that_is_stopped_asks_for_nothing_more(tmp_path: Path) -> None:
     assert run_study(asked, tmp_path / "study", None, executor=executor, listener=AskToStop(), stop=stop) is None
     assert len(executor.ran) == 5
     again = Here()
-    run_study(asked, tmp_path / "study", None, executor=again, listener=Silent(), stop=Stop())
+    run_study(asked, tmp_path / "study", None, executor=again, listener=SweepListener(), stop=Stop())
     assert not set(executor.ran) & set(again.ran)
 
 
@@ -138,13 +138,13 @@ def test_other_rows_under_the_same_name_are_refused(tmp_path: Path) -> None:
     lines = before.splitlines(keepends=True)
     rows.write_text("".join(lines[:5] + lines[6:]))
     with pytest.raises(RunError, match=r"the data have changed since .*study was made"):
-        run_study(again(config), out, None, executor=Here(), listener=Silent(), stop=Stop())
+        run_study(again(config), out, None, executor=Here(), listener=SweepListener(), stop=Stop())
     rows.write_text(before)
     shutil.rmtree(next(out.glob("runs/method=central*")))
     asked = again(config)
     rows.write_text("".join(lines[:5] + lines[6:]))
     with pytest.raises(RunError, match=r"the data have changed since .*method=central.* was made"):
-        run_study(asked, out, None, executor=Here(), listener=Silent(), stop=Stop())
+        run_study(asked, out, None, executor=Here(), listener=SweepListener(), stop=Stop())
 
 
 def again(config: Path) -> StudyRequest:

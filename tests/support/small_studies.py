@@ -14,8 +14,8 @@ import polars as pl
 from crosshatch.runs.stopping import Stop
 from crosshatch.studies.study_result import StudyResult
 from crosshatch.studies.whole_study import read_study, run_study
+from crosshatch.sweeps.course import SweepListener
 from crosshatch.sweeps.jobs import Event, Work, run_job
-from crosshatch.sweeps.whole_sweep import Silent
 
 CONFIG = """
 [data]
@@ -93,6 +93,6 @@ def study_here(
 ) -> StudyResult:
     """A whole study in this process."""
     asked = read_study(config, changes, seeds=seeds, steps=steps, folder=None)
-    result = run_study(asked, out, None, executor=Here(), listener=Silent(), stop=Stop())
+    result = run_study(asked, out, None, executor=Here(), listener=SweepListener(), stop=Stop())
     assert result is not None
     return result

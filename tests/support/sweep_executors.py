@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from crosshatch.runs.stopping import Stop
-from crosshatch.sweeps.course import SweepOutcome, carry_out
+from crosshatch.sweeps.course import SweepListener, SweepOutcome, carry_out
 from crosshatch.sweeps.jobs import Ended, Event, Job, Work, run_job
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
 
@@ -58,22 +58,6 @@ class Here:
             yield job, self._instead(job) or run_job(job)
 
 
-class Deaf:
-    """Listens to nothing."""
-
-    def begin(self, *_: object, **__: object) -> None:
-        return None
-
-    def more(self, *_: object) -> None:
-        return None
-
-    def advance(self, *_: object) -> None:
-        return None
-
-    def ended(self, *_: object) -> None:
-        return None
-
-
 class Bench:
     """Sweeps of one config in one folder."""
 
@@ -96,4 +80,4 @@ class Bench:
         """To the end."""
         self.out.mkdir(exist_ok=True)
         keep_sweep(sweep, self.out)
-        return carry_out(sweep, self.out, None, executor=executor or Here(), listener=Deaf(), stop=Stop())
+        return carry_out(sweep, self.out, None, executor=executor or Here(), listener=SweepListener(), stop=Stop())

@@ -9,10 +9,10 @@ import pytest
 from crosshatch.errors import ConfigError
 from crosshatch.runs.stopping import Stop, TimedStop
 from crosshatch.sweeps.bundles import Bundles
-from crosshatch.sweeps.course import carry_out
+from crosshatch.sweeps.course import SweepListener, carry_out
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
 from crosshatch.sweeps.whole_sweep import check_widen, run_whole
-from tests.support.sweep_executors import Bench, Deaf, Here
+from tests.support.sweep_executors import Bench, Here
 
 
 def read(bench: Bench, *grid: str, bundles: Bundles = Bundles(), changes: tuple[str, ...] = ()) -> Sweep:  # noqa: B008
@@ -67,13 +67,15 @@ def test_baselines_take_part_without_what_they_lack(bench: Bench) -> None:
 def test_one_value_beyond_an_edge_that_was_chosen(bench: Bench) -> None:
     sweep = read(bench, "algorithm.step_size=0.001,0.003", changes=("run.rounds=4", "evaluate.best_by=loss"))
     executor = Here()
-    wider, outcome = run_whole(sweep, bench.out, None, executor=executor, listener=Deaf(), stop=Stop(), widen=2)
+    wider, outcome = run_whole(
+        sweep, bench.out, None, executor=executor, listener=SweepListener(), stop=Stop(), widen=2
+    )
     assert wider.axes[0].values == ("0.001", "0.003", "0.009", "0.027")
     assert outcome.best is not None
     assert outcome.best.point.values == ("0.027",)
     assert len(executor.ran) == 4
     again = Here()
-    run_whole(sweep, bench.out, None, executor=again, listener=Deaf(), stop=Stop(), widen=2)
+    run_whole(sweep, bench.out, None, executor=again, listener=SweepListener(), stop=Stop(), widen=2)
     assert again.ran == []
     with pytest.raises(ConfigError, match="leave one out"):
         check_widen(1, halving=True)
@@ -86,7 +88,7 @@ def test_when_the_time_is_up_what_has_finished_is_compared(bench: Bench) -> None
     keep_sweep(sweep, bench.out)
     stop = TimedStop(Stop(), 50.0, clock=lambda: next(now))
     executor = Here()
-    outcome = carry_out(sweep, bench.out, None, executor=executor, listener=Deaf(), stop=stop)
+    outcome = carry_out(sweep, bench.out, None, executor=executor, listener=SweepListener(), stop=stop)
     assert not outcome.stopped
     assert outcome.left == 3 - len(executor.ran)
     assert len(executor.ran) == 1

@@ -12,9 +12,10 @@ from rich.console import Console
 
 from crosshatch.errors import RunError
 from crosshatch.runs.stopping import Stop
+from crosshatch.sweeps.course import SweepListener
 from crosshatch.sweeps.table import print_table, table_csv
 from crosshatch.sweeps.whole_sweep import require_choice, run_whole
-from tests.support.sweep_executors import Bench, Deaf, Here
+from tests.support.sweep_executors import Bench, Here
 
 STEPS = "algorithm.step_size=0.1,0.2"
 
@@ -31,7 +32,7 @@ def printed(bench: Bench, grid: str) -> str:
 @pytest.mark.parametrize("grid", ["data.split_seed=0,1", "data.validation=0.2,0.3", "data.test_fraction=0.2,0.3"])
 def test_other_validation_rows_are_not_ranked(bench: Bench, grid: str) -> None:
     sweep = bench.read(grid, STEPS)
-    _, outcome = run_whole(sweep, bench.out, None, executor=Here(), listener=Deaf(), stop=Stop())
+    _, outcome = run_whole(sweep, bench.out, None, executor=Here(), listener=SweepListener(), stop=Stop())
     assert outcome.best is None
     with pytest.raises(RunError, match="is chosen: not all have the same validation rows") as error:
         require_choice(outcome, bench.out)

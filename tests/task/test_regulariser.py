@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from torch import nn
 
 from crosshatch.errors import ModelError
+from crosshatch.local.visits.agent import Agent
+from crosshatch.task.fusion import Sum
+from crosshatch.task.losses import Logistic, Squared
 from crosshatch.task.regulariser import Regulariser
+from crosshatch.task.task import Task
+from crosshatch.trees import flatten
 
 weights = st.floats(0, 10)
 
@@ -57,3 +66,41 @@ def test_bad_weights_are_refused(bad: float) -> None:
         Regulariser(l1=bad)
     with pytest.raises(ModelError, match=r"model\.l2"):
         Regulariser(l2=bad)
+
+
+def test_free_biases_are_left_alone() -> None:
+    block = nn.Sequential(nn.LSTM(2, 3, batch_first=True), nn.Linear(3, 1))  # four parameters, two of them biases; two
+    regulariser = Regulariser(l2=0.5, l1=0.25, penalise_bias=False)
+    task = Task((block, nn.Linear(2, 1, bias=False)), Sum(), Logistic(), regulariser)
+    flat, free = task.initial()[0], task.free[0]
+    assert free is not None
+    assert task.free[1] is None
+    assert all(one is None for one in replace(task, regulariser=Regulariser(l2=0.5)).free)
+    named = list(task.layouts[0].views(flat).items())
+    weights = torch.cat([p.flatten() for name, p in named if "weight" in name])
+    assert float(task.penalty(0, flat)) == pytest.approx(float(Regulariser(0.5, 0.25).penalty(weights)), rel=1e-6)
+    shrunk = regulariser.shrink(flat, 0.1, free)
+    for (name, before), after in zip(named, task.layouts[0].views(shrunk).values(), strict=True):
+        both = before.sign() * (before.abs() - 0.025).clamp(min=0) / 1.05
+        torch.testing.assert_close(after, before if "bias" in name else both)
+
+
+@pytest.mark.parametrize("block", [nn.Linear(3, 1), nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 1))])
+def test_visits_leave_free_biases_alone(block: nn.Module) -> None:
+    draw = np.random.default_rng(3)
+    x, y = torch.as_tensor(draw.normal(size=(9, 3))), torch.as_tensor(draw.normal(size=9))
+    regulariser = Regulariser(l2=0.5, l1=0.25, penalise_bias=False)
+    block = block.double()
+    task = Task((block,), Sum(), Squared(), regulariser)
+    theta, mine = task.initial()[0], copy.deepcopy(block)
+    scores = block(x).detach() + 1.0
+    Agent(task, 0, x, y, width=1).visit(theta, scores, steps=3, step_size=0.01)
+    for _ in range(3):
+        loss = 0.5 * (mine(x)[:, 0] + 1.0 - y).square().sum()
+        named = list(mine.named_parameters())
+        for (name, p), slope in zip(named, torch.autograd.grad(loss, [p for _, p in named]), strict=True):
+            moved = p.detach() - 0.01 * slope
+            both = moved.sign() * (moved.abs() - 0.0025).clamp(min=0) / 1.005
+            p.data.copy_(moved if "bias" in name else both)
+    torch.testing.assert_close(theta, flatten(mine))
+    torch.testing.assert_close(scores, mine(x).detach() + 1.0)

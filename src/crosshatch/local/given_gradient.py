@@ -33,15 +33,15 @@ def descend_along(problem: Problem, gradient: Callable[[Tensor], Tensor]) -> Ten
 
     `gradient` is the data's part (p,) of the gradient at a vector (p,).
     """
-    regulariser, start = problem.task.regulariser, problem.start.reshape(-1)
+    regulariser, start, free = problem.task.regulariser, problem.start.reshape(-1), problem.task.free[problem.silo]
     moments = None if problem.state is None else Moments.of(problem.task.optimiser, problem.state[0])
     block = start.clone()
     with torch.no_grad():
         for _ in range(problem.local.steps):
-            direction = gradient(block) + regulariser.l2 * block + problem.local.proximal * (block - start)
+            direction = gradient(block) + regulariser.gradient(block, free) + problem.local.proximal * (block - start)
             if moments is not None:
                 direction, moments = moments.after(direction)
             block = block - problem.local.step_size * direction
             if regulariser.l1:
-                block = regulariser.proximal(block, problem.local.step_size)
+                block = regulariser.proximal(block, problem.local.step_size, free)
     return block if moments is None else moments.behind(block)

@@ -94,6 +94,11 @@ class Copies:
         self.layers = [Weights(next(own), next(own) if layer.bias else None) for layer in chain]
         self.x, self.outputs, self.known = flat, known, known
 
+    @property
+    def biases(self) -> list[Tensor]:
+        """Those of `tensors` that are biases."""
+        return [layer.bias for layer in self.layers if layer.bias is not None]
+
     def flat(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Tensors like `tensors`, or sums of them, in the order of flat vectors."""
         return [tensor.flatten(1) for tensor in tensors]

@@ -110,7 +110,7 @@ class _Worker:
             head = Replica(task.head, flat)
             self.head = partial(_call, task.head, head.module)
             self.trained = self.trained + ([] if self.held is None else head.trained)
-        self.frozen = untrained(task, silo)
+        self.frozen, self.free = untrained(task, silo), task.free[silo]
         self.random = _random(problem)
         self.moments: Moments | None = None  # of the client at work, where there is an optimiser
 
@@ -143,8 +143,11 @@ class _Worker:
     def _step(self, gradients: Sequence[Tensor | None], start: Tensor) -> None:
         """One gradient step on the buffer the parameters are views of."""
         problem, eta, regulariser = self.problem, self.problem.local.step_size, self.problem.task.regulariser
+        left_alone = None if self.free is None else self.block.masked_fill(~self.free, 0.0)
         if regulariser.l2 or problem.local.proximal:
             self.block.mul_(1 - eta * (regulariser.l2 + problem.local.proximal))
+        if left_alone is not None:
+            self.block.add_(left_alone, alpha=eta * regulariser.l2)
         if problem.local.proximal:
             if self.held is not None:
                 self.held.mul_(1 - eta * problem.local.proximal)
@@ -153,19 +156,19 @@ class _Worker:
             if gradient is not None:
                 parameter.sub_(gradient, alpha=eta)
         if regulariser.l1:
-            self.block.copy_(regulariser.proximal(self.block, eta))
+            self.block.copy_(regulariser.proximal(self.block, eta, self.free))
         for where in self.frozen:
             self.buffer[where] = start[where]
 
     def _optimise(self, gradients: Sequence[Tensor | None], start: Tensor, moments: Moments) -> None:
         """One step along what the optimiser makes of the gradient."""
-        problem, l2 = self.problem, self.problem.task.regulariser.l2
+        problem, regulariser = self.problem, self.problem.task.regulariser
         whole = torch.zeros_like(self.buffer)
         for view, gradient in zip(trained_views(problem.task, problem.silo, whole), gradients, strict=True):
             if gradient is not None:
                 view.copy_(gradient)
-        if l2:
-            whole[: len(self.block)].add_(self.block, alpha=l2)
+        if regulariser.l2:
+            whole[: len(self.block)].add_(regulariser.gradient(self.block, self.free))
         if problem.local.proximal:
             whole.add_(self.buffer - start, alpha=problem.local.proximal)
         for where in self.frozen:

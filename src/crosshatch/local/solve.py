@@ -66,8 +66,7 @@ def _find_way(problem: Problem, strategy: Strategy) -> tuple[Way, Shapes | None]
     if front is not None and rows > _IMAGES:
         return "loop", shapes
     pays = _gram_pays if front is None else _growing_pays
-    takes_gram = len(problem.parts) == 1 and not problem.task.regulariser.l1 and problem.state is None
-    if takes_gram and pays(rows, problem.local.steps, shapes.block[0]):
+    if _takes_gram(problem) and pays(rows, problem.local.steps, shapes.block[0]):
         return "gram", shapes
     return ("loop" if front is not None and problem.start.shape[-1] > _COPIED else "stacked"), shapes
 
@@ -174,10 +173,18 @@ def _require(problem: Problem, kind: str, shapes: Shapes | None) -> None:
         )
     if kind == "gram" and isinstance(shapes.front, Cell):
         raise ConfigError(f"run.strategy = 'gram': silo '{silo}' has an LSTM: use 'auto'")
-    if kind == "gram" and (len(problem.parts) > 1 or problem.task.regulariser.l1 or problem.state is not None):
+    if kind == "gram" and not _takes_gram(problem):
         raise ConfigError(
-            "run.strategy = 'gram' takes one batch per round, no l1 and plain steps: use 'auto' or 'stacked'"
+            "run.strategy = 'gram' takes one batch per round, no l1, plain steps, and biases penalised as "
+            "all else: use 'auto' or 'stacked'"
         )
+
+
+def _takes_gram(problem: Problem) -> bool:
+    """Whether everything in a layer shrinks alike along its steps, on rows that stay."""
+    task = problem.task
+    alike = not task.regulariser.l1 and problem.state is None and task.free[problem.silo] is None
+    return len(problem.parts) == 1 and alike
 
 
 def _read_shapes(task: Task, silo: int, sample: torch.Size, through_head: bool) -> Shapes | None:

@@ -30,16 +30,13 @@ from crosshatch.report.palette import Style, run_styles
 from crosshatch.report.pictures.bars import exchange_bars, link_bars
 from crosshatch.report.pictures.client_boxes import client_boxes
 from crosshatch.report.pictures.decided import decision_table
-from crosshatch.report.pictures.federation_picture import draw_federation, federation_title
-from crosshatch.report.pictures.graph_picture import draw_graph, graph_title
+from crosshatch.report.pictures.federation_table import federation_tables
 from crosshatch.report.pictures.page_header import Story, page_header
 from crosshatch.report.pooled import singles
 from crosshatch.report.runs import Run, add_remark, directions_of
-from crosshatch.report.summary_file import FederationShape
 from crosshatch.runs.files import write_whole
 
-# Letters of pictures and of configs in a page: beyond these many runs would make it heavy.
-_MOST_PICTURES, _MOST_CONFIGS = 120_000, 200_000
+_MOST_CONFIGS = 200_000  # letters: beyond these many runs would make a page heavy
 # A longer legend scrolls.
 _LONG_LEGEND = 24
 
@@ -84,7 +81,7 @@ def write_report(
         _section("Where the bytes went", bars),
         _section("What local steps cost", cost_table(runs)),
         _section("What was told of labels", leakage_table(singles(runs))),
-        _federations(runs),
+        _section("Who took part", federation_tables(runs)),
         _section("What differs between the configs", differences),
         _section("How it was run", environment_table(singles(runs)) + _configs(runs)),
     ]  # fmt: skip
@@ -178,21 +175,6 @@ def _targets(result: Comparison, swatches: Sequence[str]) -> str:
     return _section("Cost to reach a target", table and f'{table}<p class="note">{escape(result.looked)}</p>')
 
 
-def _federations(runs: Sequence[Run]) -> str:
-    """Runs of the same federation share a picture."""
-    names: dict[FederationShape, list[str]] = {}
-    for run in runs:
-        names.setdefault(run.facts.federation, []).append(run.name)
-    parts: list[str] = []
-    room = _MOST_PICTURES
-    for shape, who in names.items():
-        if shape.silos:
-            picture = _draw(shape)
-            room -= len(picture)
-            parts.append(f"<h3>{escape(', '.join(who))}: {escape(_title(shape))}</h3>{picture if room > 0 else ''}")
-    return _section("The federation" if len(parts) == 1 else "The federations", "".join(parts))
-
-
 def _configs(runs: Sequence[Run]) -> str:
     """Each config as it is; where they are too many the first of them, the others differ in what a table shows."""
     parts: list[str] = []
@@ -203,14 +185,6 @@ def _configs(runs: Sequence[Run]) -> str:
     left = parts.count("") - sum(not run.config_text for run in runs)
     note = f'<p class="note">{left} more are in their run directories.</p>' if left > 0 else ""
     return "".join(parts) + note
-
-
-def _title(shape: FederationShape) -> str:
-    return federation_title(shape) if shape.graph is None else graph_title(shape, shape.graph)
-
-
-def _draw(shape: FederationShape) -> str:
-    return draw_federation(shape) if shape.graph is None else draw_graph(shape, shape.graph)
 
 
 def _section(title: str, body: str) -> str:

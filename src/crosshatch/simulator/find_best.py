@@ -24,6 +24,11 @@ def find_best(data: FederatedData, task: Task, *, summed: bool) -> Optimum:
         raise ModelError(
             f"metric 'suboptimality' needs the best value of the objective, unknown where {reason}: leave it out"
         )
+    if any(free is not None for free in task.free):
+        raise ModelError(
+            "metric 'suboptimality' needs the best value of the objective, unknown where biases are not penalised: "
+            "leave it out, or set model.penalise_bias = true or model.bias = false"
+        )
     design = torch.cat([agent.design for agent in agents], dim=1)
     x, y = (np.asarray(values.cpu(), dtype=np.float64) for values in (design, data.y_train))
     # A mean of losses plus a penalty is 1/n of their sum plus n penalties.

@@ -39,7 +39,7 @@ from crosshatch.sweeps.course import SweepListener
 from crosshatch.sweeps.grid import Seeds, parse_seeds
 from crosshatch.sweeps.jobs import PRINTED, Ended, Executor
 from crosshatch.sweeps.local_processes import load_ahead
-from crosshatch.sweeps.whole_sweep import Silent, choose_executor
+from crosshatch.sweeps.whole_sweep import choose_executor
 from crosshatch.task.directions import directions
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def study(
     asked = read_study(Path(config), changes, seeds=numbers, steps=written, folder=folder, meanwhile=loading_ahead(ray))
     threads = asked.config.run.threads
     with choose_executor(threads, jobs, ray) as executor, stop_on_signals() as stop:
-        result = run_study(asked, Path(out), folder, executor=executor, listener=Silent(), stop=stop)
+        result = run_study(asked, Path(out), folder, executor=executor, listener=SweepListener(), stop=stop)
     if result is None:
         raise KeyboardInterrupt  # a signal asked for it; the runs under way have kept their checkpoints
     return Studied(Path(out), verdict(result), Path(out) / "chosen.toml")

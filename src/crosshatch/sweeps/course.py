@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from crosshatch.report.runs import Run, read_run
 from crosshatch.runs.stopping import Stop, TimedStop
@@ -19,24 +18,22 @@ ETA = 3  # a rung has so many times the rounds of the one before, and one point 
 MOST_RUNGS = 3
 
 
-class SweepListener(Protocol):
-    """Somebody to tell how a sweep goes."""
+class SweepListener:
+    """Somebody to tell how a sweep goes; this one keeps it to itself."""
 
     def begin(
         self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
     ) -> None:
         """These jobs are the runs of a rung, of which some have finished; about so many rounds follow after it."""
-        ...
 
     def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
         """These belong to it as well, which was not known before."""
-        ...
 
     def advance(self, job: Work, rounds: int) -> None:
         """A job has done so many rounds."""
-        ...
 
-    def ended(self, job: Work, ended: Ended) -> None: ...
+    def ended(self, job: Work, ended: Ended) -> None:
+        """A job has ended so."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from crosshatch.runs.tables.overrides import parse_value
 from crosshatch.sweeps.bundles import Bundles
 from crosshatch.sweeps.course import SweepListener, SweepOutcome, carry_out
 from crosshatch.sweeps.grid import split_values
-from crosshatch.sweeps.jobs import PRINTED, Ended, Executor, Work
+from crosshatch.sweeps.jobs import PRINTED, Executor
 from crosshatch.sweeps.local_processes import LocalProcesses
 from crosshatch.sweeps.ray_cluster import RayCluster
 from crosshatch.sweeps.sweep import LACKING, Sweep, keep_sweep, read_sweep
@@ -104,7 +104,13 @@ def sweep(
     require_edges(asked, widen)
     with choose_executor(asked.threads, jobs, ray) as executor, stop_on_signals() as stop:
         asked, outcome = run_whole(
-            asked, out, folder, executor=executor, listener=Silent(), stop=stop, widen=check_widen(widen, halving)
+            asked,
+            out,
+            folder,
+            executor=executor,
+            listener=SweepListener(),
+            stop=stop,
+            widen=check_widen(widen, halving),
         )
     if outcome.stopped:
         raise KeyboardInterrupt  # a signal asked for it; the runs under way have kept their checkpoints
@@ -248,21 +254,3 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value if parse_value(value) == value and split_values(value) == [value] else json.dumps(value)
     return json.dumps(list(value) if isinstance(value, tuple) else value)
-
-
-class Silent:
-    """A listener that keeps it to itself."""
-
-    def begin(
-        self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
-    ) -> None:
-        """Nothing."""
-
-    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
-        """Nothing."""
-
-    def advance(self, job: Work, rounds: int) -> None:
-        """Nothing."""
-
-    def ended(self, job: Work, ended: Ended) -> None:
-        """Nothing."""

@@ -104,7 +104,7 @@ def build_task(
     elif settings.fusion == "head":
         module = build_head(settings, width, loss.scores(data.classes), seed=torch_seed(seed, "initial head"))
         fusion = Head(module, names.index(str(settings.head_holder)))
-    regulariser = Regulariser(l2=settings.l2, l1=settings.l1)
+    regulariser = Regulariser(settings.l2, settings.l1, settings.penalise_bias)
     return Task(tuple(blocks), fusion, loss, regulariser, names, transfer=transfer)
 
 

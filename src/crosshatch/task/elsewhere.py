@@ -1,6 +1,6 @@
 """What stands for a block or a head that is with another party."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import NoReturn
 
 from torch import Tensor, nn
@@ -17,13 +17,13 @@ class Elsewhere(nn.Module):
     0
     """
 
-    def __init__(self, width: int, keeps: Sequence[nn.Parameter] = ()) -> None:
+    def __init__(self, width: int, keeps: Mapping[str, nn.Parameter] | None = None) -> None:
         super().__init__()
         if width < 0:
             raise ModelError(f"embeddings of width {width}: a silo has some numbers per sample, or none, correct it")
         self.width = width
-        for number, parameter in enumerate(keeps):
-            self.register_parameter(str(number), parameter)
+        for name, parameter in (keeps or {}).items():
+            self.register_parameter(name, parameter)
 
     def forward(self, x: Tensor) -> NoReturn:  # noqa: ARG002 - a module's call
         raise ModelError(

@@ -44,7 +44,7 @@ class ModelSettings:
     each, and `path/to/file.py:ClassName` is a user's own. `class_weights`: "balanced", or one for each class in the
     order of the sorted labels. `head_holder` names the silo that trains the head: by default the one with the labels,
     else the first; for transfer it is the silo with the labels. `alignment`, `alignment_weight` and `mean_samples` are
-    for transfer, and explained at `Transfer`. `l2` and `l1` are explained at `Regulariser`.
+    for transfer, and explained at `Transfer`. `l2`, `l1` and `penalise_bias` are explained at `Regulariser`.
 
     >>> ModelSettings(block="mlp", hidden=(32,), blocks={"bank": {"hidden": (8,)}}).fusion
     'sum'
@@ -72,6 +72,7 @@ class ModelSettings:
     mean_samples: int | None = None
     l2: float = 0.0
     l1: float = 0.0
+    penalise_bias: bool = True
     blocks: Mapping[str, BlockChanges] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

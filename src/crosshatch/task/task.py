@@ -120,9 +120,17 @@ class Task:
         size = self.layouts[silo].size
         return weights[..., :size], weights[..., size:]
 
+    @cached_property
+    def free(self) -> tuple[Tensor | None, ...]:
+        """True (p,) where the regulariser leaves numbers of each block alone, its biases; None where it does not."""
+        weighed = self.regulariser.l2 > 0 or self.regulariser.l1 > 0
+        if self.regulariser.penalise_bias or not weighed:
+            return (None,) * len(self.blocks)
+        return tuple(_biases(block) for block in self.blocks)
+
     def penalty(self, silo: int, weights: Tensor) -> Tensor:
         """What the regulariser adds for a silo's vector (..., p): only blocks are regularised, a head is not."""
-        return self.regulariser.penalty(self.split(silo, weights)[0])
+        return self.regulariser.penalty(self.split(silo, weights)[0], self.free[silo])
 
     def alignment(self, embeddings: Sequence[Tensor]) -> float:
         """What tying the silos' embeddings (n, e) together adds to the mean loss, where they are."""
@@ -198,3 +206,11 @@ def _trained(modules: Sequence[nn.Module]) -> Tensor | None:
         return None
     trained = [torch.full((p.numel(),), p.requires_grad, device=p.device) for p in parameters]
     return torch.cat(trained).nonzero().squeeze(1)
+
+
+def _biases(block: nn.Module) -> Tensor | None:
+    """True (p,) where a block's vector has biases: parameters whose own name begins so; None where there are none."""
+    named = [(name.rpartition(".")[2], p) for name, p in block.named_parameters()]
+    if not any(name.startswith("bias") for name, _ in named):
+        return None
+    return torch.cat([torch.full((p.numel(),), name.startswith("bias"), device=p.device) for name, p in named])

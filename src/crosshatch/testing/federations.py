@@ -90,7 +90,8 @@ def make_task(silos: int, *, holder: int | None = None, block: Callable[[int], n
         blocks = tuple((block or (lambda j: _block(j, width)))(j) for j in range(silos))
         head = nn.Sequential(nn.Linear(silos * width, 3), nn.Tanh(), nn.Linear(3, 1))
     fusion = Sum() if holder is None else Head(head, holder)
-    return Task(blocks, fusion, Logistic(), Regulariser(l2=0.01), tuple(f"silo{j}" for j in range(silos)))
+    regulariser = Regulariser(l2=0.01, penalise_bias=holder is None)
+    return Task(blocks, fusion, Logistic(), regulariser, tuple(f"silo{j}" for j in range(silos)))
 
 
 def _block(number: int, width: int) -> nn.Module:
@@ -281,7 +282,7 @@ def graph_cases() -> tuple[FederationCase, ...]:
         _case("DCPA, squared loss", replace(data, target="regression"), DCPA(graph=Graph("path"))),
     )
     linear = make_task(5, block=lambda _: nn.Linear(_COLUMNS, 1))
-    shrunk = replace(linear, regulariser=Regulariser(l2=0.01, l1=0.02))
+    shrunk = replace(linear, regulariser=Regulariser(l2=0.01, l1=0.02, penalise_bias=False))
     tasks = (linear, shrunk, linear, shrunk, replace(shrunk, loss=Squared()))
     networks = _case("MTCD, small networks", data, MTCD(3, 2, 0.02, 4, ring))
     return (*(replace(case, task=task) for case, task in zip(cases, tasks, strict=True)), networks)

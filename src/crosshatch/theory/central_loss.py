@@ -116,5 +116,5 @@ class CentralLoss:
             parts.append(self.task.loss.value(self.task.scores(weights, xs), y).sum() / len(rows))
         smooth = Regulariser(l2=self.task.regulariser.l2)
         if smooth.l2 > 0:  # of the blocks, not of the head
-            parts += [smooth.penalty(self.task.split(j, mine)[0]) for j, mine in enumerate(weights)]
+            parts += [smooth.penalty(self.task.split(j, mine)[0], self.task.free[j]) for j, mine in enumerate(weights)]
         return parts

@@ -37,8 +37,10 @@ EVALUATED = {
     "some test rows, stopped at a target": (
         "evaluate.test_samples=50", "evaluate.targets=['auc=0.97']", "run.stop_at_targets=true", "evaluate.every=1",
     ),
-    "head, validation, training samples": ("model.fusion=head", "model.block=mlp", "data.validation=0.2",
-                                           "evaluate.train_samples=100"),
+    "head, validation, training samples, free biases": (
+        "model.fusion=head", "model.block=mlp", "data.validation=0.2", "evaluate.train_samples=100", "model.l2=0.1",
+        "model.penalise_bias=false",
+    ),
     "groups": (*KINDS["HSGD, a fraction of 0.5"], "data.validation=0.2", "evaluate.per_client=true"),
     "kept scores": ("data.validation=0.2", "evaluate.keep_scores=true"),
     "an interval that is measured": ("algorithm.local_steps=measure",),

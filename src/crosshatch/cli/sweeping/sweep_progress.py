@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from crosshatch.cli.pipes import say
 from crosshatch.report.units import human_seconds
+from crosshatch.sweeps.course import SweepListener
 from crosshatch.sweeps.jobs import Ended, Work
 
 
@@ -79,7 +80,7 @@ class SweepPace:
             self._done[job.name] = job.rounds
 
 
-class SweepLines:
+class SweepLines(SweepListener):
     """A line per run that ends."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
@@ -123,7 +124,7 @@ class SweepLines:
         say(f"{self._pace.ended:>{width}}/{self._pace.runs}  {job.name} {_words(ended)}{more}", self._stream)
 
 
-class SweepBar:
+class SweepBar(SweepListener):
     """A live bar over the rounds of all runs; what ended badly stays above it."""
 
     def __init__(self, console: Console) -> None:

@@ -72,7 +72,7 @@ def _solve(
     if regulariser.l1 and counts.all():  # one client each, see served_by_one_pass
         for problem, total, one in zip(problems, totals, each.tolist(), strict=True):
             block, _ = problem.task.split(problem.silo, total)
-            block.copy_(regulariser.proximal(block / one, eta) * one)
+            block.copy_(regulariser.proximal(block / one, eta, problem.task.free[problem.silo]) * one)
     if chain_pass is None or first.task.head is not None:  # a chain is trained as a whole
         for problem, total, factor in zip(problems, totals, kept, strict=True):
             for where in untrained(problem.task, problem.silo):
@@ -80,14 +80,15 @@ def _solve(
     return totals
 
 
-def _shrunk(problem: Problem, block: float, head: float) -> Tensor:
-    """The start with its block and the head it may hold scaled by their factors."""
-    if block == head:
+def _shrunk(problem: Problem, block: float, others: float) -> Tensor:
+    """The start, its block scaled by one factor, free biases and the head it may hold by another."""
+    if block == others:
         return _scaled(problem.start, block)
-    own, held = problem.task.split(problem.silo, problem.start)
-    if held is None:
-        return _scaled(own, block)
-    return torch.cat([_scaled(own, block), _scaled(held, head)])
+    (own, held), free = problem.task.split(problem.silo, problem.start), problem.task.free[problem.silo]
+    shrunk = _scaled(own, block)
+    if free is not None:
+        shrunk = shrunk.where(~free, own * others)
+    return shrunk if held is None else torch.cat([shrunk, _scaled(held, others)])
 
 
 def _scaled(start: Tensor, keep: float) -> Tensor:

@@ -136,9 +136,17 @@ class Bucket:
         self.trains_head = shapes.holds_head and self.head is not None
         self.behind = [*self.chain, *([self.head] if self.head is not None and self.trains_head else [])]
         front = [] if self.front is None else self.front.tensors
-        self.regularised = [*front, *(tensor for layers in self.chain for tensor in layers.tensors)]
+        self.block = [*front, *(tensor for layers in self.chain for tensor in layers.tensors)]
         self.trained = [*front, *(tensor for layers in self.behind for tensor in layers.tensors)]
+        self.free = self._free_biases()
         self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.local.proximal else []
+
+    def _free_biases(self) -> list[Tensor]:
+        """Those of the block that the regulariser leaves alone."""
+        if self.problem.task.free[self.problem.silo] is None:
+            return []
+        layers = [*([] if self.front is None else [self.front]), *self.chain]
+        return [bias for one in layers if not isinstance(one, Gram | Growing) for bias in one.biases]
 
     def _front(self, front: Cell | Images) -> Recurrent | Convolved:
         """The layers in front of the chain; the samples become what they take."""
@@ -181,11 +189,14 @@ class Bucket:
         for step in range(local.first, local.first + local.steps):
             rows = self.parts[step % len(self.parts)]
             before = [] if rows.alive is None else [tensor.clone() for tensor in self.trained]
+            left_alone = [bias.clone() for bias in self.free]
             self.descend(rows, eta, 1 - eta * (regulariser.l2 + proximal), 1 - eta * proximal)
+            add_pulls(self.free, left_alone, (), eta * regulariser.l2)
             for tensor, anchor in zip(self.trained, self.anchor, strict=False):
                 tensor.add_(anchor, alpha=eta * proximal)
-            for tensor in self.regularised if regulariser.l1 else ():
-                tensor.copy_(regulariser.proximal(tensor, eta))
+            for tensor in self.block if regulariser.l1 else ():
+                if all(tensor is not bias for bias in self.free):
+                    tensor.copy_(regulariser.proximal(tensor, eta))
             for tensor, old in zip(self.trained, before, strict=False):  # a job without rows stays where it is
                 tensor.copy_(torch.where(rows.alive, tensor, old) if rows.alive is not None else tensor)
 
@@ -217,10 +228,11 @@ class Bucket:
         moments, count = [self._as_trained(moment) for moment in begin.moments], begin.count.unsqueeze(-1)
         for step in range(self.problem.local.steps):
             rows = self.parts[(self.problem.local.first + step) % len(self.parts)]
-            before = [tensor.clone() for tensor in self.trained]
+            before, left_alone = ([tensor.clone() for tensor in own] for own in (self.trained, self.free))
             self.descend(rows, -1.0, 0.0, 0.0)  # leaves the gradients in the weights' place
             if regulariser.l2:
-                add_pulls(self.regularised, before[: len(self.regularised)], (), regulariser.l2)
+                add_pulls(self.block, before[: len(self.block)], (), regulariser.l2)
+                add_pulls(self.free, left_alone, (), -regulariser.l2)
             if proximal:
                 add_pulls(self.trained, before, self.anchor, proximal)
             moments, count = take_step(

@@ -59,6 +59,7 @@ class Recurrent:
         shapes = [(gates, cell.inputs), (gates, cell.hidden), (1, gates), (1, gates)]
         pieces = torch.split(flat[:, : cell.size], sizes, dim=1)
         self.tensors = [p.reshape(-1, *shape).clone() for p, shape in zip(pieces, shapes, strict=True)]
+        self.biases = self.tensors[2:]
         self.twice = flat.new_ones(gates)  # 2 for the rows of g
         self.twice[2 * cell.hidden : 3 * cell.hidden] = 2
         self.seen: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []  # s, c, tanh c, h of every point in time

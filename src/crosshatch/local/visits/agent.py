@@ -19,7 +19,6 @@ from torch import Tensor
 from crosshatch.local.read_chain import as_chain
 from crosshatch.local.visits.linear_visits import FromGram, StepByStep, Visits
 from crosshatch.task.losses import Loss, Squared
-from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
 Way = Literal["gram", "linear", "module"]
@@ -112,7 +111,7 @@ class Agent:
     def _visit_linear(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> None:
         for _ in range(steps):
             gradient = self.gradient(self.loss.derivative(scores, self.y))
-            after = shrink(self.task.regulariser, torch.add(theta, gradient, alpha=-step), step)
+            after = self.shrink(torch.add(theta, gradient, alpha=-step), step)
             self.add_outputs(after - theta, scores)
             theta.copy_(after)
 
@@ -142,17 +141,15 @@ class Agent:
                 rest = scores - out.detach()
             value = self.loss.value(rest + out, self.y).sum()
             (gradient,) = torch.autograd.grad(value, leaf)
-            after = shrink(self.task.regulariser, leaf.detach() - step * gradient, step)
+            after = self.shrink(leaf.detach() - step * gradient, step)
             leaf = after.requires_grad_()
         assert rest is not None
         theta.copy_(leaf.detach())
         torch.add(rest, self.embed(theta), out=scores)
 
-
-def shrink(regulariser: Regulariser, theta: Tensor, step: float) -> Tensor:
-    """The proximal operator of the whole regulariser, `argmin_u |u - theta|^2 / 2 + step (l2/2 |u|^2 + l1 |u|_1)`."""
-    shrunk = regulariser.proximal(theta, step)
-    return shrunk / (1.0 + step * regulariser.l2) if regulariser.l2 else shrunk
+    def shrink(self, theta: Tensor, step: float) -> Tensor:
+        """The proximal operator of the regulariser."""
+        return self.task.regulariser.shrink(theta, step, self.task.free[self.silo])
 
 
 def start_of(task: Task, silo: int, initial: Tensor) -> Tensor:

@@ -88,9 +88,8 @@ class Agent:
         return torch.autograd.grad((self.model.embed(leaf, self.x) * derivative).sum(), leaf)[0]
 
     def shrink(self, theta: Tensor, step: float) -> Tensor:
-        """The proximal operator of the whole regulariser."""
-        regulariser = self.model.regulariser
-        return regulariser.proximal(theta, step) / (1.0 + step * regulariser.l2)
+        """The proximal operator of the regulariser."""
+        return self.model.regulariser.shrink(theta, step, self.model.vectors.free)
 
     def visit(self, theta: Tensor, scores: Tensor, steps: int, step: float) -> tuple[Tensor, Tensor]:
         """Proximal gradient steps on its block for a token with these scores; the token follows."""

@@ -53,8 +53,9 @@ class AgentEvaluation(EvaluatingFederation):
     def look(self, told: Tensor) -> Found | None:
         """The sum of the losses and of all penalties, and the rows held out."""
         call = self.uses.call("penalty", self.round)
-        regulariser = self.agent.model.regulariser
-        penalty = self._add_up(call, torch.tensor([float(regulariser.penalty(told))], dtype=torch.float64))
+        model = self.agent.model
+        own = float(model.regulariser.penalty(told, model.vectors.free))
+        penalty = self._add_up(call, torch.tensor([own], dtype=torch.float64))
         scores, scored = self._scores(told, self.agent.x[: self.looked_at]), self.look_again(told)
         if scored is None or penalty is None or scores is None:
             return None

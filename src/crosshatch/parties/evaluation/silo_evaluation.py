@@ -149,7 +149,8 @@ class SiloEvaluation(EvaluatingFederation):
         if not isinstance(role, HubRole) or role.group:
             return 0.0
         assert told.mine is not None
-        own = float(self.regulariser.penalty(told.mine[: role.keeper.vectors.block_size]))
+        vectors = role.keeper.vectors
+        own = float(self.regulariser.penalty(told.mine[: vectors.block_size], vectors.free))
         if role.silo != self.holder:
             across = None if role.agreed.hubs_together else "hub-hub up"
             self.post.send(hub_name(0, self.holder), across, call, torch.tensor([own], dtype=torch.float64))

@@ -190,12 +190,14 @@ class Model:
         """One gradient step, with a pull towards the start and the regulariser on the block; the moments after it."""
         leaf, trained = weights.clone().requires_grad_(), self.vectors.trained
         (gradient,) = torch.autograd.grad(self.mean_loss(leaf, x, known, head, local, anchors), leaf)
-        block = torch.arange(len(weights)) < self.vectors.block_size
-        gradient = gradient + torch.where(block, self.regulariser.gradient(weights), torch.zeros_like(weights))
+        weighed = torch.arange(len(weights)) < self.vectors.block_size
+        if self.vectors.free is not None:
+            weighed[: self.vectors.block_size] = ~self.vectors.free
+        gradient = gradient + torch.where(weighed, self.regulariser.gradient(weights), torch.zeros_like(weights))
         gradient = gradient + local.proximal * (weights - start)
         if trained is not None:
             gradient = torch.zeros_like(gradient).index_copy(0, trained, gradient[trained])
         direction, now = (gradient, None) if moments is None else moments.after(gradient)
         after = weights - local.step_size * direction
-        after = torch.where(block, self.regulariser.proximal(after, local.step_size), after)
+        after = torch.where(weighed, self.regulariser.proximal(after, local.step_size), after)
         return (after if trained is None else start.index_copy(0, trained, after[trained])), now

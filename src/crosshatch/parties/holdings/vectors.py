@@ -27,6 +27,7 @@ class Vectors:
     head_size: int  # how many of the head's numbers travel
     trained_head: Tensor | None
     optimiser: Optimiser | None = None
+    free: Tensor | None = None  # true where the regulariser leaves a number of the block alone
 
     @classmethod
     def of(cls, task: Task, silo: int) -> Vectors:
@@ -36,7 +37,13 @@ class Vectors:
         size = 0 if head is None else Layout.of(head).size
         travels = size if task.trained_head is None else len(task.trained_head)
         return cls(
-            torch.cat(pieces), Layout.of(block).size, task.trained[silo], travels, task.trained_head, task.optimiser
+            torch.cat(pieces),
+            Layout.of(block).size,
+            task.trained[silo],
+            travels,
+            task.trained_head,
+            task.optimiser,
+            task.free[silo],
         )
 
     @cached_property

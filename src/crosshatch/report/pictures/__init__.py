@@ -1,1 +1,1 @@
-"""Pictures that need no script: federations, graphs of agents, and bars of bytes."""
+"""Parts of a page that need no script: its head, who took part, bars of bytes, boxes of clients, decisions."""

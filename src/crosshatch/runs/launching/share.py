@@ -81,8 +81,9 @@ def write_share(folder: Path, data: FederatedData, task: Task, parties: Sequence
         _add(party, data, owners, tensors)
     for j in {j for party in parties for j in _kept_by(party, len(silos))}:
         if f"x.{j}" not in tensors:  # else its client is here too, which makes the block itself
-            for n, one in enumerate(task.blocks[j].parameters()):
-                tensors[f"{'kept' if one.requires_grad else 'fixed'}.{j}.{n}"] = one.detach()
+            for n, (name, one) in enumerate(task.blocks[j].named_parameters()):
+                kind, own = "kept" if one.requires_grad else "fixed", name.rpartition(".")[2]
+                tensors[f"{kind}.{j}.{n}.{own}"] = one.detach()
     tensors |= {f"owners.{j}": torch.as_tensor(one) for j, one in owners.items()}
     tensors |= {"like": data.y_train[:0], "like_test": data.y_test[:0]}
     write_whole(folder / ABOUT, msgspec.json.encode(about))
@@ -183,14 +184,15 @@ def read_share(folder: Path, dtype: torch.dtype) -> Share:
     return Share(data, elsewhere, about.beforehand)
 
 
-def _kept(tensors: Mapping[str, Tensor], silo: int) -> list[nn.Parameter]:
-    """The numbers of a block, in their order."""
+def _kept(tensors: Mapping[str, Tensor], silo: int) -> dict[str, nn.Parameter]:
+    """The numbers of a block, in their order; biases can be told by their names."""
     found = {}
     for name, one in tensors.items():
         kind, _, place = name.partition(".")
         if kind in ("kept", "fixed") and place.startswith(f"{silo}."):
-            found[int(place.partition(".")[2])] = nn.Parameter(one, requires_grad=kind == "kept")
-    return [found[n] for n in sorted(found)]
+            _, n, own = place.split(".")
+            found[int(n)] = f"{own}{n}", nn.Parameter(one, requires_grad=kind == "kept")
+    return dict(found[n] for n in sorted(found))
 
 
 def peers_of(parties: Mapping[Name, Party]) -> dict[Name, list[Name]]:

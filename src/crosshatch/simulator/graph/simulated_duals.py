@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crosshatch.local.visits.agent import Agent, shrink
+from crosshatch.local.visits.agent import Agent
 from crosshatch.protocol.agents import DualSteps
 from crosshatch.simulator.accounting.agent_links import AgentLinks, Ids, Seconds
 from crosshatch.task.losses import Squared
@@ -68,7 +68,8 @@ class SimulatedDuals:
         """`w+ = prox(w - mu_w X' y)`, and `2 w+ - w` for the duals."""
         slopes = [agent.gradient(dual) for agent, dual in zip(self.agents, duals.duals.unbind(), strict=True)]
         moved = torch.add(duals.weights, torch.cat(slopes), alpha=-self.steps.weights)
-        after = shrink(self.agents[0].task.regulariser, moved, self.steps.weights)
+        moves = zip(self.agents, torch.split(moved, self._sizes), strict=True)
+        after = torch.cat([agent.shrink(own, self.steps.weights) for agent, own in moves])
         duals.ahead = 2 * after - duals.weights
         duals.weights = after
         duals.seconds += self.links.step_seconds
