@@ -14,7 +14,8 @@ BASES = {
     "Declared": "every declaration has a default", "DrawsBatches": "fields that several methods have",
     "Grouped": "groups, written once for all engines", "Implicit": "what two forms of a matrix share",
     "Planned": "every answer has a default", "Role": "what all parties answer alike", "RunError": "an error",
-    "Secret": "what is never printed", "Stop": "asked, or out of time", "TokenRole": "what agents and server share",
+    "Secret": "what is never printed", "Stop": "asked, or out of time",
+    "SweepListener": "hears what it likes", "TokenRole": "what agents and server share",
     "TrainingError": "an error", "Watcher": "hears what it likes",
 }  # fmt: skip
 
