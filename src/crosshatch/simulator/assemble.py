@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,20 +73,19 @@ def require_device(name: str, place: str = "device") -> None:
 
 def move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedData:
     """The same data on a device and in a precision."""
-    to = partial(_moved, device=device, precision=precision)
+
+    def to(tensor: Tensor | None, kind: torch.dtype | None = precision) -> Any:
+        return None if tensor is None else tensor.to(device, kind)
+
     silos = tuple(
         replace(silo, train=to(silo.train), test=to(silo.test), validation=to(silo.validation)) for silo in data.silos
     )
     alone = data.alone and replace(data.alone, x=to(data.alone.x), y=to(data.alone.y))
     y_train, y_test, y_validation = (
-        to(y, precision=precision if y is not None and y.is_floating_point() else None)
+        to(y, precision if y is not None and y.is_floating_point() else None)
         for y in (data.y_train, data.y_test, data.y_validation)
     )
     return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=y_validation, alone=alone)
-
-
-def _moved(tensor: Tensor | None, *, device: str, precision: torch.dtype | None) -> Any:
-    return None if tensor is None else tensor.to(device, precision)
 
 
 def assemble(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import accumulate, pairwise
 from operator import mul
 
@@ -24,7 +24,6 @@ from crosshatch.protocol.message_contents import Call, Contents, Specs
 from crosshatch.simulator.accounting.legs import AtWork, ClientLeg, HubLeg
 from crosshatch.simulator.vertical.batch import Batch
 
-_MOST_KEPT = 4096  # seconds between hubs, by bytes
 _ANYBODY = ""  # to the network: a party without settings of its own
 
 
@@ -44,9 +43,8 @@ class Links:
     of_round: dict[int, tuple[Sequence[Ids], Seconds, dict[tuple[int, ...], AtWork]]] = field(
         default_factory=dict, repr=False
     )
-    # By kind of message its bytes and seconds for so many rows; between hubs seconds by bytes.
+    # By kind of message its bytes and seconds for so many rows.
     _prices: dict[tuple[object, ...], Seconds] = field(default_factory=dict, repr=False)
-    _usual: dict[tuple[object, ...], Seconds] = field(default_factory=dict, repr=False)
     _counted: list[tuple[str, str, int, int]] = field(default_factory=list, repr=False)
 
     @cached_property
@@ -142,7 +140,8 @@ class Links:
         senders, receivers, down = list(leg.senders), list(leg.receivers), leg.direction == "down"
         if self.one_machine or not senders or not receivers:
             return
-        arrivals = self.clocks.hubs[senders][:, np.newaxis] + _never_to_itself(tuple(senders), tuple(receivers))
+        never_to_itself = np.where(np.not_equal.outer(senders, receivers), 0.0, -np.inf)
+        arrivals = self.clocks.hubs[senders][:, np.newaxis] + never_to_itself
         if not self.hubs_together:
             ends, others = (receivers, senders) if down else (senders, receivers)  # over the link of which it goes
             times = [len(others) - (j in others) for j in ends]
@@ -168,12 +167,7 @@ class Links:
 
     def _hubs_seconds(self, link: str, silos: Sequence[int], sizes: Ids, direction: Direction) -> Seconds:
         """How long each hub's message takes, or all those it sends together."""
-        key = (link, direction, *sizes.tolist())
-        if key not in self._usual:
-            if len(self._usual) >= _MOST_KEPT:
-                self._usual.clear()
-            self._usual[key] = self.network.transfer(link, direction, sizes, _ANYBODY, None)
-        seconds = self._usual[key].copy() if self._special else self._usual[key]
+        seconds = self.network.transfer(link, direction, sizes, _ANYBODY, None)
         for i, j in enumerate(silos) if self._special else ():
             if self.silos[j] in self._special:
                 seconds[i] = self.network.transfer(link, direction, sizes[i : i + 1], self.silos[j], None)[0]
@@ -231,9 +225,3 @@ class Links:
 
 def _size(specs: Specs, call: Call) -> int:
     return wire.size(wire.as_long(call.round), call.exchange, specs, use=wire.as_long(call.use))
-
-
-@cache
-def _never_to_itself(senders: tuple[int, ...], receivers: tuple[int, ...]) -> Seconds:
-    """Minus infinity where sender and receiver are one, else 0."""
-    return np.where(np.not_equal.outer(senders, receivers), 0.0, -np.inf)

@@ -33,25 +33,28 @@ def encrypted_exchange(
         return None
     require_gmpy2()
     from crosshatch.protocol.encryption import check_encryption
-    from crosshatch.simulator.encrypted.ciphertexts import ciphertexts_of
+    from crosshatch.simulator.encrypted.ciphertexts import CostsAlone, RealCiphertexts
     from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange
 
-    known, names = declared(algorithm), tuple(silo.name for silo in data.silos)
+    known, real = declared(algorithm), settings.ciphertexts == "real"
+    names = tuple(silo.name for silo in data.silos)
     if task.transfer is not None:
         from crosshatch.protocol.encrypted_transfers import check_encrypted_transfer
         from crosshatch.simulator.encrypted.encrypted_transfer import EncryptedTransfer
-        from crosshatch.simulator.encrypted.transfer_ciphertexts import transfer_ciphertexts
+        from crosshatch.simulator.encrypted.transfer_ciphertexts import RealTransfer, TransferCosts
 
         chains = check_encrypted_transfer(
             data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
             batch_size=known.batch_size, draw=known.draw, local_steps=algorithm.local_steps,
         )  # fmt: skip
-        return EncryptedTransfer(data, task, chains, links, settings, transfer_ciphertexts(settings, threads, names))
+        told = RealTransfer(settings, threads, names) if real else TransferCosts(settings, threads)
+        return EncryptedTransfer(data, task, chains, links, settings, told)
     layers = check_encryption(
         data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
         continued=known.continues_derivatives, batch_size=known.batch_size, draw=known.draw,
     )  # fmt: skip
-    return EncryptedExchange(data, layers, links, settings, ciphertexts_of(settings, threads, names))
+    ciphertexts = RealCiphertexts(settings, threads, names) if real else CostsAlone(settings, threads)
+    return EncryptedExchange(data, layers, links, settings, ciphertexts)
 
 
 def require_gmpy2() -> None:

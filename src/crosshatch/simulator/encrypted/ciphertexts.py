@@ -101,13 +101,6 @@ Ciphertexts = RealCiphertexts | CostsAlone
 """What becomes of one batch's derivatives (n, c) and of silos' features (n, d); who counts may refuse."""
 
 
-def ciphertexts_of(settings: PrivacySettings, threads: int, names: tuple[str, ...]) -> Ciphertexts:
-    """The way that a run's settings ask for."""
-    return (
-        RealCiphertexts(settings, threads, names) if settings.ciphertexts == "real" else CostsAlone(settings, threads)
-    )
-
-
 def timed(work: Callable[[], T]) -> tuple[T, float]:
     """What it gives, and how long it took."""
     start = perf_counter()

@@ -150,10 +150,3 @@ class TransferCosts:
 
 TransferCiphertexts = RealTransfer | TransferCosts
 """What becomes of numbers that one side tells the other, who works with them: a gradient is masked, and read there."""
-
-
-def transfer_ciphertexts(settings: PrivacySettings, threads: int, names: tuple[str, ...]) -> TransferCiphertexts:
-    """The way that a run's settings ask for."""
-    return (
-        RealTransfer(settings, threads, names) if settings.ciphertexts == "real" else TransferCosts(settings, threads)
-    )

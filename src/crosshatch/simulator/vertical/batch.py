@@ -51,10 +51,8 @@ class Batch:
 
     def counts(self, silos: Sequence[int], part: int | None = None) -> Ids:
         """Samples (of one part) at each client at work of these silos."""
-        if part is None and len(self.parts) > 1:
-            every: Ids = sum((self.counts(silos, s) for s in range(1, len(self.parts))), start=self.counts(silos, 0))
-            return every
-        return np.concatenate([_NONE, *(self.held[j][part or 0].counts for j in silos)])
+        parts = range(len(self.parts)) if part is None else [part]
+        return np.concatenate([_NONE, *(sum(self.held[j][s].counts for s in parts) for j in silos)])
 
 
 @dataclass
@@ -71,9 +69,10 @@ class Draws:
         """Of silos with several clients, who holds each sample: what is asked of one lies together."""
         self._several = [j for j, clients in enumerate(self.clients) if clients > 1]
         self._first = np.cumsum([0, *(self.clients[j] for j in self._several)])  # each one's first client, and the end
-        # (samples, silos), in 16 bits where these do: such numbers are sorted by digits, several times as fast
-        small = max(self.clients) < 2**15
-        self._numbers = np.array([self.owners[j] for j in self._several], np.int16 if small else np.int64).T.copy()
+        # (samples, silos), clients counted on from silo to silo; in 16 bits where these do: such numbers are sorted by
+        # digits, several times as fast
+        numbers = [self.owners[j] + first for j, first in zip(self._several, self._first, strict=False)]
+        self._numbers = np.array(numbers, np.int16 if self._first[-1] < 2**15 else np.int64).T.copy()
 
     @cached_property
     def _all_samples(self) -> Batch:
@@ -102,20 +101,17 @@ class Draws:
         if self.in_order_of_ids:
             parts = tuple(np.sort(part) for part in parts)
         clients = [_FIRST] * len(self.clients)
-        held: list[list[Holdings]] = [[] for _ in clients]
+        held = [[Holdings(None, np.array([len(part)])) for part in parts]] * len(clients)  # of silos of one client
         counts = [np.zeros(0, dtype=np.int64)] * len(parts)
         orders: list[list[Tensor | None]] = [[]] * len(parts)
         for s, part in enumerate(parts if self._several else ()):
             own = np.ascontiguousarray(self._numbers.take(part, axis=0).T)  # (silos, n)
-            counts[s] = np.bincount((own + self._first[:-1, np.newaxis]).reshape(-1), minlength=int(self._first[-1]))
+            counts[s] = np.bincount(own.reshape(-1), minlength=int(self._first[-1]))
             order = np.argsort(own, axis=1, kind="stable")
             orders[s] = list(torch.as_tensor(order, device=self.device).unbind(0))
             if all_in_order:  # samples that lie in order are not even copied
                 still = np.all(own[:, 1:] >= own[:, :-1], axis=1)
                 orders[s] = [None if as_it_is else one for one, as_it_is in zip(orders[s], still, strict=True)]
-        for j in range(len(clients)):
-            if j not in self._several:
-                held[j] = [Holdings(None, np.array([len(part)])) for part in parts]
         (at_work,) = sum(counts[1:], start=counts[0]).nonzero()
         edges = np.searchsorted(at_work, self._first).tolist()
         for i, j in enumerate(self._several):
