@@ -72,7 +72,7 @@ class Draws:
         # (samples, silos), clients counted on from silo to silo; in 16 bits where these do: such numbers are sorted by
         # digits, several times as fast
         numbers = [self.owners[j] + first for j, first in zip(self._several, self._first, strict=False)]
-        self._numbers = np.array(numbers, np.int16 if self._first[-1] < 2**15 else np.int64).T.copy()
+        self._numbers = np.array(numbers, np.uint16 if self._first[-1] < 2**16 else np.int64).T.copy()
 
     @cached_property
     def _all_samples(self) -> Batch:
