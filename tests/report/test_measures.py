@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from crosshatch.errors import ConfigError
-from crosshatch.report.measures import Target, best_row, first_reaching, main_metric, parse_target
+from crosshatch.report.measures import Target, TargetsAhead, best_row, first_reaching, main_metric, parse_target
+from crosshatch.seeds import generator
 from tests.architecture.modules import modules
 
 
@@ -99,3 +100,14 @@ def test_nan_reaches_nothing() -> None:
 def test_main_metric() -> None:
     assert main_metric(("train_loss", "accuracy", "auc")) == "auc"
     assert main_metric(("lift", "gain")) == "lift"
+
+
+def test_targets_ahead_are_those_that_a_second_look_at_all_evaluations_does_not_find_reached() -> None:
+    draw = generator(3, "test")
+    for smooth in (1, 3):
+        rows: list[dict[str, float]] = []
+        targets = [parse_target(text) for text in ("auc=0.6", "auc=0.8", "loss=0.1", "auc=0.95")]
+        ahead = TargetsAhead(targets, smooth)
+        for _ in range(40):
+            rows += [{"auc": draw.random(), "loss": draw.random()} for _ in range(draw.integers(0, 3))]
+            assert list(ahead.after(rows)) == [one for one in targets if first_reaching(rows, one, smooth) is None]

@@ -103,9 +103,32 @@ def first_reaching(rows: Rows, target: Target, smooth: int = 1) -> Mapping[str, 
     >>> first_reaching(rows, Target("auc", 0.75, higher=True)), first_reaching(rows, Target("auc", 0.75, True), 3)
     ({'auc': 0.8}, {'auc': 0.9})
     """
-    smooth = max(smooth, target.smooth)
-    means = enumerate(moving_means(rows, target.metric, smooth), smooth - 1)
-    return next((rows[at] for at, mean in means if target.is_reached_by(mean)), None)
+    ends = range(1, len(rows) + 1)
+    return next((rows[end - 1] for end in ends if _is_reached(rows, end, target, smooth)), None)
+
+
+def _is_reached(rows: Rows, end: int, target: Target, smooth: int) -> bool:
+    """Whether the mean of the last `smooth` of the first `end` evaluations is at the target."""
+    start = end - max(smooth, target.smooth)
+    return start >= 0 and target.is_reached_by(fmean(row.get(target.metric, math.nan) for row in rows[start:end]))
+
+
+class TargetsAhead:
+    """Which of some targets a run has not reached yet; of evaluations that come one by one each is looked at once."""
+
+    def __init__(self, targets: Sequence[Target], smooth: int) -> None:
+        self._ahead, self._smooth, self._seen = tuple(targets), smooth, 0
+
+    def after(self, rows: Rows) -> tuple[Target, ...]:
+        """
+        >>> ahead = TargetsAhead([Target("auc", 0.7, higher=True), Target("auc", 0.9, higher=True)], smooth=1)
+        >>> [len(ahead.after([{"auc": 0.6}, {"auc": 0.8}][:count])) for count in (1, 2)]
+        [2, 1]
+        """
+        for end in range(self._seen + 1, len(rows) + 1):
+            self._ahead = tuple(one for one in self._ahead if not _is_reached(rows, end, one, self._smooth))
+        self._seen = len(rows)
+        return self._ahead
 
 
 def moving_means(rows: Rows, metric: str, smooth: int) -> list[float]:

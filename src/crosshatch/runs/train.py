@@ -15,7 +15,7 @@ from typing import Any
 
 from crosshatch.errors import DivergenceError, RunError, TrainingError, one_line
 from crosshatch.network import BandwidthNetwork
-from crosshatch.report.measures import first_reaching
+from crosshatch.report.measures import TargetsAhead
 from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.choosing.auto import adopt
@@ -134,6 +134,7 @@ class _Loop:
         self.restored = False
         self.diverged: Divergence | None = None
         self.best = BestRound.of(self.config)
+        self.ahead = TargetsAhead(self.config.evaluate.parsed_targets, self.config.evaluate.smooth)
         self.some = SomeRows.of(self.config, self.simulator.data.y_test)
         self.summary: dict[str, Any] = {}
         self.recorder = recorder_of(self.config, self.simulator, directory.messages)
@@ -149,8 +150,7 @@ class _Loop:
             return True
         if self.best is not None and run.patience is not None and self.best.since >= run.patience:
             return True
-        goals, smooth = self.config.evaluate.parsed_targets, self.config.evaluate.smooth
-        return self.config.run.stop_at_targets and all(first_reaching(self.rows, goal, smooth) for goal in goals)
+        return self.config.run.stop_at_targets and not self.ahead.after(self.rows)
 
     @property
     def _ended_by(self) -> Divergence | None:
@@ -234,7 +234,7 @@ class _Loop:
 
     def _measure(self) -> dict[str, Any]:
         seconds, validates = self._wall_seconds(), self.best is not None
-        of = self.simulator, self.config, self.metrics, self.some, self.rows
+        of = self.simulator, self.config, self.metrics, self.some, self.ahead.after(self.rows)
         return metrics_row(*of, wall_seconds=seconds, validates=validates)
 
     def _note(self, row: Mapping[str, Any], watcher: Watcher) -> None:

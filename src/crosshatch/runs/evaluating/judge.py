@@ -18,7 +18,7 @@ from torch import Tensor
 
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.parties.evaluation.found import Found, Scored, Verdict
-from crosshatch.report.measures import first_reaching
+from crosshatch.report.measures import Target, TargetsAhead
 from crosshatch.runs.best_round import BestRound, on_rows
 from crosshatch.runs.config import Config
 from crosshatch.runs.evaluating.held_share import Briefing
@@ -63,7 +63,7 @@ class RunJudge:
             return self._measure(test[rows], labels[rows], found.objective)
 
         some = SomeRows.of(self.config, labels)
-        row = {"round": done, "train_loss": found.objective, **some.measure(measure, done, self.rows)}
+        row = {"round": done, "train_loss": found.objective, **some.measure(measure, done, self._ahead)}
         if found.held_out.validation:
             scores, y = found.held_out.part("validation")
             kept = evaluate(on_rows(self.metrics), scores, y, self.loss)
@@ -109,6 +109,11 @@ class RunJudge:
         return {name: found[name] for name in (one if isinstance(one, str) else one.name for one in self.metrics)}
 
     @property
+    def _ahead(self) -> tuple[Target, ...]:
+        evaluate = self.config.evaluate
+        return TargetsAhead(evaluate.parsed_targets, evaluate.smooth).after(self.rows)
+
+    @property
     def _best(self) -> BestRound | None:
         return best_of(self.config, self.rows)
 
@@ -121,8 +126,7 @@ class RunJudge:
             return True
         if best is not None and run.patience is not None and best.since >= run.patience:
             return True
-        goals, smooth = self.config.evaluate.parsed_targets, self.config.evaluate.smooth
-        return run.stop_at_targets and all(first_reaching(self.rows, goal, smooth) for goal in goals)
+        return run.stop_at_targets and not self._ahead
 
     def _write(self, row: Mapping[str, Any]) -> None:
         add_line(self.folder / LINES, row)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from crosshatch.report.measures import Rows, Target, first_reaching
+from crosshatch.report.measures import Target
 from crosshatch.runs.best_round import on_rows
 from crosshatch.runs.config import Config
 from crosshatch.runs.summary import further_costs
@@ -30,8 +30,6 @@ class SomeRows:
 
     rounds: int
     samples: int
-    targets: tuple[Target, ...] = ()
-    smooth: int = 1
     drawn: Tensor | None = None
 
     @classmethod
@@ -42,16 +40,15 @@ class SomeRows:
             return cls(config.run.rounds, samples)
         chosen = generator(config.data.split_seed, "evaluate/test samples").permutation(samples)[:wanted]
         drawn = torch.as_tensor(chosen).sort().values.to(y_test.device)
-        return cls(config.run.rounds, samples, config.evaluate.parsed_targets, config.evaluate.smooth, drawn)
+        return cls(config.run.rounds, samples, drawn)
 
-    def measure(self, measure: Measure, done: int, before: Rows) -> dict[str, Any]:
-        """The metrics after a round; of all samples after the last one, and where the drawn are at a target."""
+    def measure(self, measure: Measure, done: int, ahead: Sequence[Target]) -> dict[str, Any]:
+        """The metrics after a round; of all samples after the last one, and where the drawn are at a target ahead."""
         if self.drawn is None:
             return {**measure(None)}
         if done < self.rounds:
             found = measure(self.drawn)
-            still = [target for target in self.targets if first_reaching(before, target, self.smooth) is None]
-            if not any(target.metric in found and target.is_reached_by(found[target.metric]) for target in still):
+            if not any(target.metric in found and target.is_reached_by(found[target.metric]) for target in ahead):
                 return {**found, COUNT: len(self.drawn)}
         return self._on_all(measure)
 
@@ -67,9 +64,9 @@ class SomeRows:
 
 def metrics_row(
     simulator: Simulator, config: Config, metrics: Sequence[str | OwnMetric], some: SomeRows,
-    rows: Sequence[Mapping[str, Any]], *, wall_seconds: float, validates: bool,
+    ahead: Sequence[Target], *, wall_seconds: float, validates: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """The next one after `rows`; `validates`: the validation rows are measured too."""
+    """The next one, with these targets `ahead`; `validates`: the validation rows are measured too."""
     on_validation = simulator.evaluate(on_rows(metrics), on="validation") if validates else {}
     return {
         "iteration": simulator.iteration,
@@ -80,6 +77,6 @@ def metrics_row(
         "sim_seconds": simulator.seconds,
         "wall_seconds": round(wall_seconds, 3),
         "train_loss": simulator.objective(config.evaluate.train_samples),
-        **some.measure(lambda drawn: simulator.evaluate(metrics, rows=drawn), simulator.round, rows),
+        **some.measure(lambda drawn: simulator.evaluate(metrics, rows=drawn), simulator.round, ahead),
         **{f"{VALIDATION}{name}": value for name, value in on_validation.items()},
     }
