@@ -7,7 +7,7 @@ import torch
 
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.network import ConstantNetwork
-from crosshatch.runs.planning.forecast import RoundCost, forecast
+from crosshatch.runs.planning.plan import RoundCost, forecast
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.theory.bounds import hsgd_bound
 from crosshatch.theory.constants import Constants

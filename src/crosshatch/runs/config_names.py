@@ -36,20 +36,8 @@ if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
 AnyAlgorithm = FedSGD | FedBCD | ABCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central | STCD | MTCD | DCPA
 AnyNetwork = ConstantNetwork | BandwidthNetwork | SeveralNetworks
 
-ALGORITHMS: dict[str, type[AnyAlgorithm]] = {
-    "abcd": ABCD,
-    "central": Central,
-    "dcpa": DCPA,
-    "fedavg": FedAvg,
-    "fedbcd": FedBCD,
-    "fedsgd": FedSGD,
-    "hsgd": HSGD,
-    "jfl": JFL,
-    "mtcd": MTCD,
-    "stcd": STCD,
-    "tdcd": TDCD,
-    "tiered": Tiered,
-}
+_BY_NAME = {kind.__name__.lower(): kind for kind in get_args(AnyAlgorithm)}
+ALGORITHMS: dict[str, type[AnyAlgorithm]] = {name: _BY_NAME[name] for name in sorted(_BY_NAME)}
 COMPRESSED = ("c-tdcd", "c-hsgd")
 C_VFL = "topk(0.21875)"  # the HSGD paper's setting: log2(128) / 32 of the entries, as C-VFL's own code reads it
 PLAIN = "sgd"
@@ -163,13 +151,12 @@ def _whole_name(algorithm: AnyAlgorithm) -> str:
 
 def planned_names() -> tuple[str, ...]:
     """The names of the algorithms that theorems speak of."""
-    names = {kind: name for name, kind in ALGORITHMS.items()}
-    return tuple(names[kind] for kind in get_args(AnyAlgorithm) if kind.auto)
+    return tuple(name for name, kind in _BY_NAME.items() if kind.auto)
 
 
-def settings_of(algorithm: AnyAlgorithm) -> dict[str, Any]:
-    """The values of its keys in a config."""
-    return {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
+def settings_of(part: Any) -> dict[str, Any]:
+    """The values of the keys in a config of an algorithm, an optimiser or a network."""
+    return {field.name: getattr(part, field.name) for field in fields(part)}
 
 
 def algorithm_table(algorithm: AnyAlgorithm) -> dict[str, Any]:
@@ -209,7 +196,7 @@ def decode_optimiser(table: object, auto: Sequence[str]) -> Optimiser | None:
 def optimiser_table(optimiser: Optimiser | None) -> dict[str, Any]:
     if optimiser is None:
         return {"name": PLAIN}
-    return {"name": optimiser.name} | {field.name: getattr(optimiser, field.name) for field in fields(optimiser)}
+    return {"name": optimiser.name} | settings_of(optimiser)
 
 
 def decode_network(table: object) -> tuple[AnyNetwork, bool]:
@@ -235,11 +222,12 @@ def network_table(network: AnyNetwork) -> dict[str, Any] | list[dict[str, Any]]:
     if isinstance(network, SeveralNetworks):
         return [table for one in network.networks if isinstance(table := network_table(one), dict)]
     name = next(name for name, kind in NETWORKS.items() if isinstance(network, kind))
-    return {"kind": name} | {field.name: getattr(network, field.name) for field in fields(network)}
+    return {"kind": name} | settings_of(network)
 
 
 def _pick(table: object, place: str, key: str, kinds: Mapping[str, type[Any]]) -> type[Any]:
-    choices = ", ".join((*kinds, *(COMPRESSED if place == "algorithm" else ())))
+    known = (*kinds, *(COMPRESSED if place == "algorithm" else ()))
+    choices = ", ".join(known)
     if not isinstance(table, Mapping):
         raise ConfigError(f"{place} = {show(table)}: expected a table of settings")
     if key not in table:
@@ -248,7 +236,6 @@ def _pick(table: object, place: str, key: str, kinds: Mapping[str, type[Any]]) -
     if place == "algorithm" and is_own(name):
         return find_algorithm(name)
     if not isinstance(name, str) or name not in kinds:
-        known = (*kinds, *(COMPRESSED if place == "algorithm" else ()))
         own = ", or name your own class as path/to/file.py:ClassName" if place == "algorithm" else ""
         raise ConfigError(f"{place}.{key} = {show(name)} is unknown: {meant(name, known)}Choose one of {choices}{own}")
     return kinds[name]

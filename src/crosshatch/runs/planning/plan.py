@@ -23,7 +23,6 @@ from crosshatch.runs.choosing.auto import (
 )
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
-from crosshatch.runs.planning.forecast import Forecast, RoundCost, forecast
 from crosshatch.runs.planning.theorems import Theorem, theorems
 from crosshatch.runs.prepare import prepare, try_rounds
 from crosshatch.schedules import Constant
@@ -36,6 +35,27 @@ SHARE = 0.1
 """The level of a forecast where none is given: this share of the squared gradient norm at the start."""
 _CLOSE = 1 + 1e-4  # a step size chosen at the limit and rounded is not above it
 _HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class RoundCost:
+    """What one round costs, on average: of a simulated round, or in closed form from shapes."""
+
+    bytes: float
+    seconds: float
+    local_steps: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Rounds, bytes and seconds after which a theorem's bound is at `level`; training usually needs far fewer."""
+
+    theorem: str
+    level: float
+    iterations: int
+    rounds: int
+    bytes: float
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -237,3 +257,19 @@ def _look_ahead(judgement: Judgement, cost: RoundCost, step_size: float, level: 
         return Outlook(judgement.theorem.name, min(step_size, judgement.theorem.limit.stated), None)
     _, best = min(reached, key=lambda pair: pair[0])
     return Outlook(judgement.theorem.name, best.step_size, forecast(best, cost, level=level))
+
+
+def forecast(bound: Bound, cost: RoundCost, *, level: float) -> Forecast | None:
+    """Where the bound reaches `level`; None where its floor is higher: lower the step size or draw larger batches.
+
+    >>> from crosshatch.theory.bounds import StepLimit
+    >>> bound = Bound("HSGD, Theorem 1", start=1.0, noise=0.1, drift=0.1, step_size=0.01, iterations=100,
+    ...     limit=StepLimit(0.1, 0.1))
+    >>> forecast(bound, RoundCost(bytes=1000, seconds=2.0, local_steps=10), level=0.7).rounds
+    20
+    """
+    iterations = bound.iterations_to(level)
+    if iterations is None:
+        return None
+    rounds = -(-iterations // cost.local_steps)
+    return Forecast(bound.theorem, level, iterations, rounds, rounds * cost.bytes, rounds * cost.seconds)
