@@ -109,8 +109,8 @@ def top5(scores: Tensor, y: Tensor, loss: Loss) -> float:  # noqa: ARG001 - one 
     """Share of samples whose label is among the five highest scores; of equal scores the lower class comes first."""
     values, labels = _numpy(scores), _labels(y)[:, None]
     own = np.take_along_axis(values, labels, axis=1)
-    ahead = (values > own) | ((values == own) & (np.arange(values.shape[1]) < labels))
-    return float(np.mean(ahead.sum(axis=1) < 5))
+    higher = (values > own) | ((values == own) & (np.arange(values.shape[1]) < labels))
+    return float(np.mean(higher.sum(axis=1) < 5))
 
 
 def gini(scores: Tensor, y: Tensor, loss: Loss) -> float:
@@ -188,13 +188,13 @@ NAMES = (*_METRICS, "suboptimality")
 
 
 def _mean_over_labels(name: str, rank: Rank, scores: Floats, positive: npt.NDArray[np.bool_]) -> float:
-    told = [k for k in range(scores.shape[1]) if 0 < positive[:, k].sum() < len(positive)]
-    if not told:
+    mixed = [k for k in range(scores.shape[1]) if 0 < positive[:, k].sum() < len(positive)]
+    if not mixed:
         raise ModelError(
             f"metric '{name}' needs a label that some test samples have and some have not: use a larger or shuffled "
             f"test part, or leave {name} out of evaluate.metrics"
         )
-    return float(np.mean([rank(scores[:, k], positive[:, k]) for k in told]))
+    return float(np.mean([rank(scores[:, k], positive[:, k]) for k in mixed]))
 
 
 def _predicted(scores: Tensor, loss: Loss) -> npt.NDArray[np.int64]:

@@ -44,7 +44,7 @@ Times = Callable[[Name, Name, Key, bytes], float]
 
 @dataclass
 class FaultCounts:
-    """What happened."""
+    """How often something went wrong, and how much was kept because of it."""
 
     occasions: int = 0  # on which somebody might have crashed
     crashes: int = 0

@@ -27,7 +27,7 @@ class Restarted(Protocol):
         """Send and receive over this line from now on."""
 
     def run_round(self) -> None:
-        """The text's next round."""
+        """Run the next round of the algorithm's text."""
 
     def state(self) -> Any:
         """All that the next round depends on, taken between two rounds."""

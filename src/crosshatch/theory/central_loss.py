@@ -100,9 +100,9 @@ class CentralLoss:
         if length == 0:
             return torch.zeros_like(direction)
         small = torch.finfo(theta.dtype).eps ** (1 / 3) * (1 + float(theta.norm())) / length
-        ahead = self.gradient(theta + small * direction, rows)
-        behind = self.gradient(theta - small * direction, rows)
-        return (ahead - behind).div(2 * small)
+        forwards = self.gradient(theta + small * direction, rows)
+        backwards = self.gradient(theta - small * direction, rows)
+        return (forwards - backwards).div(2 * small)
 
     def _parts(self, theta: Tensor, rows: Rows) -> list[Tensor]:
         """Scalars that add up to the loss: the samples in pieces, then the regulariser."""

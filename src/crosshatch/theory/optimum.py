@@ -151,18 +151,18 @@ class _Problem:
         product = self.x @ self.x.T if self.x.shape[0] == small else self.x.T @ self.x
         smoothness = float(np.linalg.eigvalsh(product)[-1]) * (0.25 if self.logistic else 1.0) + self.l2
         step = 1.0 / smoothness
-        ahead, momentum = theta, 1.0
+        extrapolated, momentum = theta, 1.0
         for i in range(_STEPS):
             if i % 50 == 0 and self.gap(theta) <= tolerance * (zero - self.value(theta)):
                 break
-            gradient = self.x.T @ self.derivative(self.x @ ahead) + self.l2 * ahead
-            moved = ahead - step * gradient
+            gradient = self.x.T @ self.derivative(self.x @ extrapolated) + self.l2 * extrapolated
+            moved = extrapolated - step * gradient
             after = np.sign(moved) * np.maximum(np.abs(moved) - step * self.l1, 0.0)
-            if float((ahead - after) @ (after - theta)) > 0:  # momentum points uphill: begin anew
-                ahead, momentum = theta, 1.0
+            if float((extrapolated - after) @ (after - theta)) > 0:  # momentum points uphill: begin anew
+                extrapolated, momentum = theta, 1.0
                 continue
             following = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
-            ahead = after + (momentum - 1.0) / following * (after - theta)
+            extrapolated = after + (momentum - 1.0) / following * (after - theta)
             theta, momentum = after, following
         return theta
 

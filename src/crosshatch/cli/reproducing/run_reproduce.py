@@ -31,7 +31,7 @@ LACKING = "not there yet"
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """The options of `run`."""
+    """What the command `run` was asked for."""
 
     ids: tuple[str, ...]
     profile: str

@@ -59,8 +59,8 @@ def _statistics(values: Array) -> tuple[Array, ...]:
     skewness = np.where(flat, 0.0, third / np.where(flat, 1.0, second) ** 1.5)
     least = np.where(measured, values, np.inf).min(axis=1)
     largest = np.where(measured, values, -np.inf).max(axis=1)
-    told = (least, largest, mean, np.where(flat, 0.0, np.sqrt(second)), skewness)
-    return *(np.where(none, np.nan, one) for one in told), count.astype(np.float64)
+    statistics = (least, largest, mean, np.where(flat, 0.0, np.sqrt(second)), skewness)
+    return *(np.where(none, np.nan, one) for one in statistics), count.astype(np.float64)
 
 
 def summarised(raw: Raw) -> Raw:

@@ -24,22 +24,22 @@ class Digester:
 
     def of(self, purpose: str, *contents: bytes | str) -> str:
         """The digest of some contents, each told apart from the next; `purpose` keeps kinds of digests apart."""
-        whole = blake2b(key=self.key, digest_size=16)
+        digest = blake2b(key=self.key, digest_size=16)
         for content in (purpose, *contents):
             raw = content.encode() if isinstance(content, str) else content
-            whole.update(len(raw).to_bytes(8, "little"))
-            whole.update(raw)
-        return whole.hexdigest()
+            digest.update(len(raw).to_bytes(8, "little"))
+            digest.update(raw)
+        return digest.hexdigest()
 
     def of_column(self, purpose: str, parts: Sequence[Column], order: Indices) -> str:
         """The digest of the rows of all parts, one behind the other, in this order."""
         kind = kind_of(parts)
         shape = () if isinstance(parts[0], pl.Series) else parts[0].shape[1:]
-        whole = blake2b(key=self.key, digest_size=16)
-        whole.update(repr((purpose, kind, len(order), shape)).encode())
+        digest = blake2b(key=self.key, digest_size=16)
+        digest.update(repr((purpose, kind, len(order), shape)).encode())
         for piece in text_bytes(as_text(parts).gather(order)) if kind == "text" else _numbers(parts, order):
-            whole.update(piece)
-        return whole.hexdigest()
+            digest.update(piece)
+        return digest.hexdigest()
 
 
 def kind_of(parts: Sequence[Column]) -> str:

@@ -33,7 +33,7 @@ class SiloCheck:
 
 @dataclass(frozen=True)
 class ClassCheck:
-    """A class and its rows."""
+    """A class and how many rows of each kind it has."""
 
     name: str
     training: int

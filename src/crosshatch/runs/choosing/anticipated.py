@@ -16,12 +16,12 @@ from crosshatch.theory.constants import Constants
 
 @dataclass(frozen=True)
 class Anticipated:
-    """Silos that anticipate each other, as the theorem sees them; `whole`: every round uses all samples."""
+    """Silos that anticipate each other, as the theorem sees them; `all_samples`: every round uses all samples."""
 
     algorithm: AnyAlgorithm
     data: FederatedData
     task: Task
-    whole: bool
+    all_samples: bool
 
     def unlike_theorem(self) -> Iterator[str]:
         """What the setting has that the theorem has not, in words."""
@@ -29,7 +29,7 @@ class Anticipated:
             yield "there are groups"
         elif any(silo.clients > 1 for silo in self.data.silos):
             yield "silos have several clients"
-        if not self.whole:
+        if not self.all_samples:
             yield "a round uses some of the samples, the theorem has all"
         if self.algorithm.window > 1:
             yield f"algorithm.window is {self.algorithm.window}, the theorem has 1"

@@ -82,8 +82,8 @@ class TrialResult:
         """Whether the best one is ahead by no more than the standard error of the difference, sample by sample."""
         if self.losses is None or best.losses is None:
             return False
-        behind = self.losses - best.losses
-        return bool(behind.mean() <= behind.std(correction=0) / len(behind) ** 0.5)
+        worse_by = self.losses - best.losses
+        return bool(worse_by.mean() <= worse_by.std(correction=0) / len(worse_by) ** 0.5)
 
 
 class Trial:

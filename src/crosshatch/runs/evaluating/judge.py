@@ -81,7 +81,7 @@ class RunJudge:
         if not torch.isfinite(scored.scores).all():
             return
         test, validation = scored.part("test"), scored.part("validation") if scored.validation else None
-        told = judge_scores(self.metrics, self.loss, test, validation)
+        found = judge_scores(self.metrics, self.loss, test, validation)
         best = self._best
         if self.briefing.silos:
             known = directions(self.config.evaluate.higher_is_better)
@@ -91,8 +91,8 @@ class RunJudge:
                 for metric in spread[name]["metrics"].values() if name in spread else ():
                     for one in metric["worst"]:  # by its number, where groups are not known
                         one["client"] = called[int(one["client"].rpartition("/")[2])]
-            told["per_client"] = {"round": at, "silos": spread}
-        write_whole(self.folder / CLOSED, json.dumps(told, allow_nan=False).encode())
+            found["per_client"] = {"round": at, "silos": spread}
+        write_whole(self.folder / CLOSED, json.dumps(found, allow_nan=False).encode())
 
     def state(self) -> dict[str, Any]:
         return {"rows": [dict(row) for row in self.rows], "zero": self.zero}

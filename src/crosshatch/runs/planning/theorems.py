@@ -94,7 +94,7 @@ _OF_PAPERS = ("l1", "anticipation", "window")
 
 def _differences(config: Config, algorithm: AnyAlgorithm, data: FederatedData) -> dict[str, str]:
     """What a config has that a theorem may not have, in words."""
-    several, whole, below = algorithm.local_steps > 1, uses_all(algorithm, data), algorithm.topology.below
+    several, all_samples, below = algorithm.local_steps > 1, uses_all(algorithm, data), algorithm.topology.below
     anew = algorithm.asks_each_step or algorithm.continues_derivatives
     found = {
         "codecs": (bool(config.codecs), "exchanges are compressed"),
@@ -118,11 +118,11 @@ def _differences(config: Config, algorithm: AnyAlgorithm, data: FederatedData) -
             data.label_silo is not None and several and not anew, "derivatives are kept for a round"
         ),
         "reused batch": (
-            several and not (algorithm.fresh_batches or whole),
+            several and not (algorithm.fresh_batches or all_samples),
             "a round reuses its batch, the theorem draws one per step",
         ),
         "fresh batches": (
-            several and algorithm.fresh_batches and not whole, "every step draws a batch, the theorem reuses one"
+            several and algorithm.fresh_batches and not all_samples, "every step draws a batch, the theorem reuses one"
         ),
     }  # fmt: skip
     return {name: words for name, (applies, words) in found.items() if applies}

@@ -65,11 +65,11 @@ def judge_scores(
     counts = draw_counts(len(y), max(50, min(MOST_DRAWS, MOST_NUMBERS // len(y))), seed=0)
     drawn = resampled([one for one in metrics if isinstance(one, str)], scores, y, loss, counts)
     noise = {name: float(np.nanstd(values, ddof=1)) for name, values in drawn.items() if np.isfinite(values).any()}
-    told: dict[str, Any] = {"test_rows": len(y), "noise": noise}
+    said: dict[str, Any] = {"test_rows": len(y), "noise": noise}
     if unweighted(loss).target == "binary":
         found = decide(*_decided(loss, test), None if validation is None else _decided(loss, validation))
-        told["decisions"] = asdict(found) | {"reliability": [asdict(one) for one in found.reliability]}
-    return told
+        said["decisions"] = asdict(found) | {"reliability": [asdict(one) for one in found.reliability]}
+    return said
 
 
 def keep_scores(path: Path, simulator: Simulator, weights: Weights, *, seed: int) -> None:

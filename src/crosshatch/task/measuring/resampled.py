@@ -103,8 +103,8 @@ def _ranked(scores: Floats, positive: Floats, counts: Floats) -> dict[str, Float
         with np.errstate(divide="ignore", invalid="ignore"):
             p, n = hits[:, -1:], false[:, -1:]
             # false ones ahead of each hit, of equal score one half: what AUC loses
-            ahead = np.sum(gained * false, axis=1) + np.sum(gained[:, 1:] * false[:, :-1], axis=1)
-            parts["auc"].append(1 - ahead / (2 * p * n)[:, 0])
+            false_before = np.sum(gained * false, axis=1) + np.sum(gained[:, 1:] * false[:, :-1], axis=1)
+            parts["auc"].append(1 - false_before / (2 * p * n)[:, 0])
             parts["ks"].append(np.max(np.abs(hits / p - false / n), axis=1))
             np.maximum(seen, 1.0, out=seen)  # where nothing is drawn yet, nothing is gained either
             parts["pr_auc"].append(np.sum(gained * hits / seen, axis=1) / p[:, 0])
