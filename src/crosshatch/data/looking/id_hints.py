@@ -18,16 +18,13 @@ _WAYS = {
 def found_if_alike(ids: Mapping[str, Array]) -> tuple[int, str]:
     """The most ids that all have if they are written alike, and how that would be."""
     texts = {name: pl.Series([str(one) for one in values.tolist()]) for name, values in ids.items()}
-    best = (_common(texts), "")
-    for way, (pattern, instead) in _WAYS.items():
-        changed = {name: text.str.replace_all(pattern, instead) for name, text in texts.items()}
-        best = max(best, (_common(changed), way), key=lambda pair: pair[0])
-    lower = {name: text.str.to_lowercase() for name, text in texts.items()}
-    best = max(best, (_common(lower), "in small letters"), key=lambda pair: pair[0])
-    for pattern, instead in _WAYS.values():
-        lower = {name: text.str.replace_all(pattern, instead) for name, text in lower.items()}
-    return max(best, (_common(lower), "without zeros, spaces and capitals"), key=lambda pair: pair[0])
+    small = {name: text.str.to_lowercase() for name, text in texts.items()}
+    tried = {"": texts, **{way: _changed(texts, way) for way in _WAYS}, "in small letters": small}
+    tried["without zeros, spaces and capitals"] = reduce(_changed, _WAYS, small)
+    counts = {way: len(set.intersection(*(set(text.to_list()) for text in one.values()))) for way, one in tried.items()}
+    best = max(counts, key=lambda way: counts[way])
+    return counts[best], best
 
 
-def _common(texts: Mapping[str, pl.Series]) -> int:
-    return len(reduce(lambda one, other: one & other, (set(text.to_list()) for text in texts.values())))
+def _changed(texts: Mapping[str, pl.Series], way: str) -> dict[str, pl.Series]:
+    return {name: text.str.replace_all(*_WAYS[way]) for name, text in texts.items()}

@@ -4,7 +4,8 @@ Bounds are upper bounds, usually by orders of magnitude: a forecast from them sa
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -220,29 +221,16 @@ def _advise(
         lines.append(Advice(f"2 {rule}", steps, steps, eta, f"Q* for T = {iterations}, {reading}"))
     chosen = strategy_3(constants, gradient, global_steps=over, local_steps=under)
     lines.append(Advice("3", over, under, chosen, "for the config's P and Q and the gradient at the start"))
-    lines += _automatic(lambda: _auto_interval(constants, eta, rounds))
-    lines += _automatic(lambda: _auto_all(constants, gradient, rounds))
+    with suppress(ConfigError):  # "auto" would be refused: without noise
+        steps = strategy_2(constants, step_size=eta, rounds=rounds)
+        allowed = covers(constants, step_size=eta, steps=steps)
+        use = 'as "auto" sets it' if allowed else '"auto" goes by trials: the step size is above the limit'
+        lines.append(Advice("auto P, Q", steps, steps, eta, f"Q* for {rounds} rounds of Q* steps; {use}"))
+    with suppress(ConfigError):
+        steps, chosen = both(constants, gradient, rounds=rounds)
+        says = f'for {rounds} rounds, with step_size = "auto" as well'
+        lines.append(Advice("auto all", steps, steps, chosen, says))
     return tuple(lines)
-
-
-def _auto_interval(constants: Constants, eta: float, rounds: int) -> Advice:
-    steps = strategy_2(constants, step_size=eta, rounds=rounds)
-    allowed = covers(constants, step_size=eta, steps=steps)
-    use = 'as "auto" sets it' if allowed else '"auto" goes by trials: the step size is above the limit'
-    return Advice("auto P, Q", steps, steps, eta, f"Q* for {rounds} rounds of Q* steps; {use}")
-
-
-def _auto_all(constants: Constants, gradient: float, rounds: int) -> Advice:
-    steps, step_size = both(constants, gradient, rounds=rounds)
-    return Advice("auto all", steps, steps, step_size, f'for {rounds} rounds, with step_size = "auto" as well')
-
-
-def _automatic(advise: Callable[[], Advice]) -> list[Advice]:
-    """Nothing where "auto" would be refused: without noise."""
-    try:
-        return [advise()]
-    except ConfigError:
-        return []
 
 
 def _look_ahead(judgement: Judgement, cost: RoundCost, step_size: float, level: float) -> Outlook:
