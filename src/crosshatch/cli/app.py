@@ -14,7 +14,7 @@ import typer
 from crosshatch.cli.auditing.audit_commands import attacks, theorem1
 from crosshatch.cli.launching.launch_command import launch
 from crosshatch.cli.model_commands import export, predict
-from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Quiet, Resume, RunFolder
+from crosshatch.cli.options import AsJson, Changes, ConfigFile, DataFolder, Quiet, Resume, RunFolder, option
 from crosshatch.cli.pipes import say
 from crosshatch.cli.plain_command import InterruptionError, PlainCommand
 from crosshatch.cli.reproducing.reproduce_commands import reproduce
@@ -35,25 +35,12 @@ app = typer.Typer(
 
 DIVERGED, USAGE_ERROR = 1, 2
 
-Smooth = Annotated[
-    int | None,
-    typer.Option(
-        "--smooth",
-        metavar="N",
-        show_default=False,
-        help="Count a target as reached by the mean of N evaluations; if left out, as each run's evaluate.smooth says.",
-    ),
-]
+_SMOOTH = "Count a target as reached by the mean of N evaluations; if left out, as each run's evaluate.smooth says."
+Smooth = Annotated[int | None, option("--smooth", "N", _SMOOTH)]
+_GRADIENT = "Squared gradient norm to forecast for; if left out, a tenth of that at the start."
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)]
-Targets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--target",
-        metavar="METRIC=VALUE",
-        help="What to reach, for example auc=0.75; or 'METRIC>=VALUE' and 'METRIC<=VALUE', in quotation marks. "
-        "Repeatable.",
-    ),
-]
+_TARGET = "What to reach, for example auc=0.75; or 'METRIC>=VALUE' and 'METRIC<=VALUE', in quotation marks. Repeatable."
+Targets = Annotated[list[str] | None, option("--target", "METRIC=VALUE", _TARGET)]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -136,7 +123,7 @@ def check(
     config: ConfigFile,
     changes: Changes = None,
     data: DataFolder = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 where there are warnings.")] = False,
 ) -> None:
     """Say what was understood of a config and its files, without training.
@@ -158,15 +145,8 @@ def plan(
     config: ConfigFile,
     changes: Changes = None,
     data: DataFolder = None,
-    target_gradient: Annotated[
-        float | None,
-        typer.Option(
-            "--target-gradient",
-            metavar="X",
-            help="Squared gradient norm to forecast for; if left out, a tenth of that at the start.",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    target_gradient: Annotated[float | None, option("--target-gradient", "X", _GRADIENT)] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say what a config will cost, and what theory expects of it.
 
@@ -207,9 +187,7 @@ def compare(
     runs: Runs,
     target: Targets = None,
     smooth: Smooth = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Also write the curves as a page.")
-    ] = None,
+    html: Annotated[Path | None, option("--html", "FILE", "Also write the curves as a page.")] = None,
 ) -> None:
     """Compare runs: rounds, bytes and simulated time to a target.
 
@@ -229,20 +207,13 @@ def compare(
 def report(
     runs: Runs,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="The page; if left out, report.html, for one run inside its directory."
-        ),
+        Path | None, option("--out", "FILE", "The page; if left out, report.html, for one run inside its directory.")
     ] = None,
     target: Targets = None,
     smooth: Smooth = None,
     figures: Annotated[
         Path | None,
-        typer.Option(
-            "--figures",
-            metavar="DIR",
-            help="Also write the curves as SVG, PDF, PNG and CSV files; needs the extra [figures].",
-        ),
+        option("--figures", "DIR", "Also write the curves as SVG, PDF, PNG and CSV files; needs the extra [figures]."),
     ] = None,
 ) -> None:
     """Write a self-contained HTML page about one or several runs.
@@ -277,8 +248,7 @@ def datasets(data: DataFolder = None) -> None:
 @app.command(cls=PlainCommand)
 def demo(
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Where to write; if left out, into crosshatch-demo here."),
+        Path | None, option("--out", "DIR", "Where to write; if left out, into crosshatch-demo here.")
     ] = None,
 ) -> None:
     """Train with several algorithms, compare them, write a report.

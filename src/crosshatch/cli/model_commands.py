@@ -5,34 +5,22 @@ from typing import Annotated, Literal
 
 import typer
 
-ModelRound = Annotated[
-    Literal["best", "last"] | None,
-    typer.Option(
-        "--round",
-        metavar="best|last",
-        help="Whose model; if left out, that of the best round where validation rows chose one, else of the last.",
-    ),
-]
+from crosshatch.cli.options import option
+
+_ROUND = "Whose model; if left out, that of the best round where validation rows chose one, else of the last."
+_ROWS = (
+    "New rows: a file with the columns of all silos, or one per silo. Repeatable; if left out, the rows the run was "
+    "tested on."
+)
+ModelRound = Annotated[Literal["best", "last"] | None, option("--round", "best|last", _ROUND)]
 OneRun = Annotated[Path, typer.Argument(metavar="RUN", hidden=True)]
 
 
 def predict(
     run: OneRun,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data",
-            metavar="[SILO=]FILE",
-            help="New rows: a file with the columns of all silos, or one per silo. Repeatable; if left out, the rows "
-            "the run was tested on.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The scores as CSV; if left out, or -, printed.")
-    ] = None,
-    id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Id column, if it is not called as in training.")
-    ] = None,
+    data: Annotated[list[str] | None, option("--data", "[SILO=]FILE", _ROWS)] = None,
+    out: Annotated[Path | None, option("--out", "FILE", "The scores as CSV; if left out, or -, printed.")] = None,
+    id_column: Annotated[str | None, option("--id", "COLUMN", "Id column, if it is not called as in training.")] = None,
     common: Annotated[
         bool, typer.Option("--common", help="Score the ids that all files have, and leave the others out.")
     ] = False,
@@ -68,15 +56,10 @@ def predict(
 def export(
     run: OneRun,
     folder: Annotated[
-        Path | None,
-        typer.Option("--folder", metavar="DIR", help="All that predict needs, as a folder: absent so far, or empty."),
+        Path | None, option("--folder", "DIR", "All that predict needs, as a folder: absent so far, or empty.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="A program of torch.export, for example model.pt2.")
-    ] = None,
-    silo: Annotated[
-        str | None, typer.Option("--silo", metavar="NAME", help="With --folder: this silo's part alone.")
-    ] = None,
+    out: Annotated[Path | None, option("--out", "FILE", "A program of torch.export, for example model.pt2.")] = None,
+    silo: Annotated[str | None, option("--silo", "NAME", "With --folder: this silo's part alone.")] = None,
     round: ModelRound = None,
 ) -> None:
     """Write the model of a run as a folder, or as a program.

@@ -1,21 +1,24 @@
 """Arguments and options that several commands have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+
+def option(name: str, metavar: str, text: str) -> Any:
+    """One that may be left out: its name, what stands behind it, and its help."""
+    return typer.Option(name, metavar=metavar, help=text, show_default=False)
+
 
 # Arguments are hidden from the list of options, where typer shows Python's name of their type; each command's text
 # says what they are.
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG", hidden=True)]
 Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="a.b=c", help="Change a setting; nothing after the = removes it. Repeatable."),
+    list[str] | None, option("--set", "a.b=c", "Change a setting; nothing after the = removes it. Repeatable.")
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", metavar="N", help="Runs side by side; if left out, one per core.")]
-Ray = Annotated[
-    str | None, typer.Option("--ray", metavar="ADDRESS", help="Hand the runs to a Ray cluster; needs the extra [ray].")
-]
+Jobs = Annotated[int | None, option("--jobs", "N", "Runs side by side; if left out, one per core.")]
+Ray = Annotated[str | None, option("--ray", "ADDRESS", "Hand the runs to a Ray cluster; needs the extra [ray].")]
 DataFolder = Annotated[
     Path | None,
     typer.Option(
@@ -26,9 +29,7 @@ DataFolder = Annotated[
         help="Folder of data sets, each NAME.npz; or set CROSSHATCH_DATA.",
     ),
 ]
-RunFolder = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Run directory; if left out, runs/ and the run's name."),
-]
+RunFolder = Annotated[Path | None, option("--out", "DIR", "Run directory; if left out, runs/ and the run's name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")]

@@ -5,16 +5,12 @@ from typing import Annotated
 import typer
 
 from crosshatch.cli.model_commands import OneRun
-from crosshatch.cli.options import DataFolder
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+from crosshatch.cli.options import AsJson, DataFolder, option
 
 
 def theorem1(
     run: OneRun,
-    silo: Annotated[
-        str | None, typer.Option("--silo", metavar="NAME", help="Whose data; if left out, those of every silo.")
-    ] = None,
+    silo: Annotated[str | None, option("--silo", "NAME", "Whose data; if left out, those of every silo.")] = None,
     private_start: Annotated[
         bool,
         typer.Option(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import DataFolder, Jobs
+from crosshatch.cli.options import AsJson, DataFolder, Jobs, option
 from crosshatch.cli.plain_command import PlainCommand
 
 Ids = Annotated[
@@ -22,7 +22,7 @@ def list_recipes(
     profile: WhichProfile = "quick",
     out: Out = OUT,
     data: DataFolder = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the recipes: what each shows, its data, how many of its runs are known, the time it may take.
 
@@ -63,9 +63,7 @@ def page(
     profile: WhichProfile = "quick",
     out: Out = OUT,
     data: DataFolder = None,
-    docs: Annotated[
-        Path | None, typer.Option("--docs", metavar="FILE", help="Also write verdicts as a Markdown page.")
-    ] = None,
+    docs: Annotated[Path | None, option("--docs", "FILE", "Also write verdicts as a Markdown page.")] = None,
 ) -> None:
     """Write verdicts, figures and pages anew from the runs there are, half-way too; trains nothing.
 
