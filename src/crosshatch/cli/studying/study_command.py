@@ -5,30 +5,23 @@ from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray, option
 
 
 def study(
     config: ConfigFile,
     seeds: Annotated[
         str,
-        typer.Option(
-            "--seeds",
-            metavar="N",
-            show_default=False,
-            help="How many seeds, counted from run.seed on, or which, as in 3,7,11; if left out, five.",
-        ),
+        option("--seeds", "N", "How many seeds, counted from run.seed on, or which, as in 3,7,11; if left out, five."),
     ] = "5",
     steps: Annotated[
-        str | None,
-        typer.Option("--steps", metavar="a,b", help="Step sizes to begin with; if left out, 0.03,0.1,0.3,1."),
+        str | None, option("--steps", "a,b", "Step sizes to begin with; if left out, 0.03,0.1,0.3,1.")
     ] = None,
     changes: Changes = None,
     jobs: Jobs = None,
     ray: Ray = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Folder of the study; if left out, studies/ and the config's name."),
+        Path | None, option("--out", "DIR", "Folder of the study; if left out, studies/ and the config's name.")
     ] = None,
     data: DataFolder = None,
     quiet: Quiet = False,

@@ -5,30 +5,28 @@ from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray, option
 
 
 def sweep(
     config: ConfigFile,
     grid: Annotated[
-        list[str] | None,
-        typer.Option("--grid", metavar="a.b=c,d", help="A setting and the values to try. Repeatable."),
+        list[str] | None, option("--grid", "a.b=c,d", "A setting and the values to try. Repeatable.")
     ] = None,
     seeds: Annotated[
         str,
-        typer.Option(
+        option(
             "--seeds",
-            metavar="N",
-            show_default=False,
-            help="How many seeds per point, counted from run.seed on, or which, as in 3,7,11; if left out, one.",
+            "N",
+            "How many seeds per point, counted from run.seed on, or which, as in 3,7,11; if left out, one.",
         ),
     ] = "1",
     choose: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--choose",
-            metavar="TEXT",
-            help="By what: 'best validation auc', 'last validation auc', 'fewest rounds to validation auc=0.9'; if "
+            "TEXT",
+            "By what: 'best validation auc', 'last validation auc', 'fewest rounds to validation auc=0.9'; if "
             "left out, the best of the metric by which runs keep their best round.",
         ),
     ] = None,
@@ -40,33 +38,21 @@ def sweep(
         ),
     ] = False,
     pair: Annotated[
-        list[str] | None,
-        typer.Option("--pair", metavar="a.b=c,d", help="As --grid, but the first value goes with the first of others."),
+        list[str] | None, option("--pair", "a.b=c,d", "As --grid, but the first value goes with the first of others.")
     ] = None,
     ranges: Annotated[
-        list[str] | None,
-        typer.Option("--random", metavar="a.b=LOW..HIGH", help="Draw values log-uniformly between. Repeatable."),
+        list[str] | None, option("--random", "a.b=LOW..HIGH", "Draw values log-uniformly between. Repeatable.")
     ] = None,
-    draws: Annotated[
-        int | None,
-        typer.Option("--draws", metavar="N", show_default=False, help="Points that --random draws; if left out, ten."),
-    ] = None,
-    widen: Annotated[
-        int,
-        typer.Option(
-            "--widen", metavar="N", show_default=False, help="Up to N times, try a value beyond an edge chosen."
-        ),
-    ] = 0,
+    draws: Annotated[int | None, option("--draws", "N", "Points that --random draws; if left out, ten.")] = None,
+    widen: Annotated[int, option("--widen", "N", "Up to N times, try a value beyond an edge chosen.")] = 0,
     time_limit: Annotated[
-        str | None,
-        typer.Option("--time-limit", metavar="TIME", help="End after so long, as in 90s, 30m or 2h; go on later."),
+        str | None, option("--time-limit", "TIME", "End after so long, as in 90s, 30m or 2h; go on later.")
     ] = None,
     changes: Changes = None,
     jobs: Jobs = None,
     ray: Ray = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Folder of the sweep; if left out, sweeps/ and the config's name."),
+        Path | None, option("--out", "DIR", "Folder of the sweep; if left out, sweeps/ and the config's name.")
     ] = None,
     data: DataFolder = None,
     quiet: Quiet = False,
