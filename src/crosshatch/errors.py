@@ -5,7 +5,7 @@ with 1 where a run diverged.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral
@@ -167,6 +167,11 @@ def in_python_words() -> Iterator[None]:
 def one_line(error: BaseException) -> str:
     """What an error says, be it another library's, without its line breaks."""
     return " ".join(str(error).split())
+
+
+def first_few(names: Sequence[str], most: int = 8) -> str:
+    """The first of some names, for a message."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def require_whole(place: str, value: object, *, least: int | None = None, remedy: str = "") -> None:

@@ -11,7 +11,7 @@ from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from crosshatch.errors import ConfigError, meant
+from crosshatch.errors import ConfigError, first_few, meant
 from crosshatch.seeds import generator
 
 if TYPE_CHECKING:  # imported where it is used: it takes time that runs without a graph need not wait
@@ -142,7 +142,7 @@ def _read(path: Path, agents: Sequence[str]) -> nx.Graph:
             raise ConfigError(f"{path}:{number}: '{line.strip()}' is not an edge: write two agents per line")
         for end in ends:
             if end not in numbers:
-                shown = ", ".join(agents[:5]) + (", ..." if len(agents) > 5 else "") + f", or 0 to {len(agents) - 1}"
+                shown = f"{first_few(agents, 5)}, or 0 to {len(agents) - 1}"
                 raise ConfigError(
                     f"{path}:{number}: edge to an unknown agent '{end}': {meant(end, agents)}The agents are {shown}"
                 )

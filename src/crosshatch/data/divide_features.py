@@ -12,7 +12,7 @@ from crosshatch.data.data_settings import CsvSettings, FederationSettings, SiloS
 from crosshatch.data.dataset import Array, Dataset, Samples
 from crosshatch.data.encoding.encode_part import RawColumns
 from crosshatch.data.notes import CHOSEN, PLAIN, Note
-from crosshatch.errors import PartitionError, require_whole
+from crosshatch.errors import PartitionError, first_few, require_whole
 from crosshatch.partition.features import Claim, claim_columns, even_columns
 from crosshatch.partition.windows import Window, claim_windows, grid, name_windows
 
@@ -90,7 +90,7 @@ def divide_features(
         columns = claim_columns(dataset.columns, dataset.groups, claims, federation.labels)
     notes: tuple[Note, ...] = ()
     if columns.unclaimed:
-        some = ", ".join(columns.unclaimed[:10]) + (", ..." if len(columns.unclaimed) > 10 else "")
+        some = first_few(columns.unclaimed, 10)
         notes = (Note("no silo", CHOSEN, "", f"{len(columns.unclaimed)} columns are in no silo: {some}"),)
     notes += tuple(
         Note("no columns", PLAIN, "", f"silo '{name}' has the labels and no columns")

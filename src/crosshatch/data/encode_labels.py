@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from crosshatch.data.dataset import Array, Target
-from crosshatch.errors import DataError
+from crosshatch.errors import DataError, first_few
 
 # Whole numbers with more distinct values than this are taken for a quantity unless data.target says otherwise.
 MOST_CLASSES = 50
@@ -91,7 +91,7 @@ def _encode_several(
     for column, name in enumerate(names):
         values, coded[:, column] = np.unique(both[:, column], return_inverse=True)
         if len(values) != 2:
-            some = ", ".join(str(value) for value in values[:8].tolist()) + (", ..." if len(values) > 8 else "")
+            some = first_few(list(map(str, values.tolist())))
             raise DataError(
                 f"{place}: label '{name}' has the values {some}: where data.label names several columns each has two, "
                 "such as 0 and 1"
@@ -135,5 +135,4 @@ def matching(y: Array, label: int | str) -> Array:
 
 
 def some_labels(y: Array) -> str:
-    names = _names(y)
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return first_few(_names(y))

@@ -48,8 +48,7 @@ class SiloData:
     client_names: tuple[str, ...] = ()
 
     def rows(self, of: Split) -> torch.Tensor:
-        found = {"train": self.train, "test": self.test, "validation": self.validation}[of]
-        assert found is not None
+        found: torch.Tensor = getattr(self, of)
         return found
 
 
@@ -107,8 +106,7 @@ class FederatedData:
         return [silo.name for silo in self.silos].index(str(self.label_silo))
 
     def labels(self, of: Split) -> torch.Tensor:
-        found = {"train": self.y_train, "test": self.y_test, "validation": self.y_validation}[of]
-        assert found is not None
+        found: torch.Tensor = getattr(self, f"y_{of}")
         return found
 
     def __post_init__(self) -> None:
@@ -156,10 +154,8 @@ def with_sample_weights(data: FederatedData, weights: npt.ArrayLike) -> Federate
 
 def unweighted_labels(data: FederatedData) -> torch.Tensor:
     """The labels of the training samples alone, of the type they have without weights."""
-    if not data.weighted:
-        return data.y_train
-    if data.target == "multilabel":
-        return data.y_train[:, :-1]
+    if not data.weighted or data.target == "multilabel":
+        return data.y_train[:, :-1] if data.weighted else data.y_train
     return data.y_train[:, 0].long() if data.target == "multiclass" else data.y_train[:, 0]
 
 

@@ -19,7 +19,7 @@ from crosshatch.data.reading.one_file import once_each, unique_ids
 from crosshatch.data.reading.sources import TABLES
 from crosshatch.data.reading.tables import FileOfRows, ReadingRules, read_table, table_batches
 from crosshatch.data.text.column_reading import ColumnReading
-from crosshatch.errors import DataError
+from crosshatch.errors import DataError, first_few
 from crosshatch.partition.features import unknown
 
 ARCHIVE = ".npz"
@@ -125,7 +125,8 @@ def part_of(rows: NewRows, encoder: Encoder, silo: str, *, own: bool) -> pl.Data
     assert isinstance(rows.x, np.ndarray)
     if rows.x.ndim != 2:
         raise DataError(
-            f"{rows.place}: {_describe(rows.x)}, but silo '{silo}' takes a table with columns {_some(names)}: give one"
+            f"{rows.place}: {_describe(rows.x)}, but silo '{silo}' takes a table with columns {first_few(names)}: give "
+            "one"
         )
     positions = _positions(rows, names, silo, own=own)
     return pl.DataFrame({name: rows.x[:, at] for name, at in zip(names, positions, strict=True)})
@@ -144,8 +145,8 @@ def _find(name: str, silo: str, known: Sequence[str], place: str) -> str:
         if candidate in known:
             return candidate
     raise DataError(
-        f"{place} has no column '{own_name(name, silo)}', which silo '{silo}' was trained on (it has {_some(known)}): "
-        "add the column, or give the file that has it too"
+        f"{place} has no column '{own_name(name, silo)}', which silo '{silo}' was trained on (it has "
+        f"{first_few(known)}): add the column, or give the file that has it too"
     )
 
 
@@ -176,7 +177,3 @@ def _describe(x: pl.DataFrame | Array) -> str:
 
 def _times(shape: Sequence[int]) -> str:
     return " x ".join(str(size) for size in shape) or "single numbers"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from crosshatch.errors import PartitionError
+from crosshatch.errors import PartitionError, first_few
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,7 @@ def unknown(what: str, name: str, known: Sequence[str], place: str) -> Partition
     ]
     if close:
         return PartitionError(f"{place}: unknown {what} '{name}': did you mean '{close[0]}'?")
-    some = ", ".join(list(known)[:8]) + (", ..." if len(known) > 8 else "")
-    return PartitionError(f"{place}: unknown {what} '{name}': there is {some or 'none'}")
+    return PartitionError(f"{place}: unknown {what} '{name}': there is {first_few(known) or 'none'}")
 
 
 def _positions(silo: str, claim: Claim, columns: Sequence[str], groups: Sequence[str]) -> list[int]:

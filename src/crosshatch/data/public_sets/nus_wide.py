@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from crosshatch.data.dataset import Array, Raw, Samples
-from crosshatch.errors import DataError, one_line
+from crosshatch.errors import DataError, first_few, one_line
 from crosshatch.partition.features import unknown
 
 NUS_WIDE = "nus_wide"
@@ -37,7 +37,7 @@ def read_nus_wide(path: Path, concept: str | int | None) -> Raw:
     if not concepts:
         raise DataError(f"no file {folder / _LABELS / 'Labels_water_Train.txt'} or like it: put the labels there")
     if concept is None:
-        some = ", ".join(concepts[:8]) + (", ..." if len(concepts) > 8 else "")
+        some = first_few(concepts)
         raise DataError(f"data '{NUS_WIDE}' has many concepts: name one by data.positive, for example {some}")
     if concept not in concepts:
         raise unknown("concept", str(concept), concepts, "data.positive")
