@@ -26,7 +26,7 @@ def shown(folder: Path, *, n: int, test_fraction: float, joint: float) -> list[i
         write_rows(here / "rows.csv", n=n, seed=seed, alone=0.75, joint=joint)
         gain = study_here(write_config(here, test_fraction=test_fraction), here / "study").gain("central", "bank alone")
         assert gain is not None
-        found.append((gain.low > 0) - (gain.high < 0))
+        found.append(((gain.low > 0) - (gain.high < 0)) * gain.shown)
     return found
 
 

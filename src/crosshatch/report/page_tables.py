@@ -77,7 +77,7 @@ def target_table(result: Comparison, swatches: Sequence[str]) -> str:
         )
         rows += f"<tr><th>{run_name(outcome, swatch)}</th>{cells}</tr>"
     return (
-        f'<div class="scroll"><table id="targets"><thead><tr><th rowspan="2">Run</th>{tops}</tr>'
+        f'<div class="scroll"><table id="targets"><thead><tr><th rowspan="2">Trained</th>{tops}</tr>'
         f"<tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
@@ -91,7 +91,7 @@ def difference_table(runs: Sequence[Run]) -> str:
     keys = [key for key in keys if key not in ("run.name", "run.out")]
     if not keys:
         return ""
-    headings = ["Run", *(f"<code>{escape(key)}</code>" for key in keys)]
+    headings = ["Trained", *(f"<code>{escape(key)}</code>" for key in keys)]
     rows = [[escape(run.name), *(_setting(config.get(key)) for key in keys)]
             for run, config in zip(runs, flat, strict=True)]  # fmt: skip
     return html_table(headings, rows, most=_MOST_SETTINGS + 1)
@@ -114,7 +114,7 @@ def cost_table(runs: Sequence[Run]) -> str:
     ]  # fmt: skip
     rows = [[f"{names}{cells[0]}", *cells[1:]] for names, cells in _folded(found)]
     headings = [
-        "Run and silo",
+        "Trained, and silo",
         "Samples of a client",
         "Operations per step",
         "Memory per step",
@@ -172,10 +172,12 @@ def _folded(rows: Sequence[tuple[str, list[str]]]) -> list[tuple[str, list[str]]
     groups: dict[str, tuple[list[str], list[str]]] = {}
     for name, cells in rows:
         groups.setdefault(str(cells), ([], cells))[0].append(name)
-    return [
-        (escape(", ".join(names)) if len(names) <= _MOST_NAMES else f"{len(names)} runs", cells)
-        for names, cells in groups.values()
-    ]
+    return [(escape(names_of(names)), cells) for names, cells in groups.values()]
+
+
+def names_of(names: Sequence[str], what: str = "runs") -> str:
+    """All of them, or how many, where a cell would not hold them."""
+    return ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} {what}"
 
 
 def config_details(run: Run) -> str:

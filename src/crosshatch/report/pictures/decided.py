@@ -27,7 +27,7 @@ def decision_table(runs: Sequence[Run], result: Comparison, swatches: Sequence[s
             name, human_number(found.threshold), *map(human_count, counts), human_number(found.precision),
             human_number(found.recall), human_number(found.f1), _reliability(found),
         ])  # fmt: skip
-    headings = ["Run", "Threshold", "True positives", "False positives", "False negatives", "True negatives",
+    headings = ["Trained", "Threshold", "True positives", "False positives", "False negatives", "True negatives",
                 "Precision", "Recall", "F1", "Reliability"]  # fmt: skip
     who = "was chosen on the validation rows, for the highest F1 there" if chosen else "is 0.5: no validation rows"
     note = (
