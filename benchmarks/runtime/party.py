@@ -14,6 +14,7 @@ from threading import Condition
 import msgspec
 import torch
 
+from benchmarks.runtime.bare import run_bare
 from benchmarks.runtime.noted import Said
 from benchmarks.runtime.settings import SETTINGS, Setting
 from crosshatch.errors import CrosshatchError
@@ -39,6 +40,7 @@ class Plan(msgspec.Struct):
     turns: int
     data: str | None
     echo: list[Said] | None = None
+    bare: bool = False
 
 
 def main(home: Path) -> None:
@@ -46,7 +48,13 @@ def main(home: Path) -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     plan = msgspec.json.decode((home / PLAN).read_bytes(), type=Plan)
-    asyncio.run(_run_party(plan, home) if plan.echo is None else _run_echo(plan, home))
+    if plan.echo is None:
+        asyncio.run(_run_party(plan, home))
+    elif plan.bare:
+        peers, rounds = {name: one.encode() for name, one in plan.peers.items()}, SETTINGS[plan.setting].rounds
+        asyncio.run(run_bare(home, peers, plan.dials, plan.port, plan.echo, rounds, plan.turns, _gate))
+    else:
+        asyncio.run(_run_echo(plan, home))
 
 
 def _gate() -> None:

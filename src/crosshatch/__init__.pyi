@@ -50,7 +50,11 @@ from crosshatch.graphs import Graph
 from crosshatch.local.local_steps import LocalSteps
 from crosshatch.network import BandwidthNetwork, ConstantNetwork, Link
 from crosshatch.privacy.privacy_settings import PrivacySettings
-from crosshatch.report import compare_runs, pool_seeds, read_run, write_figures, write_report
+from crosshatch.report.compare import compare_runs
+from crosshatch.report.figures.write_figures import write_figures
+from crosshatch.report.page import write_report
+from crosshatch.report.pooled import pool_seeds
+from crosshatch.report.runs import read_run
 from crosshatch.runs.config import read_config
 from crosshatch.runs.train import train
 from crosshatch.runs.trained.load_run import load_run

@@ -9,7 +9,8 @@ import pytest
 import crosshatch
 from crosshatch.cli import main
 from crosshatch.errors import ConfigError, RunError
-from crosshatch.report import read_runs, write_figures
+from crosshatch.report.figures.write_figures import write_figures
+from crosshatch.report.runs import read_runs
 from crosshatch.runs.files import writing
 from crosshatch.runs.one_writer import one_writer
 

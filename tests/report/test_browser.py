@@ -13,8 +13,10 @@ from urllib.parse import unquote
 
 import pytest
 
-from crosshatch.report import pool_seeds, read_runs, write_report
+from crosshatch.report.page import write_report
 from crosshatch.report.pictures.client_boxes import MOST_ROWS
+from crosshatch.report.pooled import pool_seeds
+from crosshatch.report.runs import read_runs
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from tests.support.client_boxes import silos, spread
 from tests.support.small_studies import study_here, write_config, write_rows

@@ -12,7 +12,9 @@ import pytest
 
 from crosshatch.cli import main
 from crosshatch.errors import RunError
-from crosshatch.report import pool_seeds, read_runs, write_figures
+from crosshatch.report.figures.write_figures import write_figures
+from crosshatch.report.pooled import pool_seeds
+from crosshatch.report.runs import read_runs
 
 
 def write(folder: Path, name: str, seed: int = 0) -> Path:
@@ -48,7 +50,8 @@ def test_in_another_process_too(tmp_path: Path) -> None:
     path = write(tmp_path, "tdcd")
     ours = write_figures(read_runs([path]), tmp_path / "ours", ["svg", "pdf", "png"])
     program = (
-        "import sys; from crosshatch.report import read_runs, write_figures; "
+        "import sys; from crosshatch.report.figures.write_figures import write_figures; "
+        "from crosshatch.report.runs import read_runs; "
         "write_figures(read_runs([sys.argv[1]]), sys.argv[2], ['svg', 'pdf', 'png'])"
     )
     subprocess.run([sys.executable, "-c", program, str(path), str(tmp_path / "theirs")], check=True)

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from crosshatch.report import pool_seeds, read_runs, write_report
 from crosshatch.report.compare import find_arrival
 from crosshatch.report.findings import AXES, curve_title, level_all_reach, target_finding
 from crosshatch.report.measures import Target, parse_target
+from crosshatch.report.page import write_report
 from crosshatch.report.page_tables import difference_table
 from crosshatch.report.palette import OKABE_ITO, SHADES
-from crosshatch.report.runs import Run
+from crosshatch.report.pooled import pool_seeds
+from crosshatch.report.runs import Run, read_runs
 from tests.support.client_boxes import silos, spread
 
 ROUND, BYTES = AXES[0], AXES[1]

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from crosshatch.errors import DivergenceError, TrainingError
-from crosshatch.report import read_run
+from crosshatch.report.runs import read_run
 from crosshatch.runs.checkpoint import read_checkpoint
 from crosshatch.runs.config import Config, decode_config
 from crosshatch.runs.train import train

@@ -10,7 +10,7 @@ import pytest
 
 from crosshatch.cli import main
 from crosshatch.errors import CrosshatchError
-from crosshatch.report import read_run
+from crosshatch.report.runs import read_run
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train

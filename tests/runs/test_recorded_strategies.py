@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from crosshatch.algorithms.tiered import Tiered
-from crosshatch.report import read_runs
 from crosshatch.report.page_tables import environment_table
+from crosshatch.report.runs import read_runs
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.schedules import Constant

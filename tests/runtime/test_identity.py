@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.runtime import needed
-from crosshatch.runtime.identity import Identity, Peers, name_in, pin_of
+from crosshatch.runtime.identity import Identity, Peers, pin_of
 from tests.support.intruders import minted
 
 
@@ -25,9 +25,9 @@ def test_a_certificate_is_on_p256_and_signs_no_other() -> None:
 
 def test_files_go_through(tmp_path: Path) -> None:
     one = Identity.make("client-0-1-2")
-    one.write(tmp_path / "me")
-    assert Identity.read(tmp_path / "me") == one
-    assert (tmp_path / "me" / "key.pem").stat().st_mode & 0o777 == 0o600
+    one.write(tmp_path / "client-0-1-2")
+    assert Identity.read(tmp_path / "client-0-1-2") == one
+    assert (tmp_path / "client-0-1-2" / "key.pem").stat().st_mode & 0o777 == 0o600
     assert "PRIVATE" not in repr(one)
 
 
@@ -46,23 +46,23 @@ def test_a_folder_without_identity_is_refused(tmp_path: Path) -> None:
 def test_the_pin_decides_and_not_the_name() -> None:
     hub, client, false = (Identity.make(name) for name in ("hub-0-0", "client-0-0-0", "client-0-0-0"))
     peers = Peers({one.name: one.certificate for one in (hub, client)})
-    assert peers.who(client.certificate) == "client-0-0-0"
-    assert peers.who(false.certificate) is None
-    assert peers.who(minted(hub, "client-0-0-0").certificate) is None
+    assert peers.who(client.certificate, "client-0-0-0") == "client-0-0-0"
+    assert peers.who(false.certificate, "client-0-0-0") is None
+    assert peers.who(minted(hub, "client-0-0-0").certificate, "client-0-0-0") is None
     peers.revoke("client-0-0-0")
-    assert peers.who(client.certificate) is None
-    assert peers.who(hub.certificate) == "hub-0-0"
+    assert peers.who(client.certificate, "client-0-0-0") is None
+    assert peers.who(hub.certificate, "hub-0-0") == "hub-0-0"
     assert pin_of(client.certificate) != pin_of(false.certificate)
 
 
-def test_a_certificate_under_another_name_is_refused() -> None:
-    with pytest.raises(RunError, match="the certificate for hub-0-1 is made out to hub-0-0"):
-        Peers({"hub-0-1": Identity.make("hub-0-0").certificate})
+def test_a_certificate_under_another_name_is_a_strangers() -> None:
+    hub = Identity.make("hub-0-0")
+    assert Peers({"hub-0-1": hub.certificate}).who(hub.certificate, "hub-0-0") is None
 
 
 def test_what_is_no_certificate_is_refused() -> None:
     with pytest.raises(RunError, match="does not read"):
-        name_in(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+        pin_of(b"-----BEGIN NOTHING-----\nAAAA\n-----END NOTHING-----\n")
 
 
 def test_without_the_extra_a_command_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

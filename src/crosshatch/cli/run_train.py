@@ -13,8 +13,9 @@ from crosshatch.cli.plain_command import spelled
 from crosshatch.cli.progress import choose_watcher
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import DivergenceError
-from crosshatch.report import read_runs, write_report
 from crosshatch.report.measures import main_metric, metric_title
+from crosshatch.report.page import write_report
+from crosshatch.report.runs import read_runs
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import read_config
 from crosshatch.runs.one_writer import one_writer

@@ -8,7 +8,6 @@ for. Everything here runs in one event loop, but for `transmit`, `cut` and `revo
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -66,8 +65,6 @@ class Streams:
     _server: grpc.aio.Server | None = field(default=None, init=False)
     _loop: asyncio.AbstractEventLoop = field(init=False)
     _closing: bool = field(default=False, init=False)
-    _handed: deque[tuple[Name, Frame]] = field(default_factory=deque, init=False)  # to be put on their streams
-    _woken: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -91,10 +88,7 @@ class Streams:
 
     def transmit(self, peer: Name, frame: Frame) -> None:
         """Hand a frame to the stream, if there is one; from any thread."""
-        self._handed.append((peer, frame))
-        if not self._woken:  # frames that are handed over together wake the loop once
-            self._woken = True
-            self._loop.call_soon_threadsafe(self._put_all)
+        self._loop.call_soon_threadsafe(self._put, peer, frame)
 
     def cut(self, peer: Name) -> None:
         """Break the stream, with all that is under way; from any thread."""
@@ -115,12 +109,9 @@ class Streams:
         if self._server is not None:
             await self._server.stop(_READ)
 
-    def _put_all(self) -> None:
-        self._woken = False
-        while self._handed:
-            peer, frame = self._handed.popleft()
-            if peer in self._links:
-                self._links[peer].put(frame)
+    def _put(self, peer: Name, frame: Frame) -> None:
+        if peer in self._links:
+            self._links[peer].put(frame)
 
     def _cut(self, peer: Name) -> None:
         link = self._links.get(peer)
@@ -128,8 +119,8 @@ class Streams:
             link.end()
 
     async def _on_stream(self, _: object, context: grpc.aio.ServicerContext) -> None:
-        shown = context.auth_context().get("x509_pem_cert", [b""])[0]
-        peer = self.peers.who(shown) if shown else None
+        shown = context.auth_context()
+        peer = self.peers.who(shown["x509_pem_cert"][0], shown["x509_common_name"][0].decode())
         if peer is None:
             self.complaints.add(context.peer(), "a stranger's certificate")
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{self.me.name} does not know this certificate")

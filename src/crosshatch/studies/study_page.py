@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from crosshatch.report import pool_seeds
 from crosshatch.report.page import write_report
 from crosshatch.report.pictures.page_header import Story
+from crosshatch.report.pooled import pool_seeds
 from crosshatch.report.runs import Run
 from crosshatch.studies.sentences import verdict
 from crosshatch.studies.study_result import StudyResult

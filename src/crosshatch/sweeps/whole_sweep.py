@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from crosshatch.errors import ConfigError, DivergenceError, RunError, TrainingError, in_python_words
-from crosshatch.report import pool_seeds, write_report
+from crosshatch.report.page import write_report
+from crosshatch.report.pooled import pool_seeds
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.run_settings import available_cores

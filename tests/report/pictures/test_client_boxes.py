@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosshatch.errors import RunError
-from crosshatch.report import pool_seeds, read_runs, write_report
+from crosshatch.report.page import write_report
 from crosshatch.report.pictures.client_boxes import MOST_ROWS, client_boxes, tick_values
+from crosshatch.report.pooled import pool_seeds
+from crosshatch.report.runs import read_runs
 from tests.support.client_boxes import silos, spread
 from tests.support.written_runs import WriteRun, write_seed
 
