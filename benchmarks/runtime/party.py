@@ -1,4 +1,4 @@
-"""One process of a race: `python -m benchmarks.runtime.party FOLDER`, a party or its echo.
+"""One process of a race: `python -m benchmarks.runtime.party FOLDER`, a party or its messages alone.
 
 Before each turn it prints the processor time it has used, and waits for a line.
 """
@@ -30,7 +30,7 @@ PLAN = "plan.json"
 
 
 class Plan(msgspec.Struct):
-    """What the process is told; `echo` is what the party says and hears in a round, where it is no party itself."""
+    """What the process is told; `said` is what the party says and hears in a round."""
 
     setting: str
     name: Name
@@ -39,8 +39,8 @@ class Plan(msgspec.Struct):
     port: int | None
     turns: int
     data: str | None
-    echo: list[Said] | None = None
-    bare: bool = False
+    kind: str
+    said: list[Said]
 
 
 def main(home: Path) -> None:
@@ -48,13 +48,7 @@ def main(home: Path) -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     plan = msgspec.json.decode((home / PLAN).read_bytes(), type=Plan)
-    if plan.echo is None:
-        asyncio.run(_run_party(plan, home))
-    elif plan.bare:
-        peers, rounds = {name: one.encode() for name, one in plan.peers.items()}, SETTINGS[plan.setting].rounds
-        asyncio.run(run_bare(home, peers, plan.dials, plan.port, plan.echo, rounds, plan.turns, _gate))
-    else:
-        asyncio.run(_run_echo(plan, home))
+    asyncio.run(KINDS[plan.kind](plan, home))
 
 
 def _gate() -> None:
@@ -80,6 +74,11 @@ async def _run_party(plan: Plan, home: Path) -> None:
     course = Course("0badcafe", {}, setting.rounds * plan.turns, lambda _: setting.longest)
     await Process([seat], course, sys.stderr.write).run()
     _gate()
+
+
+async def _run_bare(plan: Plan, home: Path) -> None:
+    peers, rounds = {name: one.encode() for name, one in plan.peers.items()}, SETTINGS[plan.setting].rounds
+    await run_bare(home, peers, plan.dials, plan.port, plan.said, rounds, plan.turns, _gate)
 
 
 async def _run_echo(plan: Plan, home: Path) -> None:
@@ -130,7 +129,7 @@ class _Echo:
         _gate()
 
     def _round(self, round: int) -> None:
-        for way, peer, size in self.plan.echo or []:
+        for way, peer, size in self.plan.said:
             if way == "to":
                 self.streams.transmit(peer, Frame(FrameKind.MESSAGE, round, (round, "echo", 0), bytes(size)))
                 continue
@@ -139,6 +138,9 @@ class _Echo:
                     self._news.wait()
                 self._bytes[peer] -= size
 
+
+KINDS = {"party": _run_party, "echo": _run_echo, "bare gRPC": _run_bare}
+"""What a process can be."""
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))

@@ -20,11 +20,11 @@ from crosshatch.runtime.identity import Identity
 
 
 class Processes:
-    """The parties of a setting, a process each, or their echoes; `said` is what each says in a round."""
+    """The parties of a setting, a process each, or their messages alone; `said` is what each says in a round."""
 
     def __init__(
-        self, setting: Setting, said: Mapping[Name, list[Said]], folder: Path, *, turns: int, data: Path | None,
-        echo: bool = False,
+        self, setting: Setting, said: Mapping[Name, list[Said]], folder: Path, kind: str, *, turns: int,
+        data: Path | None,
     ) -> None:  # fmt: skip
         identities = {name: Identity.make(name) for name in said}
         ports = _free_ports(list(said))
@@ -35,7 +35,7 @@ class Processes:
                 setting.name, name, {peer: identities[peer].certificate.decode() for peer in peers},
                 {peer: f"127.0.0.1:{ports[peer]}" for peer in peers if _dials(name, peer)},
                 ports[name] if any(_dials(peer, name) for peer in peers) else None,
-                turns, None if data is None else str(data), mine if echo else None,
+                turns, None if data is None else str(data), kind, mine,
             )  # fmt: skip
             identities[name].write(home)
             (home / PLAN).write_bytes(msgspec.json.encode(plan))

@@ -1,11 +1,12 @@
-"""Parties as processes against the same parties in memory, an echo over the same streams, and the computing alone."""
+"""Parties as processes against the same parties in memory, their messages alone, and the computing alone."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.runtime.noted import NotedLine, Said
+from benchmarks.runtime.party import KINDS
 from benchmarks.runtime.processes import Processes
 from benchmarks.runtime.settings import SETTINGS, Setting
 from crosshatch.local.moments import Moments
@@ -23,7 +25,13 @@ from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.testing.parties.turns import TurnLine, Turns
 
 HEAD = "| setting | against | processes, ms per round | it, ms | ratio | aim |\n|---|---|---:|---:|---:|---:|"
-_AGAINST = {"logistic": ("in memory", 1.6), "4 MB blocks": ("echo", 1.3), "CNN": ("computing", 1.3)}
+_TOGETHER = " + "
+_BESIDE: dict[str, float | None] = {f"in memory{_TOGETHER}bare gRPC": None, f"in memory{_TOGETHER}echo": None}
+_AGAINST: dict[str, dict[str, float | None]] = {  # what each setting is raced against, with the aim if there is one
+    "logistic": {"in memory": 1.6, **_BESIDE},
+    "4 MB blocks": {"echo": 1.3, **_BESIDE},
+    "CNN": {"computing": 1.3},
+}
 
 
 @dataclass
@@ -85,30 +93,36 @@ class InMemory:
         return time.process_time() - began
 
 
-def race(setting: Setting, data: Path | None, *, turns: int) -> str:
-    """A line of the table."""
-    against, aim = _AGAINST[setting.name]
-    memory = InMemory(setting, data)
-    said = memory.note()
+def race(setting: Setting, data: Path | None, *, turns: int) -> list[str]:
+    """Lines of the table. Contestants take turns; the first turn of each, in which memory is taken, does not count."""
+    against, memory = _AGAINST[setting.name], InMemory(setting, data)
+    wanted = {part for name in against for part in name.split(_TOGETHER)}
+    contestants: dict[str, Callable[[], float]] = {
+        "in memory": partial(memory.turn, computing=False), "computing": partial(memory.turn, computing=True)
+    }  # fmt: skip
+    said, started = memory.note(), []
     with TemporaryDirectory() as folder:
-        ours = Processes(setting, said, Path(folder) / "ours", turns=turns + 1, data=data)
-        echo = None
-        if against == "echo":
-            echo = Processes(setting, said, Path(folder) / "echo", turns=turns + 1, data=data, echo=True)
         try:
-            pairs = []
-            for turn in range(turns + 1):
-                mine = ours.turn()
-                theirs = memory.turn(computing=against == "computing") if echo is None else echo.turn()
-                if turn:  # first calls allocate
-                    pairs.append((mine, theirs))
+            for kind in KINDS:
+                if kind == "party" or kind in wanted:
+                    started.append(Processes(setting, said, Path(folder) / kind, kind, turns=turns + 1, data=data))
+                    contestants[kind] = started[-1].turn
+            spent: dict[str, list[float]] = {kind: [] for kind in contestants if kind in {"party", *wanted}}
+            for _ in range(turns + 1):
+                for kind, seconds in spent.items():
+                    seconds.append(1000 * contestants[kind]() / setting.rounds)
         finally:
-            ours.close()
-            if echo is not None:
-                echo.close()
-    mine, theirs = (1000 * statistics.median(column) / setting.rounds for column in zip(*pairs, strict=True))
-    ratio = statistics.median(one / other for one, other in pairs)
-    return f"| {setting.name} | {against} | {mine:.1f} | {theirs:.1f} | {ratio:.2f} | {aim} |"
+            for processes in started:
+                processes.close()
+    return [_line(setting.name, name, aim, spent) for name, aim in against.items()]
+
+
+def _line(setting: str, against: str, aim: float | None, spent: Mapping[str, list[float]]) -> str:
+    ours = spent["party"][1:]
+    theirs = [sum(turn) for turn in zip(*(spent[part][1:] for part in against.split(_TOGETHER)), strict=True)]
+    ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+    figures = f"{statistics.median(ours):.1f} | {statistics.median(theirs):.1f} | {ratio:.2f}"
+    return f"| {setting} | {against} | {figures} | {aim or ''} |"
 
 
 def table(names: Sequence[str], data: Path | None, *, turns: int) -> str:
@@ -119,6 +133,6 @@ def table(names: Sequence[str], data: Path | None, *, turns: int) -> str:
     print(HEAD, flush=True)
     for name in names:
         if name != "CNN" or data is not None:
-            lines.append(race(SETTINGS[name], data, turns=turns))
-            print(lines[-1], flush=True)
+            lines += race(SETTINGS[name], data, turns=turns)
+            print("\n".join(lines[-len(_AGAINST[name]) :]), flush=True)
     return "\n".join(lines)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WIDE = 110  # columns of a terminal that take a bar with all figures
 LONG = 5.0  # seconds of waiting for a party before anybody is told
+SOON = 2.0  # seconds in which rounds tell little about those to come
 
 
 class _Pace:
@@ -45,7 +46,8 @@ class _Pace:
     @property
     def speed(self) -> float:
         """0.0: nothing is known yet."""
-        return (self._done - (self._first or 0)) / max(1e-9, time.monotonic() - self._since)
+        seconds = time.monotonic() - self._since
+        return (self._done - (self._first or 0)) / seconds if seconds > SOON else 0.0
 
 
 class _Shown(Watcher, ABC):

@@ -4,7 +4,8 @@ A round that is run again after a crash gives the same line again.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,30 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     yield from found.values()
 
 
+@dataclass
+class GrowingLines:
+    """A file of lines as it grows: what was read is not read again, however long the run. `rows` are by round."""
+
+    path: Path
+    rows: dict[int, dict[str, Any]] = field(default_factory=dict, init=False)
+    _read: int = field(default=0, init=False)  # bytes
+
+    def look(self) -> dict[int, dict[str, Any]]:
+        """All rows, with those that were added since."""
+        if self.path.is_file():
+            with open(self.path, "rb") as file:
+                file.seek(self._read)
+                written = file.read()
+            whole = written[: written.rfind(b"\n") + 1]
+            self._read += len(whole)
+            self.rows |= {row["round"]: row for row in map(json.loads, whole.splitlines())}
+        return self.rows
+
+    def forget_until(self, round: int) -> None:
+        """Rows of this round and those before are not needed again."""
+        self.rows = {done: row for done, row in self.rows.items() if done > round}
+
+
 def cut_lines(path: Path, last: int) -> None:
     """Without the lines of rounds after this one."""
     kept = [row for row in read_lines(path) if row["round"] <= last]
@@ -55,14 +80,19 @@ def note_what_is_sent(party: Party, folder: Path) -> None:
     party.evaluation.noted = note
 
 
-def sent_by(folders: Iterable[Path], done: int) -> tuple[Meter, Meter] | None:
+def what_was_sent(folders: Iterable[Path]) -> list[GrowingLines]:
+    """What the parties of these folders write down."""
+    return [GrowingLines(folder / _LINES) for folder in folders]
+
+
+def sent_by(parties: Sequence[GrowingLines], done: int) -> tuple[Meter, Meter] | None:
     """What all of them had sent after so many rounds, in training and to evaluate; None: some have not come so far."""
-    found: list[tuple[Meter, Meter]] = []
-    for folder in folders:
-        line = next((one for one in read_lines(folder / _LINES) if one["round"] == done), None)
-        if line is None:
-            return None
-        found.append((_meter(line["training"]), _meter(line["evaluating"])))
+    rows = [party.look().get(done) for party in parties]
+    found = [(_meter(row["training"]), _meter(row["evaluating"])) for row in rows if row is not None]
+    if len(found) < len(rows):
+        return None
+    for party in parties:
+        party.forget_until(done)
     return total(one for one, _ in found), total(one for _, one in found)
 
 

@@ -26,7 +26,7 @@ from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.directory import RunDirectory
 from crosshatch.runs.evaluating.counted import CountedRun
 from crosshatch.runs.evaluating.judge import best_of
-from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, read_lines, sent_by
+from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, GrowingLines, read_lines, sent_by, what_was_sent
 from crosshatch.runs.files import writing
 from crosshatch.runs.launching.party_processes import Children
 from crosshatch.runs.launching.telling import PartyProgress
@@ -67,6 +67,7 @@ class LaunchedRun:
         self.rows = list(read_lines(self.directory.metrics)) if self.directory.metrics.is_file() else []
         self._before = self.rows[-1]["real_seconds"] if self.rows else 0.0
         self._began = time.monotonic()
+        self._found, self._sent = GrowingLines(self.homes[self.judge] / LINES), what_was_sent(self.homes.values())
 
     def go(self, stop: Stop) -> Outcome:
         """Until all processes have come to their end, or somebody asks to stop: then after the round in hand."""
@@ -88,9 +89,11 @@ class LaunchedRun:
         if told:
             self.watcher.advance(min(one.round for one in told.values()))
             self.watcher.under_way(sum(one.bytes for one in told.values()), waited_for(told))
-        for line in read_lines(self.homes[self.judge] / LINES):
-            if BROKEN not in line and line["round"] > (self.rows[-1]["round"] if self.rows else -1):
-                sent = sent_by(self.homes.values(), line["round"])
+        self._found.look()
+        self._found.forget_until(self.rows[-1]["round"] if self.rows else -1)
+        for done, line in self._found.rows.items():
+            if BROKEN not in line:
+                sent = sent_by(self._sent, done)
                 if sent is None:
                     return  # some party has not come so far
                 self._note(line, *sent)
