@@ -30,6 +30,7 @@ _OPTIONS = [
     ("grpc.http2.ping_timeout_ms", _PINGS),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.min_reconnect_backoff_ms", _PINGS),  # a handshake that nobody answers is given up then, and not after 20 s
     ("grpc.http2.min_ping_interval_without_data_ms", _PINGS // 5),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", _PINGS // 5),
 ]
