@@ -191,7 +191,8 @@ class Bucket:
             before = [] if rows.alive is None else [tensor.clone() for tensor in self.trained]
             left_alone = [bias.clone() for bias in self.free]
             self.descend(rows, eta, 1 - eta * (regulariser.l2 + proximal), 1 - eta * proximal)
-            add_pulls(self.free, left_alone, (), eta * regulariser.l2)
+            for bias, old in zip(self.free, left_alone, strict=True):
+                bias.add_(old, alpha=eta * regulariser.l2)
             for tensor, anchor in zip(self.trained, self.anchor, strict=False):
                 tensor.add_(anchor, alpha=eta * proximal)
             for tensor in self.block if regulariser.l1 else ():

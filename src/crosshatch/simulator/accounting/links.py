@@ -24,6 +24,7 @@ from crosshatch.protocol.message_contents import Call, Contents, Specs
 from crosshatch.simulator.accounting.legs import AtWork, ClientLeg, HubLeg
 from crosshatch.simulator.vertical.batch import Batch
 
+_MOST_KEPT = 4096  # seconds between hubs, by bytes
 _ANYBODY = ""  # to the network: a party without settings of its own
 
 
@@ -43,8 +44,9 @@ class Links:
     of_round: dict[int, tuple[Sequence[Ids], Seconds, dict[tuple[int, ...], AtWork]]] = field(
         default_factory=dict, repr=False
     )
-    # By kind of message its bytes and seconds for so many rows.
+    # By kind of message its bytes and seconds for so many rows; between hubs seconds by bytes.
     _prices: dict[tuple[object, ...], Seconds] = field(default_factory=dict, repr=False)
+    _usual: dict[tuple[object, ...], Seconds] = field(default_factory=dict, repr=False)
     _counted: list[tuple[str, str, int, int]] = field(default_factory=list, repr=False)
 
     @cached_property
@@ -67,8 +69,9 @@ class Links:
             where: Ids | slice = slice(None)
             if len(silos) < len(every):
                 where = np.concatenate([np.arange(ends[j], ends[j + 1]) for j in silos])
-            clients = [every[j] for j in silos]
-            known[silos] = AtWork(list(silos), clients, batch.counts(silos), lengths, places, where, clocks)
+            clients, held = [every[j] for j in silos], [batch.held[j] for j in silos]
+            rows = np.concatenate([sum(part.counts for part in parts) for parts in held])
+            known[silos] = AtWork(list(silos), clients, rows, lengths, places, where, clocks)
         return known[silos]
 
     def send(self, batch: Batch | None, *legs: ClientLeg | HubLeg) -> Seconds:
@@ -131,7 +134,7 @@ class Links:
         found = table.take(rows, axis=1)
         if found.min(initial=0) < 0:
             for n in np.unique(rows[found[0] < 0]):
-                size = np.array([_size(contents(int(n)), leg.call)])
+                size = np.array(_sizes([contents(int(n))], leg.call))
                 table[:, n] = size[0], self.network.transfer(leg.link, leg.direction, size, _ANYBODY, None)[0]
             found = table.take(rows, axis=1)
         return found
@@ -145,7 +148,7 @@ class Links:
         if not self.hubs_together:
             ends, others = (receivers, senders) if down else (senders, receivers)  # over the link of which it goes
             times = [len(others) - (j in others) for j in ends]
-            each = [_size(one, leg.call) for one in leg.specs]
+            each = _sizes(leg.specs, leg.call)
             size = sum(map(mul, each, times))
             self._counted.append((f"hub-hub {leg.direction}", leg.call.exchange, sum(times), size))
             seconds = self._hubs_seconds("hub-hub", ends, np.array(each), leg.direction)
@@ -159,7 +162,7 @@ class Links:
         for other in self.others:
             other.hubs_and_server(silos, specs, direction, call, pairs)
         messages = 1 if pairs is None else len(pairs)
-        sizes = np.array([_size(one, call) * messages for one in specs])
+        sizes = np.array(_sizes(specs, call)) * messages
         self.meter.count(
             f"group-server {direction}", call.exchange, messages=messages * len(silos), size=int(sizes.sum())
         )
@@ -167,7 +170,12 @@ class Links:
 
     def _hubs_seconds(self, link: str, silos: Sequence[int], sizes: Ids, direction: Direction) -> Seconds:
         """How long each hub's message takes, or all those it sends together."""
-        seconds = self.network.transfer(link, direction, sizes, _ANYBODY, None)
+        key = (link, direction, *sizes.tolist())
+        if key not in self._usual:
+            if len(self._usual) >= _MOST_KEPT:
+                self._usual.clear()
+            self._usual[key] = self.network.transfer(link, direction, sizes, _ANYBODY, None)
+        seconds = self._usual[key].copy() if self._special else self._usual[key]
         for i, j in enumerate(silos) if self._special else ():
             if self.silos[j] in self._special:
                 seconds[i] = self.network.transfer(link, direction, sizes[i : i + 1], self.silos[j], None)[0]
@@ -175,7 +183,7 @@ class Links:
 
     def branch_leg(self, silo: int, branches: int, direction: Direction, specs: Specs, call: Call) -> float:
         """One message between each of so many branches and the node above it; returns the seconds it takes."""
-        size, name = _size(specs, call), self.silos[silo]
+        (size,), name = _sizes([specs], call), self.silos[silo]
         self.meter.count(f"branch-hub {direction}", call.exchange, messages=branches, size=size * branches)
         return float(self.network.transfer("branch-hub", direction, np.array([size]), name, None)[0])
 
@@ -223,5 +231,7 @@ class Links:
                 yield self.silos[j], clients, where
 
 
-def _size(specs: Specs, call: Call) -> int:
-    return wire.size(wire.as_long(call.round), call.exchange, specs, use=wire.as_long(call.use))
+def _sizes(specs: Sequence[Specs], call: Call) -> list[int]:
+    """The bytes of some messages."""
+    round, use = wire.as_long(call.round), wire.as_long(call.use)
+    return [wire.size(round, call.exchange, one, use=use) for one in specs]
