@@ -210,6 +210,16 @@ def test_known_rows_that_leave_a_column_out_do_not_spoil_the_others() -> None:
     assert decoded(seen * np.sqrt(1000), rows, 10, linear=True) > 0.99
 
 
+def test_a_single_known_row_that_differs_does_not_hide_what_is_exact() -> None:
+    """Whoever leaves it out cannot foretell it, by no decoder; in the other columns one of them is exact."""
+    draw = np.random.default_rng(3)
+    rows = draw.normal(size=(600, 4))
+    rows[:, 3] = draw.random(600) < 0.1
+    rows[:10, 3] = np.arange(10) == 0
+    turned = np.column_stack([rows, np.ones(600)]) @ draw.normal(size=(5, 5))
+    assert decoded(turned, rows, 10, linear=True) > 0.99
+
+
 def test_a_column_that_only_known_rows_have_says_nothing() -> None:
     """The corner of an image that is black in all but a few: no R^2 of it, and the others count."""
     draw = np.random.default_rng(4)

@@ -42,6 +42,14 @@ def test_ten_known_rows_give_all_others(numbers: int, width: int, precision: str
     assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) > 0.999
 
 
+def test_directions_far_below_the_largest_count() -> None:
+    """A direction is made of all of a sample's messages, so that it is told below the rounding of a single one."""
+    rows = np.random.default_rng(0).normal(size=(800, 6)) * np.geomspace(1, 1e-6, 6)
+    sent = sent_of(rows, walk(150, 6), np.full(len(rows), 150), "float32")
+    assert sent.sizes.min() < 1e-6
+    assert decode(sent, rows[sent.samples], 20, linear=True, seed=0) > 0.99
+
+
 def test_more_messages_than_are_solved_for_at_once() -> None:
     rows = np.random.default_rng(0).normal(size=(600, 4))
     sent = sent_of(rows, walk(1500, 4), np.full(len(rows), 40))

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from gmpy2 import mpz, powmod
+from gmpy2 import mpz
 
 from crosshatch.errors import ConfigError, MessageError
 from crosshatch.privacy.fixed_point import Whole
@@ -66,20 +66,6 @@ class EncryptedMatrix:
         square = self.key.square
         values = (a * b % square for a, b in zip(self.values, other.values, strict=True))
         return EncryptedMatrix(self.key, self.shape, tuple(values), self.bound + other.bound)
-
-    def plus(self, numbers: Whole, bound: int) -> EncryptedMatrix:
-        """The sum with a clear matrix of whole numbers up to `bound`."""
-        assert numbers.shape == self.shape
-        square, clear = self.key.square, numbers.ravel().tolist()
-        values = (a * self.key.plain(b) % square for a, b in zip(self.values, clear, strict=True))
-        return EncryptedMatrix(self.key, self.shape, tuple(values), self.bound + bound)
-
-    def times(self, numbers: Whole, bound: int, *, threads: int = 1) -> EncryptedMatrix:
-        """Each number times the clear one at its place, of a magnitude up to `bound`."""
-        assert numbers.shape == self.shape
-        pairs = zip(self.values, numbers.ravel().tolist(), strict=True)
-        values = run_all([partial(powmod, a, b, self.key.square) for a, b in pairs], threads=threads)
-        return EncryptedMatrix(self.key, self.shape, tuple(values), self.bound * bound)
 
     @property
     def T(self) -> EncryptedMatrix:  # noqa: N802 - as arrays have it

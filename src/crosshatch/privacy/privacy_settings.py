@@ -17,11 +17,11 @@ class PrivacySettings:
 
     `ciphertexts`: "real" ones, or their "costs" alone: the same numbers through the same fixed point, with the bytes of
     ciphertexts and the seconds of operations charged. `seconds` of operations are measured at the start where they are
-    left out; with real ciphertexts each round is measured instead. `ledger`: a file at the label's holder that
-    counts what all runs tell about the same labels. `reads_per_batch`: how many gradients of a batch are decrypted for
-    each silo over the life of its labels, at most, counted in the ledger; if left out, as many as rounds have.
-    `accept_leakage`: run also where that is too
-    much, or where how batches are drawn, or how small they are, gives labels away.
+    left out; with real ciphertexts each round is measured instead. `ledger`: a file at the label's holder that counts
+    what all runs tell about the same labels. `reads_per_batch`: how many gradients of a batch are decrypted for each
+    silo over the life of its labels, at most, counted in the ledger; if left out, as many as rounds have.
+    `accept_leakage`: run also where that is too much, or where how batches are drawn, or how small they are, gives
+    labels away.
 
     >>> PrivacySettings(encryption="paillier").point.limit
     65536.0

@@ -11,8 +11,9 @@ is needed to choose it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import torch
@@ -72,20 +73,27 @@ class Prior:
     def covariance(self, rounds: Ids, products: tuple[Tensor, ...], *, labels: bool = True) -> Tensor:
         """Of equations in these rounds with such `products`, with what labels make of them or without."""
         found = self.noise * torch.eye(len(rounds), dtype=torch.float64)
-        for of, product in zip((self.own, *self.shared), products, strict=True):
-            found = found + product * self.over_time(of, rounds, labels=labels)
+        for of, both in zip((self.own, *self.shared), products, strict=True):
+            found = found + both * self.over_time(of, rounds, labels=labels)
         return found
 
 
-def choose_prior(equations: Equations, values: Matrix) -> Prior:
-    """What makes the values (N, c) of the equations most likely, or those of 600 of them spread over all rounds."""
+def choose_prior(equations: Equations, values: Matrix, sizes: Sequence[float]) -> tuple[float, Prior]:
+    """What makes the values (N, c) of the equations most likely, or those of 600 of them spread over all rounds.
+
+    Values are taken as multiples of one of the `sizes`, which comes first, so that a label is of a size that is known.
+    """
     rounds = len(equations.ids)
     steps = np.arange(rounds, dtype=np.float64)
     clocks = [steps, equations.moved * rounds / (equations.moved[-1] or 1.0)]
-    return min((_fit(equations, values, clock) for clock in clocks), key=lambda one: one[0])[1]
+    tried = [(size, *_fit(equations, values / size, clock)) for size, clock in product(sizes, clocks)]
+    numbers = min(_FITTED, equations.count) * values.shape[1]
+    size, _, prior = min(tried, key=lambda one: one[1] + numbers * np.log(one[0]))
+    return size, prior
 
 
 def _fit(equations: Equations, values: Matrix, clock: Matrix) -> tuple[float, Prior]:
+    """How unlikely the likeliest prior makes the values, and this prior."""
     pick = np.unique(np.linspace(0, equations.count - 1, _FITTED).astype(np.int64))
     rounds, right, when = equations.rounds[pick], torch.from_numpy(values[pick]), torch.from_numpy(clock)
     products = _products(equations, pick)

@@ -81,9 +81,9 @@ def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str
         equations = equations.spread(DENSE)
     values = np.concatenate(equations.values)
     classes = run.data.target in ("binary", "multiclass")
-    told = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0
-    size = 1.0 if classes else told  # of classes the first derivatives are a share less 0 or 1, of others of some size
-    prior = choose_prior(equations, values / size)
+    told = 2 * float(np.sqrt((equations.values[0] ** 2).mean())) or 1.0  # the more the columns tell, the larger
+    sizes = (1.0,) if classes else tuple(told / 2**k for k in range(5))  # of classes: a share less 0 or 1
+    size, prior = choose_prior(equations, values, sizes)
     found, common = (size * one for one in krige(equations, values / size, prior))
     figures = _figures(run, found, equations.seen)
     for after, few in _early(every).items():

@@ -95,7 +95,8 @@ def all_rounds(
         there = csr_array((np.ones_like(few.data), few.indices, few.indptr), shape=few.shape).toarray() > 0
         values = np.where(there, values, rows @ columns.T)
     left, sizes, _ = np.linalg.svd(values, full_matrices=False)
-    count = int((sizes[:rank] > precise * sizes[0]).sum())
+    rounding = precise * sum(1 / np.sqrt(values.shape))  # of each direction, which is many numbers
+    count = int((sizes[:rank] > rounding * sizes[0]).sum())
     directions = left[:, :count] * np.sqrt(len(left))
     return SentDirections(samples[some], directions, sizes[:count] / sizes[0], np.zeros(len(some)), batch, share)
 

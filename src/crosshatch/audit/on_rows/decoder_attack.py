@@ -2,9 +2,10 @@
 
 It sees what a silo sent of a sample in all rounds. Ridge regressions, some in a kernel, and a small network are
 learned from what is known, and cross-validation on it says how much the guess of each counts: of many known rows that
-of the best alone. Those whose guesses of other rows are far from each other count less, since few known rows fit well
-in many ways. Of a linear block there are also the components that blind separation found, to each column the one that
-fits it.
+of the best alone. Of few the errors of all columns are multiplied, so that one column in which a single known row
+differs, which nothing can foretell, does not hide who is exact in the others; and those whose guesses of other rows are
+far from each other count less, since few rows fit well in many ways. Of a linear block there are also the components
+that blind separation found, to each column the one that fits it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ MANY = 2000  # or half of the samples where there are fewer than twice as many
 _ENOUGH = 100  # known rows, from which on a network is learned too
 _RIDGES = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 1e-1, 1.0, 1e3)
 _DIRECTIONS = 400
-_WIDE = 1e-4  # of the mean square of guesses counts as error
+_CURVED = 12  # directions of a block that is not linear, made white, from which ridge regressions learn too
+_WIDE = 1e-5  # of the mean square of guesses counts as error
 DOUBT = 0.01  # directions: from here on a known row counts less
 _WIDTHS = (0.03, 0.1, 0.3)
 _ALPHAS = (1e-6, 1e-3, 1e-1)
@@ -39,19 +41,22 @@ Learned = Callable[[Matrix, Matrix, Matrix, Matrix], Matrix]
 
 def decode(sent: SentDirections, rows: Matrix, known: int, *, linear: bool, seed: int) -> float:
     """R^2 of the rows (m, d) of all samples but the first `known`; every column that varies counts the same."""
+    width = rows.shape[1]
     rows = rows[:, (np.ptp(rows[:known], axis=0) > 0) & (np.ptp(rows[known:], axis=0) > 0)]
     if not rows.size:
         return 0.0
     rows = (rows - rows[:known].mean(axis=0)) / rows[:known].std(axis=0)
     directions, sizes = sent.directions[:, :_DIRECTIONS], sent.sizes[:_DIRECTIONS]
     sized = directions * sizes / np.sqrt((sizes**2).sum())
-    inputs = {"plain": directions, "sized": sized, "rooted": directions * np.sqrt(sizes)}
-    ways: list[tuple[Matrix, Learned]] = [(one, _ridge(ridge)) for one in inputs.values() for ridge in _RIDGES]
+    inputs = directions, sized, directions * np.sqrt(sizes)
+    largest = np.linalg.svd(sized - sized.mean(axis=0), full_matrices=False)[0][:, : width if linear else _CURVED]
+    white = largest * np.sqrt(len(largest))
+    ways: list[tuple[Matrix, Learned]] = [(one, _ridge(r)) for one in (*inputs, white) for r in _RIDGES]
     if linear and directions.shape[1] > 1:
         ways.append((components(directions, seed=seed), _one_each))
-    ways += [(one, _kernel(*both)) for one in inputs.values() for both in product(_WIDTHS, _ALPHAS)]
+    ways += [(one, _kernel(*both)) for one in inputs for both in product(_WIDTHS, _ALPHAS)]
     if known >= _ENOUGH:
-        ways.append((inputs["rooted"], _network(seed)))
+        ways.append((inputs[2], _network(seed)))
     weights = 1 / (1 + sent.doubt[:known] / DOUBT)
     folds = list(KFold(known if known < _ENOUGH else 3, shuffle=True, random_state=seed).split(rows[:known]))
 
@@ -63,9 +68,10 @@ def decode(sent: SentDirections, rows: Matrix, known: int, *, linear: bool, seed
         return sum(apart) / weights.sum() + _WIDE * (found**2).mean(axis=0), found
 
     errors, guesses = (np.stack(of) for of in zip(*map(tried, ways), strict=True))
+    logs = np.log(np.maximum(errors, np.finfo(float).tiny))
     if known < _ENOUGH:  # few rows say little of one column alone
-        errors = np.broadcast_to(errors.mean(axis=1, keepdims=True), errors.shape)
-    likely = (errors.min(axis=0) / np.maximum(errors, np.finfo(float).tiny)) ** known
+        logs = np.broadcast_to(logs.mean(axis=1, keepdims=True), logs.shape)
+    likely = np.exp((logs.min(axis=0) - logs) * known / 2)
     guess, truth = np.einsum("wd,wmd->md", likely / likely.sum(axis=0), guesses), rows[known:]
     left = ((guess - truth) ** 2).sum(axis=0) / ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
     return 1 - float(left.mean())
