@@ -68,6 +68,16 @@ def test_of_a_sample_with_few_messages_the_likeliest_row_is_taken() -> None:
     assert decode(known, rows[known.samples], 10, linear=True, seed=0) > 0.999
 
 
+def test_known_rows_with_few_messages_tell_as_much_as_others() -> None:
+    """Ten known rows with three messages each are 30 equations for the 4 x 5 numbers that make directions of rows."""
+    rows = np.random.default_rng(0).normal(size=(4000, 4))
+    sent = sent_of(rows, walk(80, 4), np.where(np.arange(len(rows)) % 2, 9, 3))
+    few, sure = np.flatnonzero(sent.samples % 2 == 0)[:10], np.flatnonzero(sent.samples % 2)
+    sent = sent.take(np.concatenate([few, sure]))
+    assert sent.doubt[:10].min() > 0.9
+    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) > 0.999
+
+
 def test_too_few_messages_tell_little() -> None:
     rows = np.random.default_rng(0).normal(size=(2000, 8))
     sent = sent_of(rows, walk(100, 8), np.full(len(rows), 4))

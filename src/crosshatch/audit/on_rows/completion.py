@@ -11,7 +11,7 @@ put in then, since weights move little from one to the next.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -28,6 +28,29 @@ _ALL = 4 * 10**6  # numbers of all samples, at most
 _MOST = 64  # the rank up to which what is missing is put in: time and memory go with its square
 _SMALL = 1e-7  # relative: what varies less between samples is the bias, which is the same for all
 _CHUNK = 250  # samples
+_EQUATIONS = 2 * 10**7  # numbers of all equations about how rows make directions, at most
+
+
+@dataclass(frozen=True)
+class ToldNumbers:
+    """What was really sent of samples (m, k), and `columns` (k, r) of which it is combinations, by their directions."""
+
+    numbers: csr_array
+    columns: Matrix
+
+    def directions_of(self, rows: Matrix) -> Matrix | None:
+        """Of the first samples, whose rows (n, d) are known: all their numbers together say how rows make directions.
+
+        None where they are too few for that.
+        """
+        known = np.column_stack([rows, np.ones(len(rows))])
+        known = known / np.maximum(abs(known).max(axis=0), np.finfo(float).tiny)
+        unknown = known.shape[1] * self.columns.shape[1]
+        mine, most = csr_array(self.numbers[: len(rows)]), _EQUATIONS // unknown
+        of = np.repeat(known, np.diff(mine.indptr), axis=0)[:most]
+        equations = (self.columns[mine.indices[:most], :, None] * of[:, None, :]).reshape(len(of), unknown)
+        solved, _, rank, _ = np.linalg.lstsq(equations, mine.data[:most], rcond=_SMALL)
+        return known @ solved.reshape(-1, known.shape[1]).T if rank == unknown else None
 
 
 @dataclass(frozen=True)
@@ -45,12 +68,25 @@ class SentDirections:
     doubt: Matrix
     batch: Ids
     share: float
+    told: ToldNumbers | None = None
 
     def take(self, which: Ids) -> SentDirections:
         """Some of the samples, in this order."""
+        told = self.told and ToldNumbers(csr_array(self.told.numbers[which]), self.told.columns)
         return SentDirections(
-            self.samples[which], self.directions[which], self.sizes, self.doubt[which], self.batch[which], self.share
-        )
+            self.samples[which], self.directions[which], self.sizes, self.doubt[which], self.batch[which], self.share,
+            told,
+        )  # fmt: skip
+
+    def with_known(self, rows: Matrix) -> SentDirections:
+        """The same, with the directions of the first samples by their rows (n, d), which are known."""
+        found = None if self.told is None else self.told.directions_of(rows)
+        if found is None:
+            return self
+        rest = slice(len(rows), None)
+        directions, doubt = np.concatenate([found, self.directions[rest]]), self.doubt.copy()
+        doubt[: len(rows)] = 0
+        return replace(self, directions=directions, doubt=doubt)
 
 
 def all_rounds(
@@ -79,8 +115,8 @@ def all_rounds(
     if share < 1 and linear and rank <= _MOST and batches == 1:
         found = columns_behind(numbers, rank, width, draw)
         if found is not None:
-            likeliest = _likeliest(csr_array(numbers[some]), *found, precise)
-            return SentDirections(samples[some], *likeliest, batch, share)
+            directions, sizes, doubt, told = _likeliest(csr_array(numbers[some]), *found, precise)
+            return SentDirections(samples[some], directions, sizes, doubt, batch, share, told)
     every = -(-numbers.shape[1] // NUMBERS) if linear else 1
     few = csr_array(csr_array(numbers[some])[:, np.arange(numbers.shape[1]) // width % every == 0])
     values = few.toarray()
@@ -142,8 +178,10 @@ def _table(heard: Sequence[Heard], samples: Ids) -> csr_array:
 
 def _likeliest(
     numbers: csr_array, columns: Matrix, rows: Matrix, left: float, precise: float
-) -> tuple[Matrix, Matrix, Matrix]:
-    """Directions (m, r), their sizes (r,) and how many of them are in doubt (m,), from columns (k, s) and some rows.
+) -> tuple[Matrix, Matrix, Matrix, ToldNumbers]:
+    """Directions (m, r), their sizes (r,), how many of them are in doubt (m,) and what was told of them.
+
+    From columns (k, s) and some rows.
 
     Samples are taken to be like those rows, with a mean and a covariance: it decides what their numbers leave open.
     """
@@ -163,4 +201,5 @@ def _likeliest(
         inverse = np.linalg.inv(corner)
         directions.append(np.einsum("mrs,ms->mr", inverse, inner))
         doubt.append(((least * inverse) ** 2).sum(axis=(1, 2)))
-    return np.concatenate(directions), sizes / sizes[0], np.concatenate(doubt)
+    beyond = csr_array((numbers.data - expected[numbers.indices], numbers.indices, numbers.indptr), shape=numbers.shape)
+    return np.concatenate(directions), sizes / sizes[0], np.concatenate(doubt), ToldNumbers(beyond, white)

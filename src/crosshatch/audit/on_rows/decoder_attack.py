@@ -41,7 +41,7 @@ Learned = Callable[[Matrix, Matrix, Matrix, Matrix], Matrix]
 
 def decode(sent: SentDirections, rows: Matrix, known: int, *, linear: bool, seed: int) -> float:
     """R^2 of the rows (m, d) of all samples but the first `known`; every column that varies counts the same."""
-    width = rows.shape[1]
+    width, sent = rows.shape[1], sent.with_known(rows[:known])
     rows = rows[:, (np.ptp(rows[:known], axis=0) > 0) & (np.ptp(rows[known:], axis=0) > 0)]
     if not rows.size:
         return 0.0
