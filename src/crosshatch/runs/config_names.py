@@ -151,7 +151,8 @@ def _whole_name(algorithm: AnyAlgorithm) -> str:
 
 def planned_names() -> tuple[str, ...]:
     """The names of the algorithms that theorems speak of."""
-    return tuple(name for name, kind in _BY_NAME.items() if kind.auto)
+    names = {kind: name for name, kind in ALGORITHMS.items()}
+    return tuple(names[kind] for kind in get_args(AnyAlgorithm) if kind.auto)
 
 
 def settings_of(part: Any) -> dict[str, Any]:
