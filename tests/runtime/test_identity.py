@@ -53,6 +53,7 @@ def test_the_pin_decides_and_not_the_name() -> None:
     assert peers.who(client.certificate, "client-0-0-0") is None
     assert peers.who(hub.certificate, "hub-0-0") == "hub-0-0"
     assert pin_of(client.certificate) != pin_of(false.certificate)
+    assert pin_of(client.certificate + hub.certificate) == pin_of(client.certificate)  # a chain: its first
 
 
 def test_a_certificate_under_another_name_is_a_strangers() -> None:
@@ -62,7 +63,7 @@ def test_a_certificate_under_another_name_is_a_strangers() -> None:
 
 def test_what_is_no_certificate_is_refused() -> None:
     with pytest.raises(RunError, match="does not read"):
-        pin_of(b"-----BEGIN NOTHING-----\nAAAA\n-----END NOTHING-----\n")
+        pin_of(b"\xff-----BEGIN NOTHING-----\nAAAA\n-----END NOTHING-----\n")
 
 
 def test_without_the_extra_a_command_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

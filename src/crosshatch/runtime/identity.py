@@ -68,9 +68,10 @@ class Identity:
 
 
 def pin_of(certificate: bytes) -> str:
-    """The SHA-256 digest of a certificate (PEM), by which others know it."""
+    """The SHA-256 digest of a certificate (PEM; of a chain, the first), by which others know it."""
+    first, footer, _ = certificate.decode(errors="replace").partition(ssl.PEM_FOOTER)
     try:
-        return sha256(ssl.PEM_cert_to_DER_cert(certificate.decode())).hexdigest()
+        return sha256(ssl.PEM_cert_to_DER_cert(first + footer)).hexdigest()
     except ValueError as error:
         raise RunError(f"a certificate does not read ({error!s:.60}): is it a PEM file?") from None
 
