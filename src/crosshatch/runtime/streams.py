@@ -121,7 +121,8 @@ class Streams:
 
     async def _on_stream(self, _: object, context: grpc.aio.ServicerContext) -> None:
         shown = context.auth_context()
-        peer = self.peers.who(shown["x509_pem_cert"][0], shown["x509_common_name"][0].decode())
+        certificate, name = (shown.get(key, [b""])[0] for key in ("x509_pem_cert", "x509_common_name"))
+        peer = self.peers.who(certificate, name.decode(errors="replace")) if certificate else None
         if peer is None:
             self.complaints.add(context.peer(), "a stranger's certificate")
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{self.me.name} does not know this certificate")
