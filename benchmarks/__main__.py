@@ -7,7 +7,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from benchmarks import hospitals, race, scale
+from benchmarks import hospitals, race, scale, workers
 from benchmarks.cases import CASES, Case
 from benchmarks.runtime import race as runtime
 from benchmarks.runtime.settings import SETTINGS
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument(
         "--model",
         action="append",
-        choices=[*names, hospitals.NAME, "scale", "runtime"],
+        choices=[*names, hospitals.NAME, "scale", "runtime", "workers"],
         help="only this one; may be repeated",
     )
     parser.add_argument("--threads", type=int, action="append", help="only so many; default: 1, and all cores")
@@ -47,6 +47,9 @@ def main() -> None:
     if not options.model or "scale" in options.model:
         tables.append(scale.table(*scale.run()))
         print(f"\n{tables[-1]}")
+    if "workers" in wanted or not (options.model or options.quick):
+        tables.append(workers.table())
+        print(f"\n{tables[-1]}", flush=True)
     if not options.model or "runtime" in options.model:
         folder = os.environ.get("CROSSHATCH_DATA")
         print(flush=True)

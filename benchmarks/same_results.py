@@ -1,10 +1,11 @@
 """Whether a change of the code changed a number: some thirty small runs before and after it, compared to the last bit.
 
-    python -m benchmarks.same_results write DIR [--only NAME,NAME]
+    python -m benchmarks.same_results write DIR [--only NAME,NAME] [--workers N]
     python -m benchmarks.same_results compare DIR_A DIR_B
 
 `write` trains the configs of `same_configs.py` as `crosshatch train` does and notes in DIR/NAME/kept.json what must not
-change. `compare` prints a line a config, and exits with 1 if any differ.
+change, with workers where so many are asked for (those are left out that workers refuse). `compare` prints a line a
+config, and exits with 1 if any differ.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy.typing as npt
 from safetensors import safe_open
 
 from benchmarks.same_configs import CONFIGS, tables
-from crosshatch.errors import CrosshatchError, RunError
+from crosshatch.errors import ConfigError, CrosshatchError, RunError
 from crosshatch.runs.config import read_config
 
 Kept = dict[str, dict[str, Any]]
@@ -34,11 +35,18 @@ Kept = dict[str, dict[str, Any]]
 
 CHECKPOINT = "checkpoint/state.safetensors"
 KEPT = "kept.json"
-OF_THE_MACHINE = ("wall_seconds", "versions", "metrics_offset")  # the offset moves with the digits of wall_seconds
+OF_THE_MACHINE = (
+    "wall_seconds",
+    "versions",
+    "metrics_offset",
+    "workers",
+)  # the offset moves with the digits of wall_seconds
 ABSENT = "absent"
 
 
-def write(folder: Path, names: Sequence[str], report: Callable[[str], None] = print) -> None:
+def write(
+    folder: Path, names: Sequence[str], report: Callable[[str], None] = print, *, workers: int | None = None
+) -> None:
     """Run the configs of these names, each into a folder of its own."""
     from crosshatch.runs.train import train  # late: torch reads the number of threads when it is imported
 
@@ -47,7 +55,14 @@ def write(folder: Path, names: Sequence[str], report: Callable[[str], None] = pr
         start = time.perf_counter()
         config = folder / f"{name}.toml"
         config.write_bytes(msgspec.toml.encode(tables(name)))
-        outcome = train(read_config(config), out=folder / name)
+        try:
+            changes = [] if workers is None else [f"run.workers={workers}"]
+            outcome = train(read_config(config, changes), out=folder / name)
+        except ConfigError as error:
+            if workers is None or not str(error).startswith("run.workers"):
+                raise
+            report(f"{name}: {error}")
+            continue
         (outcome.path / KEPT).write_text(json.dumps(keep(outcome.path), indent=1), encoding="utf-8")
         report(f"{name}: {time.perf_counter() - start:.1f} s")
 
@@ -149,13 +164,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     writing = commands.add_parser("write", help="run the configs into a new folder")
     writing.add_argument("folder", type=Path)
     writing.add_argument("--only", help=f"some of them, comma-separated: {', '.join(CONFIGS)}")
+    writing.add_argument("--workers", type=int, help="with run.workers")
     comparing = commands.add_parser("compare", help="compare two such folders")
     comparing.add_argument("folders", type=Path, nargs=2)
     given = parser.parse_args(arguments)
     try:
         if given.command == "write":
             os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # sums in one order only
-            write(given.folder, _names(given.only))
+            write(given.folder, _names(given.only), workers=given.workers)
             return 0
         differences = compare(*given.folders)
     except CrosshatchError as error:

@@ -23,10 +23,12 @@ run = {rounds = 100_000, threads = 1}
 """
 HEAD = (
     "| processes | how many | MB together | MB of the largest, all it shares included | processor seconds until up "
-    "| without importing torch |"
+    "| without importing torch | seconds from the first start until up | as many imports of torch side by side |"
 )
 _TICK = os.sysconf("SC_CLK_TCK")
 _DEADLINE = 300.0  # seconds
+_HUBS = ("hub-0-0", "hub-0-1")  # their states have what all clients have taken part in
+_ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def megabytes(pid: int, kind: str = "Pss") -> float:
@@ -42,22 +44,23 @@ def processor_seconds(pid: int) -> float:
 
 
 @contextmanager
-def launched(folder: Path, processes: str) -> Iterator[dict[str, int]]:
-    """The process ids of a launched run by name, once all have stored a round."""
+def launched(folder: Path, processes: str) -> Iterator[tuple[dict[str, int], float]]:
+    """The process ids of a launched run by name, once all have been evaluated, and the seconds that took.
+
+    They count from the start of the first process on: what is divided and written before is not starting.
+    """
     (folder / "run.toml").write_text(CONFIG)
     parties = folder / "out" / "parties"
     command = [sys.executable, "-m", "crosshatch", "launch", str(folder / "run.toml"), "--out", str(folder / "out")]
     with subprocess.Popen([*command, "--quiet", "--set", f"run.processes={processes}"]) as launcher:
         try:
-            wait_until(lambda: (parties / "hub-0-0" / "pid").exists() and _all_have_run(parties), launcher)
-            yield {path.parent.name: int(path.read_text()) for path in sorted(parties.glob("*/pid"))}
+            wait_until(lambda: any(parties.glob("*/pid")), launcher)
+            began = time.monotonic()
+            wait_until(lambda: all(any(parties.glob(f"{hub}/*/state-*")) for hub in _HUBS), launcher)
+            seconds = time.monotonic() - began
+            yield {path.parent.name: int(path.read_text()) for path in sorted(parties.glob("*/pid"))}, seconds
         finally:
             launcher.kill()
-
-
-def _all_have_run(parties: Path) -> bool:
-    homes = [path.parent for path in parties.glob("*/plan.json")]
-    return all((home / "pid").exists() and any(home.glob("*/state-*")) for home in homes)
 
 
 def wait_until(there: Callable[[], bool], launcher: subprocess.Popen[bytes]) -> None:
@@ -76,19 +79,26 @@ def torch_alone() -> float:
     return float(found.stdout)
 
 
+def torch_side_by_side(processes: int) -> float:
+    """Seconds until so many processes have imported torch."""
+    began = time.monotonic()
+    running = [subprocess.Popen([sys.executable, "-c", "import torch"], env=_ONE_THREAD) for _ in range(processes)]
+    for one in running:
+        one.wait()
+    return time.monotonic() - began
+
+
 def main() -> None:
     """Print the table."""
     alone = torch_alone()
-    print(
-        f"importing torch alone: {alone:.2f} s of processor time\n\n{HEAD}\n|---|---:|---:|---:|---:|---:|", flush=True
-    )
+    print(f"importing torch alone: {alone:.2f} s of processor time\n\n{HEAD}\n|---{7 * '|---:'}|", flush=True)
     for processes in ("party", "silo"):
-        with TemporaryDirectory() as folder, launched(Path(folder), processes) as pids:
+        with TemporaryDirectory() as folder, launched(Path(folder), processes) as (pids, seconds):
             used = sum(map(processor_seconds, pids.values()))
             together, largest = sum(map(megabytes, pids.values())), max(megabytes(pid, "Rss") for pid in pids.values())
         print(
             f"| {processes} | {len(pids)} | {together:.0f} | {largest:.0f} | {used:.1f} "
-            f"| {used - alone * len(pids):.1f} |",
+            f"| {used - alone * len(pids):.1f} | {seconds:.1f} | {torch_side_by_side(len(pids)):.1f} |",
             flush=True,
         )
 

@@ -81,17 +81,21 @@ from crosshatch.task.task import Task
 from crosshatch.testing.check_federation import check_federation
 from crosshatch.testing.federations import FederationCase
 from crosshatch.topology import Topology
+from crosshatch.workers.crew import InlineWorkers
+from crosshatch.workers.employ import employ
+from crosshatch.workers.ray_crew import RayWorkers
 
 __all__ = [
     "ABCD", "DCPA", "HSGD", "JFL", "MTCD", "STCD", "TDCD", "Adam", "Algorithm", "BandwidthNetwork", "Central", "Chain",
     "ClassWeighted", "Codec", "ConfigError", "ConstantNetwork", "CrossEntropy", "CrosshatchError", "DataError",
     "DataSettings", "Declared", "DivergenceError", "Draw", "ErrorFeedback", "FedAvg", "FedBCD", "FedSGD",
     "FederatedData", "Federation", "FederationCase", "FederationSettings", "Graph", "Half", "Halving", "Head",
-    "Identity", "InverseSqrt", "Link", "LocalSteps", "Logistic", "MessageError", "ModelError", "ModelSettings",
-    "Momentum", "MultiLogistic", "PartitionError", "Preparation", "PrivacySettings", "Quantise", "RandomK",
-    "Regulariser", "RunError", "SampleLoss", "SampleSplit", "SampleWeighted", "SiloData", "SiloSettings", "Simulator",
-    "Squared", "Stage", "Step", "Sum", "Task", "Tiered", "TopK", "Topology", "TrainingError", "Watcher",
-    "audit_attacks", "audit_theorem1", "build_task", "check_federation", "compare_runs", "federate",
-    "federation_from_arrays", "load_dataset", "load_run", "merge_clients", "parse_codec", "pool_seeds", "read_config",
-    "read_run", "study", "sweep", "train", "with_sample_weights", "write_figures", "write_report",
+    "Identity", "InlineWorkers", "InverseSqrt", "Link", "LocalSteps", "Logistic", "MessageError", "ModelError",
+    "ModelSettings", "Momentum", "MultiLogistic", "PartitionError", "Preparation", "PrivacySettings", "Quantise",
+    "RandomK", "RayWorkers", "Regulariser", "RunError", "SampleLoss", "SampleSplit", "SampleWeighted", "SiloData",
+    "SiloSettings", "Simulator", "Squared", "Stage", "Step", "Sum", "Task", "Tiered", "TopK", "Topology",
+    "TrainingError", "Watcher", "audit_attacks", "audit_theorem1", "build_task", "check_federation", "compare_runs",
+    "employ", "federate", "federation_from_arrays", "load_dataset", "load_run", "merge_clients", "parse_codec",
+    "pool_seeds", "read_config", "read_run", "study", "sweep", "train", "with_sample_weights", "write_figures",
+    "write_report",
 ]  # fmt: skip

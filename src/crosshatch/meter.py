@@ -1,4 +1,8 @@
-"""Counts messages and bytes: per kind of link and direction, and per exchange."""
+"""Counts messages and bytes: per kind of link and direction, and per exchange.
+
+Who counts: `simulator/accounting/links.py` (on a graph `agent_links.py`) for messages that are simulated, and
+`parties/post.py` for those that parties send.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

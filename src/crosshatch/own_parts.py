@@ -1,6 +1,7 @@
 """A user's own parts from Python files: blocks, losses, algorithms, codecs, schedules and metrics.
 
 A config names one as `path/to/file.py:Name`. Reading a file runs it, with this process's rights: it is the user's own.
+So are errors that come out of it: told in one line with file and line, without a traceback.
 """
 
 import importlib.util
@@ -9,14 +10,14 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from crosshatch.errors import ConfigError, CrosshatchError, one_line
+from crosshatch.errors import ConfigError, CrosshatchError, ModelError, one_line
 
 # The name of a part inside a longer text, where a path with blanks or brackets stands in quotes.
 _IN_TEXT = re.compile(r"""'([^']+):(\w+)'|"([^"]+):(\w+)"|([^\s|(),='":]+\.py):(\w+)""")
@@ -90,6 +91,11 @@ def find_part(name: str, kind: PartKind, *, folder: Path | None = None) -> Any:
     if isinstance(found, type):
         remember_name(found, f"{module.__file__}:{part}")
     return found
+
+
+def loaded_files() -> tuple[ModuleType, ...]:
+    """The files that were read so far: other processes do not find them by their names."""
+    return tuple(_MODULES.values())
 
 
 def find_settings_class(name: str, kind: PartKind) -> type[Any]:
@@ -198,3 +204,19 @@ def _is_frozen(kind: type[Any]) -> bool:
 def _kind_and_text(error: Exception) -> str:
     text = one_line(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextmanager
+def blaming(files: Collection[Path]) -> Iterator[None]:
+    """Turn what is raised in one of these files, a call of `sys.exit` too, into a ModelError; leave the rest alone."""
+    try:
+        yield
+    except CrosshatchError:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) in files]
+        if not frames:
+            raise
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        place = f"{frames[-1].filename}, line {frames[-1].lineno}"
+        raise ModelError(f"the code in {place} failed with {what}: correct it there") from error

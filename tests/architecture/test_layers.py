@@ -15,6 +15,7 @@ from tests.architecture.modules import Module, imports, modules
 # Outermost first. A name stands for the module or the whole package; "" is crosshatch/__init__.py, which re-exports.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("", "__main__", "audit", "cli", "report", "reproduce", "runs", "studies", "sweeps", "testing"),
+    ("workers",),
     ("simulator", "parties", "runtime"),
     ("predict",),
     ("algorithms",),
@@ -24,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("local",),
     ("task", "topology", "partition", "codecs", "network", "meter", "wire", "schedules", "theory", "privacy", "data"),
     ("graphs",),
-    ("trees", "seeds", "private_randomness", "plain_data", "own_parts", "errors"),
+    ("trees", "seeds", "private_randomness", "plain_data", "own_parts", "ray_connection", "errors"),
 )
 STRANGERS = (("simulator", "runtime"), ("simulator", "parties"))
 # A party has no clock, thread, socket or dice of its own: whoever runs it brings them.

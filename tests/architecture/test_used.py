@@ -15,6 +15,9 @@ EXPECTED = {
     "_should_skip_dynamo": "torch asks for it when the class is made",
     "check_values": "for the tests of any case",
     "demo": "a command: typer calls it",
+    "persistent_id": "pickle asks for it",
+    "persistent_load": "pickle asks for it",
+    "reducer_override": "pickle asks for it",
     "share_derivatives": "for texts written before there was exchange",
 }
 

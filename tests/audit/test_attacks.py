@@ -90,6 +90,10 @@ def test_embeddings_of_all_rounds_are_decoded_and_wide_ones_warned_of(tmp_path: 
     assert list(narrow.figures.values())[-1] > 0.4
     assert "as wide as its features (32 for 10)" in wide.warning
     assert narrow.warning == ""
+    lowest, median, highest = (
+        narrow.figures[f"R^2 with 10 known rows{of}"] for of in (", lowest of 9", "", ", highest of 9")
+    )
+    assert lowest < median < highest
 
 
 def test_ten_known_rows_give_all_others_of_a_linear_silo(tmp_path: Path) -> None:
@@ -234,6 +238,14 @@ def test_fewer_known_rows_than_columns_do_where_columns_are_not_gaussian() -> No
     seen = rows @ np.linalg.qr(draw.normal(size=(12, 12)))[0]
     assert decoded(seen, rows, 10, linear=True) > 0.9
     assert decoded(seen, rows, 10) < 0.8
+
+
+def test_a_row_far_beyond_all_known_ones_is_decoded_by_what_is_exact() -> None:
+    """A curve that fits all known rows nearly ends flat beyond them; a line that fits them exactly goes on."""
+    draw = np.random.default_rng(5)
+    rows = draw.normal(size=(720, 3))
+    rows[500] = [100, 0, 0]
+    assert decoded(rows @ draw.normal(size=(3, 3)), rows, 360, linear=True) > 0.999
 
 
 def test_a_curved_map_is_decoded() -> None:

@@ -41,6 +41,7 @@ def test_resume_says_that_there_was_nothing(config: Path, capsys: pytest.Capture
     [
         (("--from", "abc"), "--from abc: write the number of a round that all have kept, for example 20"),
         (("--from", "20"), "--from 20 goes with --resume: it is about a run that there is"),
+        (("--anywhere",), "--anywhere goes with --resume: it is about a run that there is"),
         (("--resume", "--from", "20"), "--from 20: there are no processes' states in absent: launch a run first"),
     ],
 )

@@ -11,6 +11,7 @@ from scipy import stats
 
 from crosshatch.data.build import build, federate, load_dataset
 from crosshatch.data.data_settings import DataSettings, FederationSettings, SiloSettings
+from crosshatch.data.dataset import Samples
 from crosshatch.data.encoding.encode_part import encode
 from crosshatch.data.encoding.summaries import PARTS, STATISTICS, part_of_time, summarise
 from crosshatch.data.new_rows import part_of, read_rows
@@ -29,6 +30,23 @@ def test_only_samples_of_these_classes() -> None:
     places = {int(number): k for k, number in enumerate(numbers)}
     for row in (0, 7, -1):  # the place in the source is kept, so it is the same digit
         assert labels[places[int(two.train.numbers[row])]] == (3, 8)[two.train.y[row]]
+
+
+def test_as_many_samples_of_every_class() -> None:
+    plain, even = load_dataset("breast_cancer"), load_dataset(DataSettings(name="breast_cancer", balance=True))
+    few = load_dataset(DataSettings(name="breast_cancer", balance=True, limit=20))
+    rarest = np.bincount(plain.train.y).min()
+    assert np.bincount(even.train.y).tolist() == [rarest, rarest]
+    assert places(even.test) == places(plain.test)  # test rows stay as they are
+    assert places(few.train) < places(even.train) < places(plain.train)
+    with pytest.raises(ConfigError, match=r"data\.balance = true: these labels are not classes"):
+        load_dataset(DataSettings(name="diabetes", balance=True))
+
+
+def places(samples: Samples) -> set[int]:
+    """Those of the rows in their source."""
+    assert samples.numbers is not None
+    return set(samples.numbers.tolist())
 
 
 def test_classes_of_text_and_an_official_order(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import environment
+from tests.support.ray_nodes import ray_head, surroundings
 from tests.support.small_studies import write_config, write_rows
 from tests.support.whole_sweeps import CONFIG, wait_until
 
@@ -24,39 +23,11 @@ pytestmark = [
 SWEEP = ("--grid", "algorithm.step_size=0.01,0.3,1e9", "--grid", "algorithm.batch_size=32,500", "--seeds", "2")
 
 
-def surroundings() -> dict[str, str]:
-    """Without this Ray takes the machine's address in the network for that of loopback."""
-    return environment() | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Its address. It is a process group of its own, which ends with the test."""
-    port, log = free_port(), tmp_path_factory.mktemp("log") / "ray.txt"
-    options = ("--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=2", "--include-dashboard=false")
-    with log.open("w") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *options],
-            env=surroundings(), stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-    try:
-        wait_until(lambda: "Ray runtime started" in log.read_text() or process.poll() is not None)
-        assert process.poll() is None, log.read_text()
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        try:
-            process.wait(60)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+    """Its address."""
+    with ray_head(tmp_path_factory.mktemp("log"), cores=2) as (address, _):
+        yield address
 
 
 def sweep(home: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -88,16 +88,18 @@ EXPECTED: dict[type[Any], dict[str, Any]] = {
         "continues_derivatives": True,
         "proved_by": ("ABCD, our theorem",),
         "remembers": True,
+        "returns_blocks": True,
         "window": 2,
     },
     Central: {"central": True},
     DCPA: {"graph": Graph(), "has_schedule": False, "finds_step": True},
-    FedAvg: {"weights": "samples"},
+    FedAvg: {"returns_blocks": True, "weights": "samples"},
     FedBCD: {"auto": ("local_steps", "step_size"), "encrypts": True, "proved_by": ("FedBCD, Theorem 2",)},
     FedSGD: {"auto": ("step_size",), "encrypts": True, "proved_by": ("FedBCD, Theorem 2",)},
     HSGD: {
         "auto": ("global_steps", "local_steps", "step_size"),
         "fraction": 1.0,
+        "returns_blocks": True,
         "weights": "at_work",
         "proved_by": ("HSGD, Theorem 1",),
     },
@@ -107,9 +109,10 @@ EXPECTED: dict[type[Any], dict[str, Any]] = {
     TDCD: {
         "auto": ("local_steps", "step_size"),
         "asks_each_step": True,
+        "returns_blocks": True,
         "proved_by": ("ICASSP, Theorem 4.1", "TDCD, Theorem 1"),
     },
-    Tiered: {"auto": ("step_size",)},
+    Tiered: {"auto": ("step_size",), "returns_blocks": True},
 }
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from crosshatch.exchanges import DualFederation, Federation, TokenFederation
+from crosshatch.algorithms.tdcd import TDCD
+from crosshatch.errors import ConfigError
+from crosshatch.exchanges import Blocks, DualFederation, Federation, TokenFederation
 from crosshatch.parties.agents.dual_role import DualAgent
 from crosshatch.parties.agents.token_roles import TokenAgent, TokenServer
 from crosshatch.parties.party import AnyRole
@@ -15,6 +18,8 @@ from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.parties.roles.role import Role
 from crosshatch.parties.roles.server_role import ServerRole
+from crosshatch.testing.federations import make_data, make_task
+from crosshatch.testing.parties.engine import PartyByParty
 
 
 def offered(kind: type[Any]) -> set[str]:
@@ -37,3 +42,23 @@ def offered(kind: type[Any]) -> set[str]:
 )
 def test_a_role_has_the_methods_of_its_federation_and_no_more(role: type[Any], exchanges: type[Any]) -> None:
     assert offered(role) - offered(AnyRole) == offered(exchanges)
+
+
+@dataclass(frozen=True)
+class Keeping(TDCD):
+    """Its clients go on with their own blocks every other round."""
+
+    def run_round(self, fed: Federation[Any, Any, Any, Any], blocks: Blocks, r: int) -> Blocks:
+        after: Blocks = (
+            fed.broadcast(blocks, fed.draw_batch(None, round=r)) if r % 2 else super().run_round(fed, blocks, r)
+        )
+        return after
+
+
+def test_a_text_that_declares_to_leave_nothing_with_clients_and_does_is_stopped() -> None:
+    engine = PartyByParty(make_data((2, 2)), make_task(2), Keeping(2, 0.1))
+    engine.run_round()
+    with pytest.raises(
+        ConfigError, match="Keeping declares `returns_blocks`, but its clients hold something after round 1"
+    ):
+        engine.run_round()

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosshatch import load_run
-from crosshatch.data.encoding.usual import usual_values
+from crosshatch.data.encoding.encode_table import usual_values
 from crosshatch.errors import DataError
-from crosshatch.predict.odd_numbers import NumbersSeen
+from crosshatch.predict.noticed import NumbersSeen
 from tests.cli.conftest import command  # noqa: F401 - a fixture
 from tests.predict.cases import people, sequence_case, table_case, trained
 from tests.support.command_line import Command

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from crosshatch.data.build import load_dataset
 from crosshatch.data.data_settings import DataSettings, FederationSettings
-from crosshatch.data.identity.fingerprint import Fingerprint
+from crosshatch.data.identity.fingerprint import Fingerprint, fingerprint_text
 from crosshatch.data.identity.owner_key import OwnerKey
 from crosshatch.data.identity.take_fingerprint import take_fingerprint
 from crosshatch.errors import RunError
@@ -22,7 +22,6 @@ from crosshatch.report.page import write_report
 from crosshatch.report.pooled import pool_seeds
 from crosshatch.report.rows_apart import rows_apart
 from crosshatch.report.runs import read_runs
-from crosshatch.runs.identity.kept_fingerprint import fingerprint_text
 from tests.support.written_runs import WriteRun, write_seed
 
 TARGET = "auc=0.7"
@@ -84,7 +83,7 @@ def test_other_rows_are_said_everywhere_and_nobody_wins(write_run: WriteRun, tmp
     assert (
         headline(runs[:2], [target]) == "2 curves reach AUC 0.7, no two of them with the same data, clients and labels"
     )
-    assert headline(runs, [target]).startswith("With the data of one, three reaches AUC 0.7 with")
+    assert headline(runs, [target]).startswith("With the same data, clients and labels three reaches AUC 0.7")
     assert "two" not in headline(runs, [target])
     for axis in AXES:
         assert "comes closest" not in target_finding(runs, parse_target("auc=0.99"), axis)

@@ -11,6 +11,7 @@ from crosshatch.errors import RunError
 from crosshatch.reproduce.all_recipes import RECIPES
 from crosshatch.reproduce.judging.rows import Row, Rows
 from crosshatch.reproduce.judging.rules import OUT_OF_REACH, Factor, below, check, judge
+from crosshatch.reproduce.recipes.fedbcd.credit_demonstration import B
 from tests.reproduce.made_rows import CONTRARY, FAVOURABLE, UNREACHED, Numbers, rows
 
 IDS = list(RECIPES)
@@ -40,6 +41,15 @@ def test_what_nobody_reaches_is_not_run(recipe: str) -> None:
 def test_two_seeds_are_refused(recipe: str) -> None:
     with pytest.raises(RunError, match="2 seeds, and a verdict needs 3 at least"):
         rows(FAVOURABLE[recipe], seeds=2)
+
+
+def test_both_divisions_of_table_2_are_judged_where_both_were_run() -> None:
+    ours = dict(FAVOURABLE["fedbcd-table2"])
+    other = {(f"{setting}, {B}", what): value for (setting, what), value in CONTRARY["fedbcd-table2"].items()}
+    checks = RECIPES["fedbcd-table2"].rules(rows(ours | other))
+    assert {one.outcome for one in checks if B in one.words and one.main} == {"fails"}
+    assert {one.outcome for one in checks if B not in one.words} == {"passes"}
+    assert len(checks) == 2 * len(RECIPES["fedbcd-table2"].rules(rows(ours)))
 
 
 def one_check(left: tuple[float, ...], right: tuple[float, ...], *, main: bool = True) -> object:

@@ -17,6 +17,7 @@ from crosshatch.runs.config import Config
 from crosshatch.runs.prepare import prepare
 from crosshatch.runs.train import train
 from crosshatch.runs.trained.load_run import load_run
+from crosshatch.runs.watcher import Watcher
 from tests.support.run_configs import MakeConfig
 from tests.support.training import StopAt, lines, model
 
@@ -153,12 +154,25 @@ def test_a_stopped_run_leaves_its_model(make_config: MakeConfig, out: Path, tmp_
     assert not (out / "summary.json").exists()
 
 
+class Warned(Watcher):
+    """Keeps what it is warned of."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def warned(self, text: str) -> None:
+        self.said.append(text)
+
+
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_resumed_with_fewer_rounds_a_run_ends_where_it_is(
     make_config: MakeConfig, out: Path, tmp_path: Path, rounds: int
 ) -> None:
     train(make_config(), out=out, watcher=StopAt(3))
-    outcome = train(make_config(run={"rounds": rounds}), out=out, resume=True)
+    heard = Warned()
+    outcome = train(make_config(run={"rounds": rounds}), out=out, resume=True, watcher=heard)
+    said = f"{out} has 3 rounds, more than run.rounds = 1: it ends with these"
+    assert heard.said == ([said] if rounds < 3 else [])
     train(make_config(run={"rounds": 3}), out=tmp_path / "three")
     assert (outcome.finished, outcome.round) == (True, 3)
     assert [row["round"] for row in rows(out)] == [0, 2, 3]

@@ -7,7 +7,6 @@ import torch
 
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.network import ConstantNetwork
-from crosshatch.runs.planning.plan import RoundCost, forecast
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.theory.bounds import hsgd_bound
 from crosshatch.theory.constants import Constants
@@ -16,19 +15,16 @@ from tests.theory.quadratics import random_quadratic
 CONSTANTS = Constants(2.0, 1.5, (1.0, 1.0), 1.0, (0.0, 0.0), (0.3, 0.2))
 
 
-def test_the_bound_is_at_the_level_after_the_forecast_rounds() -> None:
+def test_the_bound_is_at_the_level_after_the_forecast_iterations() -> None:
     def bound_after(iterations: int) -> float:
         bound = hsgd_bound(CONSTANTS, step_size=0.001, iterations=iterations, global_steps=10, local_steps=5)
         return bound.value
 
     start = hsgd_bound(CONSTANTS, step_size=0.001, iterations=100, global_steps=10, local_steps=5)
-    cost = RoundCost(bytes=1200.0, seconds=0.5, local_steps=5)
-    expected = forecast(start, cost, level=0.5)
-    assert expected is not None
-    assert bound_after(expected.iterations) <= 0.5 < bound_after(expected.iterations - 2)
-    assert expected.rounds == -(-expected.iterations // 5)
-    assert (expected.bytes, expected.seconds) == (expected.rounds * 1200, expected.rounds * 0.5)
-    assert forecast(start, cost, level=start.floor / 2) is None
+    needed = start.iterations_to(0.5)
+    assert needed is not None
+    assert bound_after(needed) <= 0.5 < bound_after(needed - 2)
+    assert start.iterations_to(start.floor / 2) is None
 
 
 def test_tdcd_time_is_the_simulators() -> None:

@@ -10,7 +10,7 @@ from torch import nn
 from crosshatch import FederationSettings, ModelSettings, build_task, federate, load_dataset
 from crosshatch.cli import main
 from crosshatch.task.blocks import build_block
-from crosshatch.task.idle_settings import _READ
+from crosshatch.task.build_task import _READ
 from crosshatch.task.model_settings import BLOCK_NAMES
 
 CONFIG = """

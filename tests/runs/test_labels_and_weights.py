@@ -86,5 +86,5 @@ def test_class_weights_with_a_loss_of_ones_own(tmp_path: Path) -> None:
         "    def predict(self, scores):\n        return Logistic().predict(scores)\n"
     )
     changes = [f"model.loss={tmp_path / 'mine.py'}:Mine", "model.class_weights=balanced"]
-    with pytest.raises(ModelError, match=r"model.class_weights with loss .* of your own: they are for the losses"):
+    with pytest.raises(ModelError, match=r"model.class_weights with loss .*: they are for the losses"):
         prepare(read_config(write(tmp_path, "one"), changes), folder=None)

@@ -122,11 +122,11 @@ def test_cost_and_forecast(make_config: MakeConfig) -> None:
     assert plan.cost.bytes == pytest.approx(simulator.meter.bytes / 3, rel=0.01)
     found = {outlook.theorem: outlook for outlook in plan.outlooks}["TDCD, Theorem 1"]
     assert found.step_size == 0.001
-    assert found.forecast is not None
+    assert found.rounds is not None
     (bound,) = [judged.bound for judged in plan.judgements if judged.theorem.name == "TDCD, Theorem 1"]
     needed = 4 * plan.constants.gap / 0.001 / (0.5 - bound.noise - bound.drift)
-    assert found.forecast.rounds == math.ceil(math.ceil(needed) / 2)
-    assert found.forecast.seconds == found.forecast.rounds * 32.0
+    assert found.rounds == math.ceil(math.ceil(needed) / 2)
+    assert found.sim_seconds == found.rounds * 32.0
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,15 @@ class Fleet:
         assert found is not None
         return found
 
+    @property
+    def keeping(self) -> list[Name]:
+        """The parties that have a state of their own; the others follow their hub."""
+        return [name for name, party in fresh(self.setup.case).items() if party.follows is None]
+
+    def reached(self, house: Name) -> int:
+        """The round of its newest state, or of its hub's if it keeps none."""
+        return self.stored(fresh(self.setup.case)[house].follows or house)
+
     def stored(self, house: Name) -> int:
         """The round of its newest state; -1: it has none."""
         name = self.setup.houses[house][0]

@@ -24,8 +24,8 @@ NEW = Beginning("0badcafe", HERE)
 
 @cache
 def party() -> Party:
-    case, _ = restart_cases()["TDCD"]
-    return parties_of(case.data, case.task, case.algorithm)["client-0-0-0"]
+    case, _ = restart_cases()["ABCD"]
+    return parties_of(case.data, case.task, case.algorithm, codecs=case.codecs)["client-0-0-0"]
 
 
 def state(round: int, **changed: Any) -> bytes:
@@ -92,6 +92,16 @@ def test_all_begin_again_at_a_copy_whatever_the_newest_is(newest: bytes | None, 
 def test_a_round_that_was_not_kept_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"has kept no state of round 15: choose another ROUND \(kept there: 10, 20\)"):
         replace(NEW, again=(15,)).state_of(party(), begun(tmp_path, state(25), 10, 20))
+
+
+def test_who_keeps_nothing_begins_again_at_any_round(tmp_path: Path) -> None:
+    case, _ = restart_cases()["TDCD"]
+    client = parties_of(case.data, case.task, case.algorithm)["client-0-0-0"]
+    store, again = begun(tmp_path, state(25)), replace(NEW, again=(10,))
+    for _ in range(2):
+        found = again.state_of(client, store)
+        assert (found.round, found.value["round"], found.again, found.sent, found.heard) == (10, 10, 1, {}, {})
+        assert on_disk(tmp_path).round == 10
 
 
 def test_after_a_crash_another_processor_is_refused_unless_it_is_allowed(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ STRUCK = (  # of every case one of each kind
     ("MTCD", "agent-1"),
     ("MTCD", "server-0-0"),
 )
+FOLLOWING = (("TDCD", "client-0-0-0"), ("HSGD, coded", "client-0-1-2"))  # they keep nothing
+KEEPING = tuple(one for one in STRUCK if one not in FOLLOWING)
 ENDLESS = 100_000  # rounds
 QUICK = ("TDCD", "client-0-1-0")
 
@@ -134,12 +136,12 @@ def test_killed_again_and_again(case: str, tmp_path: Path) -> None:
 def test_frozen_for_a_while(case: str, who: Name, tmp_path: Path) -> None:
     with Fleet(case, tmp_path, rounds=ENDLESS) as fleet:
         fleet.start()
-        fleet.wait(lambda: fleet.stored(who) >= 10)
+        fleet.wait(lambda: fleet.reached(who) >= 10)
         fleet.kill(who, how=signal.SIGSTOP)
         Event().wait(15)
         fleet.kill(who, how=signal.SIGCONT)
-        before = fleet.stored(who)
-        fleet.wait(lambda: fleet.stored(who) > before)
+        before = fleet.reached(who)
+        fleet.wait(lambda: fleet.reached(who) > before)
         fleet.end_and_check()
         assert fleet.restarts == 0
 
@@ -199,7 +201,7 @@ def fill(path: Path) -> None:
             pass
 
 
-@pytest.mark.parametrize(("case", "who"), slow_but(STRUCK[0], STRUCK))
+@pytest.mark.parametrize(("case", "who"), slow_but(STRUCK[0], KEEPING))
 def test_a_full_disk_ends_everybody_with_a_line_and_with_room_it_goes_on(case: str, who: Name, tmp_path: Path) -> None:
     with small_disk(tmp_path / who, "1m"), Fleet(case, tmp_path, rounds=ENDLESS) as fleet:
         fleet.start()
@@ -216,15 +218,34 @@ def test_a_full_disk_ends_everybody_with_a_line_and_with_room_it_goes_on(case: s
         fleet.end_and_check()
 
 
+@pytest.mark.parametrize(("case", "who"), slow_but(FOLLOWING[0], FOLLOWING))
+def test_who_keeps_nothing_needs_neither_disk_nor_folder(case: str, who: Name, tmp_path: Path) -> None:
+    with small_disk(tmp_path / who, "1m"), Fleet(case, tmp_path, rounds=ENDLESS) as fleet:
+        fleet.start()
+        fleet.wait(lambda: fleet.reached(who) >= 5)
+        assert fleet.stored(who) == 0
+        filling = tmp_path / who / "filling"
+        fill(filling)
+        full = fleet.reached(who) + 5
+        fleet.wait(lambda: fleet.reached(who) >= full)
+        filling.unlink()
+        fleet.kill(who, fleet.keeping[0])
+        for name in ("state", "begun"):
+            (tmp_path / who / name).unlink()
+        fleet.end_and_check()
+        assert fleet.restarts == 2
+
+
 @pytest.mark.parametrize(("case", "who"), slow_but(STRUCK[0], STRUCK))
 def test_a_state_that_is_gone_is_refused_and_all_can_begin_again(case: str, who: Name, tmp_path: Path) -> None:
     with Fleet(case, tmp_path, rounds=60, keep=frozenset({10, 20})) as fleet:
         fleet.start()
-        fleet.wait(lambda: all((tmp_path / name / "state-10").exists() for name in fleet.peers))
+        fleet.wait(lambda: all((tmp_path / name / "state-10").exists() for name in fleet.keeping))
         fleet.kill(*fleet.houses)
         (tmp_path / who / "state").unlink()
         fleet.start([who])
-        with pytest.raises(AssertionError, match=rf"{who} ended with 2: {who}: its state is gone .* \(kept there: 10"):
+        kept = "none is kept there" if (case, who) in FOLLOWING else "kept there: 10"
+        with pytest.raises(AssertionError, match=rf"{who} ended with 2: {who}: its state is gone .* \({kept}"):
             fleet.wait()
         fleet.kill(*fleet.houses)
         fleet.change(again=(10,))
@@ -234,7 +255,7 @@ def test_a_state_that_is_gone_is_refused_and_all_can_begin_again(case: str, who:
 
 
 def test_a_folder_that_is_gone_is_noticed_by_the_others(tmp_path: Path) -> None:
-    with Fleet("TDCD", tmp_path, rounds=ENDLESS) as fleet:
+    with Fleet("ABCD", tmp_path, rounds=ENDLESS) as fleet:
         fleet.start()
         fleet.wait(lambda: fleet.heard("hub-0-1", "client-0-1-1") >= 10)  # and so it has forgotten what it sent before
         fleet.kill(*fleet.houses)
@@ -258,7 +279,7 @@ def test_who_has_another_text_or_has_begun_again_alone_is_refused(
 ) -> None:
     with Fleet("TDCD", tmp_path, rounds=ENDLESS, keep=frozenset({10})) as fleet:
         fleet.start()
-        fleet.wait(lambda: all((tmp_path / house / "state-10").exists() for house in fleet.houses))
+        fleet.wait(lambda: all((tmp_path / name / "state-10").exists() for name in fleet.keeping))
         fleet.kill(*fleet.houses)
         others = [house for house in fleet.houses if house != "hub-0-1"]
         fleet.start(others)

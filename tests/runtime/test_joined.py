@@ -38,6 +38,6 @@ def test_who_hears_at_its_end_that_others_do_not_come_to_theirs_says_so() -> Non
     line = joined.JoinedLine(mail, Complaints(print), wait=3.0)
     line.fail(RunError("the disk of client-0-0-0 is full"))
     with pytest.raises(RunError, match="the disk of client-0-0-0 is full"):
-        line.finish(8)
+        line.finish(8, over=False)
     mail.heard["client-0-0-0"] = 8
-    line.finish(8)
+    line.finish(8, over=False)

@@ -23,7 +23,8 @@ from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.errors import DivergenceError
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Halving
-from crosshatch.simulator.divergence import Growth, advise
+from crosshatch.simulator.advice.advise import advise
+from crosshatch.simulator.divergence import Growth
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared

@@ -22,7 +22,7 @@ from crosshatch.protocol.batches import GivenBatches
 from crosshatch.schedules import Constant
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.simulator.vertical.averaging import client_blocks
+from crosshatch.simulator.vertical.averaging import outcomes
 from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.embedding import Embeddings
 from crosshatch.simulator.vertical.federation import SimulatedFederation
@@ -128,8 +128,8 @@ class Simulated:
 
     def block(self) -> Tensor:
         """Client 3's block after its steps."""
-        blocks = client_blocks(self.blocks, self.fed.solver, self.fed.passes)
-        return blocks[0][self.batch.clients[0].tolist().index(WHO)]
+        (blocks,) = outcomes(self.blocks.moved[0], self.fed.solver, self.fed.passes)
+        return blocks[self.batch.clients[0].tolist().index(WHO)]
 
 
 def batches(order: str, parts: int) -> list[Ids]:

@@ -17,7 +17,7 @@ from crosshatch.studies.sentences import verdict
 from crosshatch.studies.study_result import ALL_COLUMNS, StudyResult
 from crosshatch.studies.whole_study import StudyRequest, read_study, run_study
 from crosshatch.sweeps.course import SweepListener
-from crosshatch.sweeps.jobs import Ended, Event, Work
+from crosshatch.sweeps.jobs import Ended, Event, WorkItem
 from tests.runs.own_parts import SOURCE
 from tests.support.small_studies import Here, study_here, write_config, write_rows
 
@@ -44,7 +44,7 @@ class WithoutTrees(Here):
     def events(self) -> Iterator[Event | None]:
         while self.waiting:
             if self.waiting[0].name == ALL_COLUMNS:
-                work: Work = self.waiting.popleft()
+                work: WorkItem = self.waiting.popleft()
                 yield work, work.broken("its process was ended by signal 9")
             else:
                 yield next(iter(super().events()))
@@ -119,7 +119,7 @@ def test_a_study_that_is_stopped_asks_for_nothing_more(tmp_path: Path) -> None:
     executor, stop = Here(), Stop()
 
     class AskToStop(SweepListener):
-        def ended(self, job: Work, ended: Ended) -> None:  # noqa: ARG002 - as a listener has it
+        def ended(self, job: WorkItem, ended: Ended) -> None:  # noqa: ARG002 - as a listener has it
             if len(executor.ran) == 5:
                 stop.asked = True
 

@@ -110,7 +110,9 @@ def parties_seconds(case: FederationCase, network: Network, rounds: int) -> floa
 
     def live(station: Station) -> None:
         party = parties[station.name]
-        meter = party.role.post.meter = _NotingMeter()
+        post = party.role.post
+        meter = post.meter = _NotingMeter()
+        post.follows, post.followers = None, frozenset()  # everybody counts what it sends: so its link is known
         party.join(_ClockedLine(station, times, meter))
 
         def spend(steps: int) -> None:

@@ -15,7 +15,7 @@ from crosshatch.runs.stopping import Stop
 from crosshatch.studies.study_result import StudyResult
 from crosshatch.studies.whole_study import read_study, run_study
 from crosshatch.sweeps.course import SweepListener
-from crosshatch.sweeps.jobs import Event, Work, run_job
+from crosshatch.sweeps.jobs import Event, WorkItem, run_job
 
 CONFIG = """
 [data]
@@ -44,7 +44,7 @@ class Here:
     """An executor without processes."""
 
     def __init__(self) -> None:
-        self.waiting: deque[Work] = deque()
+        self.waiting: deque[WorkItem] = deque()
         self.ran: list[str] = []
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class Here:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def submit(self, job: Work) -> None:
+    def submit(self, job: WorkItem) -> None:
         self.waiting.append(job)
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ from typing import Self
 
 from crosshatch.runs.stopping import Stop
 from crosshatch.sweeps.course import SweepListener, SweepOutcome, carry_out
-from crosshatch.sweeps.jobs import Ended, Event, Job, Work, run_job
+from crosshatch.sweeps.jobs import Ended, Event, Job, WorkItem, run_job
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
 
 CONFIG = """
@@ -44,7 +44,7 @@ class Here:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def submit(self, job: Work) -> None:
+    def submit(self, job: WorkItem) -> None:
         assert isinstance(job, Job)
         self._waiting.append(job)
 

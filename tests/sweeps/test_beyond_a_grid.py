@@ -8,8 +8,8 @@ import pytest
 
 from crosshatch.errors import ConfigError
 from crosshatch.runs.stopping import Stop, TimedStop
-from crosshatch.sweeps.bundles import Bundles
 from crosshatch.sweeps.course import SweepListener, carry_out
+from crosshatch.sweeps.grid import Bundles
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
 from crosshatch.sweeps.whole_sweep import check_widen, run_whole
 from tests.support.sweep_executors import Bench, Here

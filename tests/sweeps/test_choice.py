@@ -86,7 +86,7 @@ def tables(**changes: dict[str, object]) -> dict[str, object]:
 def test_validation_rows_are_needed() -> None:
     without = decode_config(tables())
     for text in (None, "best validation auc", "fewest rounds to validation auc=0.9"):
-        with pytest.raises(ConfigError, match=r"there are none: set data\.validation"):
+        with pytest.raises(ConfigError, match=r"there are none: write validation = 0\.2"):
             parse_choice(text).check(without)
     parse_choice("last train_loss").check(without)
     parse_choice("best validation auc").check(decode_config(tables(data={"name": "wine", "validation": 0.2})))

@@ -77,6 +77,18 @@ def test_a_crash_at_every_point(everybody: float, late: float) -> None:
         assert all(map(torch.equal, found, WANTED)), f"point {point}"
 
 
+def test_who_keeps_nothing_begins_where_its_hub_is() -> None:
+    """A crash at every point, of one or of all, and whatever worlds bring: clients have their first state alone."""
+    plain = run_disturbed(toys(follow=True), PEERS, rounds=ROUNDS, seed=1, faults=NO_FAULTS)
+    wanted, points = plain.parties["hub"].total, range(plain.counted.occasions)
+    faults = [Faults(crash_at=point, everybody=all_of_them, late=0.5) for point in points for all_of_them in (0.0, 1.0)]
+    for seed, one in [*enumerate(faults), *enumerate([None] * 100)]:
+        found = run_disturbed(toys(follow=True), PEERS, rounds=ROUNDS, seed=seed, faults=one)
+        assert torch.equal(found.parties["hub"].total, wanted), f"seed {seed}, {one}"
+        assert found.counted.kept <= found.rounds_kept
+        assert {party.round for party in found.parties.values()} == {ROUNDS}
+
+
 def test_who_runs_ahead_is_held_back_by_what_is_kept_for_others() -> None:
     """Clients that wait for nothing would be at the end before their hub has begun."""
     plain = run_disturbed(toys(one_way=True), PEERS, rounds=40, seed=0, faults=NO_FAULTS)

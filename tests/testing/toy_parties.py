@@ -24,7 +24,9 @@ class Toy:
     memory: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
     forgets: bool = False  # its state lacks the memory
     one_way: bool = False  # clients are told nothing, so nothing but room for messages holds them back
+    follows: Name | None = None  # a client without a memory, which begins where its hub is
     line: Line | None = None
+    ended: bool = False
 
     def join(self, line: Line) -> None:
         self.line = line
@@ -41,8 +43,9 @@ class Toy:
             self.total = sum(got, self.total)
         elif self.number in at_work:
             told = torch.zeros(3) if self.one_way else _read(self.line.recv("hub", down))
-            self.memory = 0.5 * self.memory + torch.sin(told + self.number + self.round)
-            self.line.send("hub", up, self.memory.numpy().tobytes())
+            memory = 0.5 * self.memory + torch.sin(told + self.number + self.round)
+            self.memory = self.memory if self.follows else memory
+            self.line.send("hub", up, memory.numpy().tobytes())
         self.round += 1
 
     def state(self) -> dict[str, Any]:
@@ -53,10 +56,17 @@ class Toy:
         self.round, self.total = state["round"], state["total"]
         self.memory = state.get("memory", self.memory)
 
+    def catch_up(self, round: int, *, over: bool) -> None:
+        assert self.follows is not None
+        assert not over
+        assert round > self.round
+        self.round = round
 
-def toys(*, forgets: bool = False, one_way: bool = False) -> dict[Name, Toy]:
+
+def toys(*, forgets: bool = False, one_way: bool = False, follow: bool = False) -> dict[Name, Toy]:
     """A hub and its clients."""
-    clients = {f"client-{k}": Toy(k, forgets=forgets, one_way=one_way) for k in range(CLIENTS)}
+    hub = "hub" if follow else None
+    clients = {f"client-{k}": Toy(k, forgets=forgets, one_way=one_way, follows=hub) for k in range(CLIENTS)}
     return {"hub": Toy(None, one_way=one_way)} | clients
 
 

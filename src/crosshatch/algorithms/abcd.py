@@ -53,6 +53,7 @@ class ABCD(DrawsBatches):
     tiers: Literal["auto", "V", "V H", "H V H"] = "auto"
 
     remembers = True
+    returns_blocks = True
     auto = ("step_size",)
     proved_by = (theorem_names.ABCD,)
 

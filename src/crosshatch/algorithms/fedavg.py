@@ -32,6 +32,8 @@ class FedAvg(DrawsBatches):
     batches: Literal["reused", "fresh"] = "fresh"
     weights: ClientWeights = "samples"
 
+    returns_blocks = True
+
     @property
     def fresh_batches(self) -> bool:
         """As the setting says; all samples are the same ones at every step."""

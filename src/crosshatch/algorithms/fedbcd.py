@@ -47,7 +47,7 @@ class FedBCD(DrawsBatches):
 
     @property
     def takes_turns(self) -> bool:
-        """Algorithm 3."""
+        """Whether silos descend one after another, the paper's Algorithm 3."""
         return self.order == "sequential"
 
     @property

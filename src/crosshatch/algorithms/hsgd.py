@@ -34,6 +34,7 @@ class HSGD(Planned):
     fraction: float = 1.0
 
     weights = "at_work"
+    returns_blocks = True
     auto = ("global_steps", "local_steps", "step_size")
     proved_by = (theorem_names.HSGD,)
 

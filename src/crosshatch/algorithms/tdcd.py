@@ -41,6 +41,7 @@ class TDCD(DrawsBatches):
     order: Literal["parallel", "sequential"] = "parallel"
     weights: ClientWeights = "equal"
 
+    returns_blocks = True
     auto = ("local_steps", "step_size")
     proved_by = (theorem_names.ICASSP, theorem_names.TDCD)
 
@@ -51,7 +52,7 @@ class TDCD(DrawsBatches):
 
     @property
     def asks_each_step(self) -> bool:
-        """Remark 2."""
+        """Whether the label holder is asked in every local step, the paper's Remark 2."""
         return self.derivatives == "each_step"
 
     @property

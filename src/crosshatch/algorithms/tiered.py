@@ -32,6 +32,7 @@ class Tiered(DrawsBatches):
     fraction: float | None = None
     weights: ClientWeights = "equal"
 
+    returns_blocks = True
     auto = ("step_size",)
 
     def __post_init__(self) -> None:

@@ -18,13 +18,13 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import RunError
 from crosshatch.local.layers import Layer
 from crosshatch.local.read_chain import as_chain
+from crosshatch.own_parts import blaming
 from crosshatch.privacy.operations import OperationSeconds
 from crosshatch.runs.checkpoint import read_checkpoint
 from crosshatch.runs.config import Config, part_files
 from crosshatch.runs.config_names import algorithm_name
 from crosshatch.runs.directory import MESSAGES, RunDirectory, stored_config
 from crosshatch.runs.one_writer import one_writer
-from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.prepare import make_simulator, prepare
 from crosshatch.runs.recorded.message_files import read_messages
 from crosshatch.simulator.listening import Heard

@@ -14,9 +14,20 @@ import typer
 from crosshatch.cli.auditing.audit_commands import attacks, theorem1
 from crosshatch.cli.launching.launch_command import launch
 from crosshatch.cli.model_commands import export, predict
-from crosshatch.cli.options import AsJson, Changes, ConfigFile, DataFolder, Quiet, Resume, RunFolder, option
+from crosshatch.cli.options import (
+    AsJson,
+    Changes,
+    ConfigFile,
+    DataFolder,
+    Quiet,
+    Resume,
+    RunFolder,
+    Workers,
+    WorkersRay,
+    option,
+)
 from crosshatch.cli.pipes import say
-from crosshatch.cli.plain_command import InterruptionError, PlainCommand
+from crosshatch.cli.plain_command import InterruptionError, PlainCommand, remember_typed
 from crosshatch.cli.reproducing.reproduce_commands import reproduce
 from crosshatch.cli.studying.study_command import study
 from crosshatch.cli.sweeping.sweep_command import sweep
@@ -46,6 +57,7 @@ Targets = Annotated[list[str] | None, option("--target", "METRIC=VALUE", _TARGET
 def main(arguments: list[str] | None = None) -> None:
     command = typer.main.get_command(app)
     arguments = sys.argv[1:] if arguments is None else arguments
+    remember_typed(arguments)
     try:
         code = command.main(arguments or ["--help"], prog_name="crosshatch", standalone_mode=False)
     except DivergenceError as error:
@@ -55,7 +67,8 @@ def main(arguments: list[str] | None = None) -> None:
     except (InterruptionError, typer.Abort, KeyboardInterrupt) as error:
         _exit(str(error) or "interrupted; nothing was left half done", INTERRUPTED)
     except typer.TyperException as error:
-        _exit(f"{error.format_message()} (see crosshatch --help)", USAGE_ERROR)
+        asked = getattr(getattr(error, "ctx", None), "command_path", "crosshatch")
+        _exit(f"{error.format_message()} (see {asked} --help)", USAGE_ERROR)
     code = code if isinstance(code, int) else 0
     end_with(code)
     sys.exit(code)
@@ -99,6 +112,8 @@ def train(
     out: RunFolder = None,
     data: DataFolder = None,
     resume: Resume = False,
+    workers: Workers = None,
+    ray: WorkersRay = None,
     quiet: Quiet = False,
 ) -> None:
     """Train once, as a config says.
@@ -112,7 +127,8 @@ def train(
     """
     from crosshatch.cli.run_train import run_train
 
-    raise typer.Exit(run_train(config, changes or [], out=out, data=data, resume=resume, quiet=quiet))
+    asked = [*(changes or []), *([] if workers is None else [f"run.workers={workers}"])]
+    raise typer.Exit(run_train(config, asked, out=out, data=data, resume=resume, quiet=quiet, ray=ray))
 
 
 app.command(cls=PlainCommand)(launch)

@@ -15,6 +15,7 @@ from crosshatch.report.units import human_seconds, three_digits
 if TYPE_CHECKING:
     from crosshatch.data.federated import FederatedData, SiloData
     from crosshatch.runs.prepare import Prepared
+    from crosshatch.runs.run_settings import RunSettings
 
 
 def opening(prepared: Prepared, path: Path) -> list[str]:
@@ -26,9 +27,18 @@ def opening(prepared: Prepared, path: Path) -> list[str]:
     return [
         first,
         describe_network(prepared.config.network),
+        *_workers(prepared.config.run),
         *notes,
         *(f"note: {note}" for note in prepared.client_notes),
     ]
+
+
+def _workers(run: RunSettings) -> list[str]:
+    """Who computes, where workers do."""
+    if run.workers is None:
+        return []
+    who = "this process computes" if run.workers == 0 else f"workers compute: {run.workers}"
+    return [f"{who}, threads in each: {run.threads}, pieces of each silo's clients: {run.pieces}"]
 
 
 def parties(data: FederatedData) -> str:

@@ -19,6 +19,10 @@ Changes = Annotated[
 ]
 Jobs = Annotated[int | None, option("--jobs", "N", "Runs side by side; if left out, one per core.")]
 Ray = Annotated[str | None, option("--ray", "ADDRESS", "Hand the runs to a Ray cluster; needs the extra [ray].")]
+Workers = Annotated[
+    int | None, option("--workers", "N", "Compute with N processes, as run.workers does; needs the extra [ray].")
+]
+WorkersRay = Annotated[str | None, option("--ray", "ADDRESS", "Have them on a Ray cluster.")]
 DataFolder = Annotated[
     Path | None,
     typer.Option(

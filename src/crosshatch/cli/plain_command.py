@@ -2,8 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import typer.core
@@ -42,17 +41,16 @@ class PlainCommand(typer.core.TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 
-def spelled(command: str, *arguments: str | Path, options: Mapping[str, object]) -> str:
-    """A command line with the options that were given; a list is an option for each of its entries.
+class _Typed:
+    """The words behind `crosshatch` of the command that this process carries out."""
 
-    >>> spelled("sweep", "mine.toml", options={"--grid": ["a=1,2", "b=3"], "--jobs": None, "--halving": True})
-    'crosshatch sweep mine.toml --grid a=1,2 --grid b=3 --halving'
-    """
-    words = ["crosshatch", *command.split(), *map(str, arguments)]
-    for option, value in options.items():
-        if isinstance(value, bool):
-            words += [option] if value else []
-        elif value is not None:
-            several = value if isinstance(value, list | tuple) else [value]
-            words += [word for one in several for word in (option, str(one))]
-    return shlex.join(words)
+    words: Sequence[str] = ()
+
+
+def remember_typed(words: Sequence[str]) -> None:
+    _Typed.words = words
+
+
+def same_again(without: str = "") -> str:
+    """The command line as it was typed, perhaps without an option: for commands that go on when they are repeated."""
+    return shlex.join(["crosshatch", *(word for word in _Typed.words if word != without)])

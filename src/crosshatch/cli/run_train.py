@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -9,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosshatch.cli.pipes import say
-from crosshatch.cli.plain_command import spelled
 from crosshatch.cli.progress import choose_watcher
 from crosshatch.data.reading.sources import require_sources
-from crosshatch.errors import DivergenceError
+from crosshatch.errors import ConfigError, DivergenceError
 from crosshatch.report.measures import main_metric, metric_title
 from crosshatch.report.page import write_report
 from crosshatch.report.runs import read_runs
-from crosshatch.report.units import human_bytes, human_number, human_seconds
+from crosshatch.report.units import human_bytes, human_number, human_seconds, workers_line
 from crosshatch.runs.config import read_config
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.stopping import INTERRUPTED
@@ -31,7 +31,7 @@ FAR = 2  # times the first loss: beyond, a run ended far worse than it began
 
 def run_train(
     config_path: Path, changes: Sequence[str], *, out: Path | None, data: Path | None, resume: bool, quiet: bool,
-    launched: Mapping[str, Any] | None = None,
+    launched: Mapping[str, Any] | None = None, ray: str | None = None,
 ) -> int:  # fmt: skip
     """Train and say how it ended; the exit code. `launched`: with processes, and what these are told."""
     # A run is known by its folder, unless its config names it.
@@ -41,7 +41,9 @@ def run_train(
     processes = launched is not None
     if processes:
         require_runtime("crosshatch launch")
-    train = _trainer(launched)
+        if config.run.workers is not None:
+            raise ConfigError("run.workers is for crosshatch train, parties compute by themselves: leave it out")
+    train = _trainer(launched, ray)
 
     out = Path("runs") / config.name if out is None else out
     page = out / "report.html"
@@ -74,7 +76,7 @@ def run_train(
     return 0
 
 
-def _trainer(launched: Mapping[str, Any] | None) -> Callable[..., Outcome]:
+def _trainer(launched: Mapping[str, Any] | None, ray: str | None) -> Callable[..., Outcome]:
     """What trains; imported late: torch takes seconds, and the config was checked without it."""
     if launched is not None:
         from crosshatch.runs.launching.launch import launch
@@ -82,12 +84,13 @@ def _trainer(launched: Mapping[str, Any] | None) -> Callable[..., Outcome]:
         return partial(launch, **launched)
     from crosshatch.runs.train import train
 
-    return train
+    return partial(train, ray=ray)
 
 
 def _again(out: Path, data: Path | None, *, launched: bool) -> str:
-    options = {"--out": out, "--resume": True, "--data": data}
-    return spelled("launch" if launched else "train", out / "config.toml", options=options)
+    folder = [] if data is None else ["--data", str(data)]
+    command = ["launch" if launched else "train", str(out / "config.toml"), "--out", str(out), "--resume", *folder]
+    return shlex.join(["crosshatch", *command])
 
 
 def _ending(outcome: Outcome) -> str:
@@ -98,6 +101,8 @@ def _ending(outcome: Outcome) -> str:
     cost = f"{human_bytes(summary['bytes'])} sent, {human_seconds(summary['sim_seconds'])} simulated"
     if "processes" in summary:
         cost += f", {human_seconds(summary['real_seconds'])} with {summary['processes']} processes over mutual TLS 1.3"
+    if "workers" in summary:
+        cost += f"; {workers_line(summary['workers'])}"
     best = summary.get("best_round")
     if best is not None:
         value = f"{metric_title(best['by'])} {human_number(best[best['by']])}"

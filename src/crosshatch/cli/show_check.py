@@ -15,9 +15,9 @@ from crosshatch.cli.printed_tables import print_line, print_table
 from crosshatch.data.notes import counted
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.data.text.text_format import SEPARATORS
+from crosshatch.own_parts import blaming
 from crosshatch.report.units import human_bytes, human_seconds
 from crosshatch.runs.config import part_files, read_config
-from crosshatch.runs.parts.blaming import blaming
 
 if TYPE_CHECKING:
     from crosshatch.data.looking.seen import FileSeen

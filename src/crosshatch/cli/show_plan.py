@@ -16,10 +16,10 @@ from rich.text import Text
 from crosshatch.cli.opening import describe_network
 from crosshatch.cli.printed_tables import print_line, print_table
 from crosshatch.data.reading.sources import require_sources
+from crosshatch.own_parts import blaming
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
 from crosshatch.runs.config import part_files, read_config
 from crosshatch.runs.config_names import algorithm_name
-from crosshatch.runs.parts.blaming import blaming
 
 if TYPE_CHECKING:
     from crosshatch.runs.planning.plan import Judgement, Outlook, Plan
@@ -95,18 +95,10 @@ def plan_table(plan: Plan) -> dict[str, Any]:
             "sim_seconds": config.run.rounds * plan.cost.seconds,
         },
         "target_gradient": plan.level,
-        "forecasts": [_forecast_table(outlook) for outlook in plan.outlooks],
+        "forecasts": [asdict(outlook) for outlook in plan.outlooks],
         "warnings": list(plan.warnings),
         **({} if plan.leakage is None else {"leakage": dict(plan.leakage)}),
     }
-
-
-def _forecast_table(outlook: Outlook) -> dict[str, Any]:
-    table: dict[str, Any] = {"theorem": outlook.theorem, "step_size": outlook.step_size}
-    found = outlook.forecast
-    if found is None:
-        return table | {"rounds": None, "bytes": None, "sim_seconds": None}
-    return table | {"rounds": found.rounds, "bytes": found.bytes, "sim_seconds": found.seconds}
 
 
 def _print(plan: Plan, console: Console) -> None:
@@ -128,7 +120,7 @@ def _print(plan: Plan, console: Console) -> None:
     title = f"At the latest: until |grad F|^2 is on average at most {human_number(plan.level)}"
     print_table(console, "by|>step size|>rounds|>sent|>simulated time", map(_forecast, _shown(plan)), title)
     say(UPPER)
-    if any(outlook.forecast is None for outlook in _shown(plan)):
+    if any(outlook.rounds is None for outlook in _shown(plan)):
         say(NEVER)
     say("")
     advised = (
@@ -201,6 +193,8 @@ def _cost(size: float, seconds: float) -> tuple[str, str]:
 
 
 def _forecast(outlook: Outlook) -> tuple[str, ...]:
-    found = outlook.forecast
-    cells = ("never", "-", "-") if found is None else (human_count(found.rounds), *_cost(found.bytes, found.seconds))
+    rounds, size, seconds = outlook.rounds, outlook.bytes, outlook.sim_seconds
+    cells = ("never", "-", "-")
+    if rounds is not None and size is not None and seconds is not None:
+        cells = (human_count(rounds), *_cost(size, seconds))
     return outlook.theorem, human_number(outlook.step_size), *cells

@@ -1,4 +1,9 @@
-"""Codecs: what a tensor becomes on the wire, exactly how long that is, and what is left of it on the other side."""
+"""Codecs: what a tensor becomes on the wire, exactly how long that is, and what is left of it on the other side.
+
+To add one: a frozen dataclass that derives from `Stage`, or from `Step` where nothing gets shorter, in a file of its
+own (`codec.py` says what its methods mean); its spelling, which its `__str__` gives back, goes into `parse.py`, and its
+name into this file. One of the user's own is named `file.py:Class` and needs neither.
+"""
 
 from crosshatch.codecs.chain import Chain
 from crosshatch.codecs.codec import Codec, Draw, Stage

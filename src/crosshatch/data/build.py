@@ -9,8 +9,7 @@ from crosshatch.data.common_samples import divide_common, require_common, with_o
 from crosshatch.data.data_settings import CsvSettings, DataSettings, FederationSettings, Preparation
 from crosshatch.data.dataset import Array, Dataset, Raw
 from crosshatch.data.divide_features import divide_features, silo_settings
-from crosshatch.data.divide_samples import divide_samples
-from crosshatch.data.divide_test import divide_test_samples
+from crosshatch.data.divide_samples import divide_samples, divide_test_samples
 from crosshatch.data.encoding.encode_part import encode_part
 from crosshatch.data.federated import FederatedData, OwnSamples, SiloData, keep_silos, with_sample_weights
 from crosshatch.data.join import read_file_per_silo

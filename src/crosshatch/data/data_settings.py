@@ -70,12 +70,12 @@ class DataSettings:
     the fraction of the training rows that is put aside to choose the best round by, or a file with such rows; left out,
     there are none. `split_by` names a column whose equal values stay on one side; "none" draws rows at random, also
     where a set brings such a column or an official order. `classes` keeps the samples with these labels alone.
-    `positive` makes the task one class against the rest; `limit` keeps so many training samples; `leave_out` names
-    columns nobody gets. `summaries` makes a table of sequences, see `summarise`. Where silos have
-    files of their own, `path` may name a further file that holds only ids and labels. A list of columns as
-    `label` are yes-or-no labels, any number of which may be true of a sample. `sample_weights` names a column with each
-    training sample's weight in the loss; validation and test samples all count the same. With `fold_classes` labels
-    that differ in capitals or spaces only are one class.
+    `positive` makes the task one class against the rest; `balance` keeps as many training samples of every class as the
+    rarest has, `limit` so many in all; `leave_out` names columns nobody gets. `summaries` makes a table of sequences,
+    see `summarise`. Where silos have files of their own, `path` may name a further file that holds only ids and labels.
+    A list of columns as `label` are yes-or-no labels, any number of which may be true of a sample. `sample_weights`
+    names a column with each training sample's weight in the loss; validation and test samples all count the same. With
+    `fold_classes` labels that differ in capitals or spaces only are one class.
 
     >>> DataSettings(path="customers.csv", id="id", label="default", impute="mean").preparation.impute
     'mean'
@@ -94,6 +94,7 @@ class DataSettings:
     validation: float | str | None = None
     split_by: str | None = None
     split_seed: int = 0
+    balance: bool = False
     limit: int | None = None
     leave_out: tuple[str, ...] = ()
     summaries: bool = False

@@ -12,7 +12,7 @@ from crosshatch.data.encode_labels import encode_labels, require_two_classes
 from crosshatch.data.encoding.summaries import summarised
 from crosshatch.data.looking.look_at_labels import fold_classes, keep_classes, said_of_labels
 from crosshatch.data.notes import Note
-from crosshatch.data.split import limit_rows, split_rows
+from crosshatch.data.split import balanced_rows, limit_rows, split_rows
 from crosshatch.errors import ConfigError, DataError
 from crosshatch.partition.features import unknown
 
@@ -73,6 +73,8 @@ def make_dataset(raw: Raw, settings: DataSettings) -> Dataset:
     if isinstance(settings.validation, float | int):
         rows = aside(train, settings.validation, "validation")
         train, validation = train.take(rows[0]), train.take(rows[1])
+    if settings.balance:
+        train = train.take(balanced_rows(train.y, labels.target, seed=settings.split_seed))
     if settings.limit is not None:
         train = train.take(limit_rows(len(train), settings.limit, seed=settings.split_seed))
     if labels.target in ("binary", "multiclass"):

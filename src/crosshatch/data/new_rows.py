@@ -30,6 +30,8 @@ def read_rows(path: Path, asked: ReadingRules | None = None, *, known: bool = Fa
 
     `known`: the readings of all columns that are needed are asked for. Others are not looked into then.
     """
+    if path.is_dir():
+        raise DataError(f"{path} is a folder: name the file with the rows to score, .csv, .tsv, .parquet or .npz")
     if path.suffix.lower() not in (*TABLES, ARCHIVE):
         raise DataError(f"{path}: unsupported kind of file '{path.suffix}': use .csv, .tsv, .parquet or .npz")
     if not path.is_file():

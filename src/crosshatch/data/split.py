@@ -67,6 +67,15 @@ def limit_rows(n: int, limit: int, *, seed: int) -> Indices:
     return np.sort(generator(seed, "data/limit").permutation(n)[:limit])
 
 
+def balanced_rows(y: Array, target: str, *, seed: int) -> Indices:
+    """Ascending positions of equally many rows of every class, as many as the rarest has, chosen at random."""
+    if target not in ("binary", "multiclass"):
+        raise ConfigError("data.balance = true: these labels are not classes of which a sample has one: leave it out")
+    shuffled = generator(seed, "data/balance").permutation(len(y))
+    classes, counts = np.unique(y, return_counts=True)
+    return np.sort(np.concatenate([shuffled[y[shuffled] == one][: counts.min()] for one in classes]))
+
+
 def _choose(y: Array | None, n: int, fraction: float, random: np.random.Generator) -> Array:
     """A mask (n,) with about fraction * n true entries, the classes of `y` in proportion."""
     shuffled = random.permutation(n)

@@ -23,8 +23,8 @@ Draw = Literal["anew", "partition"]
 AnyOf = TypeVar("AnyOf")
 # What an algorithm that does not inherit may declare: it never promised that its other attributes mean the same.
 _BY_NAME = (
-    "central", "pairs", "batch_size", "draw", "division_seed", "fraction", "remembers", "continues_derivatives",
-    "takes_turns",
+    "central", "pairs", "batch_size", "draw", "division_seed", "fraction", "remembers", "returns_blocks",
+    "continues_derivatives", "takes_turns",
 )  # fmt: skip
 
 
@@ -50,6 +50,10 @@ class Declared:
 
     remembers: ClassVar[bool] = False
     """Whether `run_round` takes and returns a memory besides the blocks; see `Algorithm`."""
+
+    returns_blocks: ClassVar[bool] = False
+    """Whether clients hold no block between rounds: each that moved gives its own up to an average, and is sent the
+    next. Where they hold nothing else either, parties that are processes store nothing for them."""
 
     batch_size: int | None = None
     """How many samples are drawn from all clients per round; None: all, or those of a `fraction` of the clients."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from crosshatch.local.layers import ChainPass
 from crosshatch.local.masks import own_masks
-from crosshatch.local.modules import call_with, evaluating, leaves
+from crosshatch.local.modules import call, call_with, evaluating, leaves
 from crosshatch.local.pool import run_each
 from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.task.task import Task
@@ -36,8 +36,13 @@ def fixed_batches(xs: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     Products of other shapes may round differently, and so may those of tensors that begin elsewhere in memory.
     """
     for low in range(0, max(1, len(xs[0])), BATCH_ROWS):
-        pieces = [x[low : low + BATCH_ROWS] for x in xs]
-        yield [piece if piece.data_ptr() % _ALIGNED == 0 else piece.clone() for piece in pieces]
+        yield [aligned(x[low : low + BATCH_ROWS]) for x in xs]
+
+
+def aligned(x: Tensor) -> Tensor:
+    """The same numbers one behind another, from where torch's own tensors begin: a copy where they lie otherwise."""
+    whole = x.is_contiguous() and x.data_ptr() % _ALIGNED == 0
+    return x if whole else x.clone(memory_format=torch.contiguous_format)
 
 
 @dataclass(frozen=True)
@@ -156,5 +161,5 @@ def forward_rows(
         for weights, piece, number in zip(rows, torch.split(x, counts.tolist()), numbers.tolist(), strict=True):
             if len(piece):
                 with own_masks(seed, silo, number) if random else nullcontext():
-                    outputs.append(task.embed(silo, weights, piece))
+                    outputs.append(call(task.blocks[silo], task.split(silo, weights)[0], piece))
     return torch.cat(outputs)

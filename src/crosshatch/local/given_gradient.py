@@ -1,19 +1,27 @@
-"""Local steps along a gradient that is given: for a linear block whose derivative is frozen, it is always the same.
+"""Local steps of one client along a gradient, whoever computes it; regulariser, pull to the start, optimiser on top.
 
-The derivative itself came encrypted, so that the data's part of the gradient is all a silo knows. The regulariser and
-the pull to the start are its own and follow its steps.
+A gradient may be given: for a linear block whose derivative is frozen, it is always the same. The derivative itself
+came encrypted then, so that the data's part of the gradient is all a silo knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from crosshatch.errors import ConfigError
+from crosshatch.local.modules import call, untrained
 from crosshatch.local.moments import Moments
 from crosshatch.local.problem import Problem
+
+Gradient = Callable[[int, Tensor], tuple[Tensor | None, Tensor | None]]
+"""The data's part (..., p) of the gradient, to be written into, at the step with a number and at vectors (..., p).
+
+None: nobody has samples for that step. Behind it who has some, (..., 1); None: all of them.
+"""
 
 
 def descend_given(problem: Problem) -> Tensor:
@@ -25,23 +33,41 @@ def descend_given(problem: Problem) -> Tensor:
             "local steps on several batches, with anticipation or with derivatives that go on: a gradient that came "
             "encrypted is that of one batch and stays: set privacy.encryption = 'none', or use fedbcd"
         )
-    return descend_along(problem, lambda _: gradient)
+    state = None if problem.state is None else problem.state[0]
+    return descend_along(problem, problem.start.reshape(-1), state, lambda *_: (gradient.clone(), None))
 
 
-def descend_along(problem: Problem, gradient: Callable[[Tensor], Tensor]) -> Tensor:
-    """The client's vector (p,), and behind it its optimiser's state where there is one.
+@torch.no_grad()
+def descend_along(
+    problem: Problem, start: Tensor, state: Tensor | None, gradient: Gradient, into: Tensor | None = None
+) -> Tensor:
+    """Where clients' steps lead from their starts (..., p), and behind it their optimiser's states (..., s), if any.
 
-    `gradient` is the data's part (p,) of the gradient at a vector (p,).
+    The steps are taken in the memory `into`, where that is given.
     """
-    regulariser, start, free = problem.task.regulariser, problem.start.reshape(-1), problem.task.free[problem.silo]
-    moments = None if problem.state is None else Moments.of(problem.task.optimiser, problem.state[0])
-    block = start.clone()
-    with torch.no_grad():
-        for _ in range(problem.local.steps):
-            direction = gradient(block) + regulariser.gradient(block, free) + problem.local.proximal * (block - start)
-            if moments is not None:
-                direction, moments = moments.after(direction)
-            block = block - problem.local.step_size * direction
-            if regulariser.l1:
-                block = regulariser.proximal(block, problem.local.step_size, free)
-    return block if moments is None else moments.behind(block)
+    task, silo, local, regulariser = problem.task, problem.silo, problem.local, problem.task.regulariser
+    size, free, fixed = task.layouts[silo].size, task.free[silo], untrained(task, silo)
+    moments = None if state is None else Moments.of(task.optimiser, state)
+    vector = start.clone() if into is None else into.copy_(start)
+    block = vector[..., :size]
+    for step in range(local.first, local.first + local.steps):
+        direction, alive = gradient(step, vector)
+        if direction is None:
+            continue
+        if regulariser.l2:
+            direction[..., :size].add_(regulariser.gradient(block, free))
+        if local.proximal:
+            direction.add_(vector - start, alpha=local.proximal)
+        for where in fixed:
+            direction[..., where] = 0
+        if moments is not None:
+            direction, after = moments.after(direction)
+            moments = after if alive is None else after.where(alive, moments)
+        vector.sub_(direction if alive is None else direction.where(alive, 0), alpha=local.step_size)
+        if regulariser.l1:
+            block.copy_(regulariser.proximal(block, local.step_size, free))
+            for where in fixed:
+                vector[..., where] = start[..., where]
+    if problem.anchors is not None:  # who holds the class mean knows that of its block
+        vector[size:] = problem.anchors.class_mean(partial(call, task.blocks[silo], block), every=True)
+    return vector if moments is None else moments.behind(vector)

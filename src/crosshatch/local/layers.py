@@ -73,10 +73,6 @@ class ChainPass:
         where = slice(place, place + 1)
         return ChainPass(self.chain, self.weights[where], self.x[where], tuple(out[where] for out in self.outputs))
 
-    def of(self, rows: slice) -> ChainPass:
-        """The pass of some of the rows."""
-        return ChainPass(self.chain, self.weights, self.x[:, rows], tuple(out[:, rows] for out in self.outputs))
-
 
 class Copies:
     """The layers of K clients, each with a copy of its own that takes steps.

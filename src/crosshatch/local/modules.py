@@ -1,13 +1,14 @@
-"""Modules at work under weights from outside: a copy for each thread, parameters as views of one flat buffer."""
+"""Modules at work under weights from outside: a copy for each thread, parameters as views of a flat vector."""
 
 from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -80,24 +81,14 @@ def untrained(task: Task, silo: int) -> list[slice]:
     return found
 
 
-def trained_views(task: Task, silo: int, flat: Tensor) -> list[Tensor]:
-    """What is trained as views of a silo's flat vector (p,), each shaped as its parameter."""
-    found, pieces = [], [piece for piece in task.split(silo, flat) if piece is not None]
-    for module, piece in zip(task.modules_of(silo), pieces, strict=True):
-        views = Layout.of(module).views(piece)
-        found += [views[name] for name, parameter in module.named_parameters() if parameter.requires_grad]
-    return found
+def parameters_in(task: Task, silo: int, flat: Tensor) -> list[Tensor]:
+    """A block's parameters as views of a silo's flat vector (p,), and the head in one piece if it is held here."""
+    block, held = task.split(silo, flat)
+    return [*task.layouts[silo].views(block).values(), *([] if held is None else [held])]
 
 
-class Replica:
-    """A copy of a module whose parameters are views of one flat buffer."""
-
-    def __init__(self, module: nn.Module, flat: Tensor) -> None:
-        """Copy the module and bind its parameters to the buffer."""
-        self.module = copy.deepcopy(module)
-        self.trained: list[Tensor] = []
-        for name, view in Layout.of(module).views(flat).items():
-            parameter = self.module.get_parameter(name)
-            parameter.data = view
-            if parameter.requires_grad:
-                self.trained.append(parameter)
+def gradients_of(outputs: Tensor, leaves: Sequence[Tensor], at_outputs: Tensor | None = None) -> list[Tensor | None]:
+    """The gradient of each leaf, from that at the outputs; None where it is not trained, or nothing depends on it."""
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    found = iter(torch.autograd.grad(outputs, wanted, at_outputs, allow_unused=True))
+    return [next(found) if leaf.requires_grad else None for leaf in leaves]

@@ -34,6 +34,12 @@ class Moments:
         direction, moments = self.optimiser.step(gradient, self.moments, count)
         return direction, Moments(self.optimiser, moments, count)
 
+    def where(self, alive: Tensor, others: Moments) -> Moments:
+        """Of those that are alive (..., 1), and for all else the others'."""
+        pairs = zip((*self.moments, self.count), (*others.moments, others.count), strict=True)
+        *moments, count = (torch.where(alive, own, other) for own, other in pairs)
+        return Moments(self.optimiser, moments, count)
+
     @property
     def flat(self) -> Tensor:
         """Flat vectors (..., s), from which `of` makes the same."""

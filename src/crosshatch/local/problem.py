@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.local_steps import LocalSteps
+from crosshatch.local.modules import call
 from crosshatch.task.losses import SampleWeighted, Sides, Transfer
 from crosshatch.task.task import Task
 
@@ -35,7 +37,8 @@ class LossInputs:
     )
     gradient: Tensor | None = None  # (p,) of the mean loss over all rows, where the derivative came encrypted
 
-    def _each(self, of: Callable[[Tensor], Tensor]) -> LossInputs:
+    def each(self, of: Callable[[Tensor], Tensor]) -> LossInputs:
+        """The same with what a function makes of every row's part."""
         tensors = (self.y, self.rest, self.derivative, self.start)
         return LossInputs(*(None if tensor is None else of(tensor) for tensor in tensors))
 
@@ -55,11 +58,7 @@ class LossInputs:
 
     def rows(self, where: slice) -> LossInputs:
         """The same for some of the rows."""
-        return self._each(lambda tensor: tensor[where])
-
-    def select(self, index: Tensor) -> LossInputs:
-        """The same for the rows with these numbers."""
-        return self._each(lambda tensor: tensor.index_select(0, index))
+        return self.each(lambda tensor: tensor[where])
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Part:
         x, inputs = self.x, self.loss_inputs
         if len(parts) > 1:
             x, inputs = torch.cat([one.x for one in parts]), LossInputs.joined([one.loss_inputs for one in parts])
-        return Part(x.index_select(0, index), inputs.select(index), counts)
+        return Part(x.index_select(0, index), inputs.each(lambda tensor: tensor.index_select(0, index)), counts)
 
 
 @dataclass(frozen=True)
@@ -134,9 +133,15 @@ class Problem:
         """How many clients are at work."""
         return len(self.parts[0].counts)
 
-    def number(self, client: int) -> int:
-        """The number in the silo of the i-th client at work."""
-        return client if self.numbers is None else int(self.numbers[client])
+    @property
+    def at_work(self) -> npt.NDArray[np.int64]:
+        """The numbers in the silo of the clients at work."""
+        return np.arange(self.clients) if self.numbers is None else self.numbers
+
+    def head_under(self, held: Tensor | None) -> Callable[[Tensor], Tensor] | None:
+        """The head under the weights held here or else as received; None for a sum."""
+        head, flat = self.task.head, self.head if held is None else held
+        return None if head is None or flat is None else partial(call, head, flat)
 
     def join(self, own: Tensor, rest: Tensor) -> Tensor:
         """This silo's embeddings and the others' part together: the scores of a sum, or what the head takes."""

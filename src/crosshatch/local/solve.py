@@ -1,6 +1,7 @@
 """Which strategy computes the local steps: a rule over the modules' kinds and sizes, never a measurement.
 
 A measurement at start-up would make two equal runs differ in their last bits. The choice is recorded with the run.
+Where nobody asks for each client's block, the weighted sum over a silo's clients is made here as well.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _NARROWEST = 4  # outputs: a product with fewer waits for memory, and takes as l
 _SHAPES: WeakKeyDictionary[Task, dict[tuple[int, torch.Size, bool], Shapes | None]] = WeakKeyDictionary()
 
 
-def choose(problem: Problem) -> Way:
+def choose(problem: Problem, strategy: Strategy = "auto") -> Way:
     """The strategy for a silo: chains, LSTMs and a few images are stacked, in Gram form where that is less work."""
-    return _find_way(problem, "auto")[0]
+    return _find_way(problem, strategy)[0]
 
 
 def _find_way(problem: Problem, strategy: Strategy) -> tuple[Way, Shapes | None]:
@@ -117,7 +118,7 @@ def solve(
         name = problem.task.names[problem.silo]
         if i in results:
             if name not in chosen:
-                chosen[name] = {choose(problem) if strategy == "auto" else strategy}
+                chosen[name] = {choose(problem, strategy)}
             continue
         kind, shapes = _find_way(problem, strategy)
         chosen.setdefault(name, set()).add(kind)

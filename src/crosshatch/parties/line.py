@@ -10,6 +10,10 @@ Key = tuple[int, str, int]
 """Round, exchange (and leg), use: with sender and receiver it names one message of the run."""
 
 
+class LeftBehind(Exception):  # noqa: N818 - no error: what it waits for nobody needs any more
+    """Who keeps nothing from round to round waits for a message of a round that its hub has behind it."""
+
+
 class Line(Protocol):
     """One party's end. Whatever carries it: what is sent arrives once, under its key, in whatever order it is asked."""
 
@@ -18,5 +22,5 @@ class Line(Protocol):
         ...
 
     def recv(self, sender: Name, key: Key) -> bytes:
-        """What that party sent under that key, once it is there."""
+        """What that party sent under that key, once it is there; see `LeftBehind`."""
         ...

@@ -21,7 +21,7 @@ from crosshatch.parties.party import Party
 from crosshatch.parties.vertical_parties import vertical_parties
 from crosshatch.protocol.class_means import with_class_mean
 from crosshatch.seeds import require_seed
-from crosshatch.task.elsewhere import Elsewhere
+from crosshatch.task.fit import Elsewhere
 from crosshatch.task.losses import require_labels, unweighted
 from crosshatch.task.task import Task
 

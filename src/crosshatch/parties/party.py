@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Memory, declared
 from crosshatch.meter import Meter
 from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.evaluation.text import Evaluation
+from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.line import Line, Name
 from crosshatch.parties.post import Post
 from crosshatch.protocol.refusals import require_memory
@@ -72,6 +74,17 @@ class Party:
         """What it has sent so far."""
         return self.role.post.meter
 
+    @property
+    def follows(self) -> Name | None:
+        """Its hub, where it keeps nothing from round to round and begins where that is; None: it has a state."""
+        return self.role.post.follows
+
+    def catch_up(self, round: int, *, over: bool) -> None:
+        """Begin where its hub is, with nothing, as always; or be at the end, if its hub says that the run is over."""
+        self.round, self.blocks, self.memory = round, Blocks(), ()
+        if self.evaluation is not None:
+            self.evaluation.ended = over
+
     def run_round(self) -> None:
         """The text once, from what it holds to what it holds then, and an evaluation where one is due.
 
@@ -88,6 +101,11 @@ class Party:
             self.blocks, self.memory = require_memory(self.text, after)
         else:
             self.blocks = self.text.run_round(self.role, self.blocks, self.round)
+        if self.follows is not None and (self.blocks, self.memory) != (Blocks(), ()):
+            raise ConfigError(
+                f"algorithm {type(self.text).__name__} declares `returns_blocks`, but its clients hold something after "
+                f"round {self.round}: end a round with `average`, or declare `returns_blocks = False`"
+            )
         self.round += 1
         self._evaluate()
 

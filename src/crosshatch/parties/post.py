@@ -15,6 +15,8 @@ from crosshatch.parties.line import Key, Line, Name
 from crosshatch.protocol.message_contents import Call
 
 Shape = tuple[int, ...]
+CLIENT_UP = "client-hub up"
+"""The link from a client to its hub."""
 _OF_BLOCKS = ("broadcast", "average", "average_groups")
 
 
@@ -32,7 +34,8 @@ class Nowhere:
 class Post:
     """Sends and receives tensors on a line; `meter` counts what the party itself has sent, by its real length.
 
-    What is not training has a `prefix` to its exchanges, so that its keys are its own.
+    What is not training has a `prefix` to its exchanges, so that its keys are its own. A party that keeps nothing from
+    round to round `follows` its hub, which counts what it sends.
     """
 
     dtype: torch.dtype
@@ -40,6 +43,8 @@ class Post:
     line: Line = field(default_factory=Nowhere)
     meter: Meter = field(default_factory=Meter)
     prefix: str = ""
+    follows: Name | None = None
+    followers: frozenset[Name] = frozenset()
 
     def send(self, to: Name, link: str | None, call: Call, *tensors: Tensor) -> None:
         """One message; without a link (both are roles of one party) it is not counted.
@@ -49,7 +54,7 @@ class Post:
         empty = call.exchange in _OF_BLOCKS and not any(tensor.numel() for tensor in tensors)
         exchange = self.prefix + call.exchange
         message = b"" if empty else wire.encode(self.run, call.round, exchange, tensors, use=call.use)
-        if link is not None and message:
+        if link is not None and message and self.follows is None:
             self.meter.count(link, call.exchange, messages=1, size=len(message))
         self.line.send(to, (call.round, exchange, call.use), message)
 
@@ -62,6 +67,8 @@ class Post:
         message = self.line.recv(sender, key)
         if not message:
             return (torch.empty(0, dtype=self.dtype),)
+        if sender in self.followers:
+            self.meter.count(CLIENT_UP, call.exchange, messages=1, size=len(message))
         header, tensors = wire.decode(message)
         if (header.round, header.exchange, header.use) != key:
             raise MessageError(f"{sender} sent {header.exchange!r} of round {header.round} as {_words(key)}")

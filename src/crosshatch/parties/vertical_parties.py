@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from crosshatch.channels import Channels
-from crosshatch.codecs import AnyCodec
+from crosshatch.codecs import AnyCodec, ErrorFeedback
 from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import batch_source, declared, with_division
@@ -38,6 +38,7 @@ from crosshatch.parties.roles.tree import Node, node_above
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.class_means import find_anchors
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
+from crosshatch.protocol.names import CODED
 from crosshatch.protocol.refusals import (
     check_clients,
     check_codecs,
@@ -94,6 +95,9 @@ def _check(data: FederatedData, task: Task, text: Any, codecs: Mapping[str, AnyC
     check_turns(task, name, text.topology, turns=known.takes_turns)
     check_codecs(data, codecs)
     require_groups_of_whole_clients(data)
+
+
+_CODED_AT_CLIENTS = set(CODED) - {"average_groups"}
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,16 @@ class Group:
             return hub_name(self.number, 0 if self.agreed.hubs_together else silo)
         return client_name(self.number, silo, number)
 
+    def keeps_nothing(self, silo: int, text: Any) -> bool:
+        """Whether a silo's clients hold nothing between rounds: after a crash they can begin wherever their hub is."""
+        agreed, known, optimiser = self.agreed, declared(text), self.task.optimiser
+        return (
+            (known.returns_blocks and known.within == "silo" and known.window == 1)
+            and not (silo in agreed.one_party or agreed.branches)
+            and (optimiser is None or optimiser.state == "reset")
+            and not any(isinstance(agreed.codecs.get(way), ErrorFeedback) for way in _CODED_AT_CLIENTS)
+        )
+
     def parties(
         self, text: Any, groups: int, servers: tuple[Above, ...], only: Collection[Name] | None
     ) -> dict[Name, Party]:
@@ -185,7 +199,9 @@ class Group:
         return {party.name: party for party in found}
 
     def _hub(self, silo: int, text: Any, groups: int, servers: tuple[Above, ...], *, anchored: bool) -> Party:
-        post, keeper = Post(self.agreed.dtype), self.keeper(silo)
+        names = (client_name(self.number, silo, k) for k in range(self.agreed.clients[silo]))
+        followers = frozenset(names if self.keeps_nothing(silo, text) else ())
+        post, keeper = Post(self.agreed.dtype, followers=followers), self.keeper(silo)
         role = HubRole(
             agreed=self.agreed, post=post, silo=silo, group=self.number, groups=groups, selection=self.selection(),
             keeper=keeper, servers=servers, anchored=anchored, node=self._node(silo, 0, 0, post, keeper),
@@ -225,8 +241,9 @@ class Group:
             steps = SolvedSteps.of(self.task, silo, number, agreed.widths, knows=knows)
         x = data.silos[silo].train[ids].clone()
         client = Client(agreed, silo, number, ids, x, y, model, steps, anchors=anchors)
+        hub = hub_name(self.number, silo) if self.keeps_nothing(silo, text) else None
         role = ClientRole(
-            agreed=agreed, post=Post(agreed.dtype), silo=silo, group=self.number, groups=groups,
+            agreed=agreed, post=Post(agreed.dtype, follows=hub), silo=silo, group=self.number, groups=groups,
             selection=self.selection(ids), client=client, channels=agreed.channels(silo),
         )  # fmt: skip
         first = Blocks(self.vectors[silo].first) if agreed.is_alone(silo) else Blocks()

@@ -8,7 +8,7 @@ import numpy as np
 from crosshatch.data.dataset import Array, Indices, NewRows
 from crosshatch.data.new_rows import ids_of, part_of
 from crosshatch.errors import DataError
-from crosshatch.predict.silo_part import SiloPart
+from crosshatch.predict.joint_model import SiloPart
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""All silos' parts together: prepared rows to scores."""
+"""A trained model: each silo's part, which needs its own rows alone, and all parts together, rows to scores."""
 
 import contextlib
 import copy
@@ -10,12 +10,44 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from crosshatch.data.dataset import NewRows
+from crosshatch.data.encoding.encode_part import Encoder, encode
+from crosshatch.data.new_rows import part_of
 from crosshatch.errors import CrosshatchError, ModelError, one_line
-from crosshatch.local.forward import fixed_batches
+from crosshatch.local.forward import fixed_batches, forward
 from crosshatch.predict.model_shape import CommonShape
-from crosshatch.predict.silo_part import SiloPart
-from crosshatch.task.fusion import Fusion
-from crosshatch.task.losses import Loss
+from crosshatch.task.fusion import Fusion, Sum
+from crosshatch.task.losses import Loss, Squared
+from crosshatch.task.task import Task
+from crosshatch.trees import flatten
+
+
+@dataclass(frozen=True)
+class SiloPart:
+    """A silo's fitted preparation and its trained block, which takes prepared samples of `input_shape`.
+
+    `id` names the column of its files that identifies rows.
+    """
+
+    name: str
+    id: str | None
+    encoder: Encoder
+    block: nn.Module
+    input_shape: tuple[int, ...]
+    outputs: int  # per sample
+
+    def prepare(self, rows: NewRows, *, own: bool) -> Tensor:
+        """What the block takes of the rows; `own`: they hold this silo's columns alone."""
+        part = part_of(rows, self.encoder, self.name, own=own)
+        return encode(self.encoder, part, rows.place).to(next(self.block.parameters()))
+
+    def embed(self, x: Tensor) -> Tensor:
+        """Embeddings (n, e) of prepared rows, computed as they are for the metrics of a run: to the last bit."""
+        task = Task((self.block,), Sum(), Squared(), silos=(self.name,))  # fusion and loss have no say here
+        weights = flatten(self.block)
+        threads = torch.get_num_threads()
+        batches = fixed_batches([x])
+        return torch.cat([forward(task, 0, weights, batch, keep=False, threads=threads)[0] for (batch,) in batches])
 
 
 class JointModule(nn.Module):

@@ -12,7 +12,7 @@ from crosshatch.data.new_rows import id_name
 from crosshatch.data.reading.tables import FileOfRows
 from crosshatch.local.forward import BATCH_ROWS
 from crosshatch.predict.align_rows import Aligned, GivenRows, hand_out, id_names
-from crosshatch.predict.silo_part import SiloPart
+from crosshatch.predict.joint_model import SiloPart
 
 
 class OutOfStepError(Exception):

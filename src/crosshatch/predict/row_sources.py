@@ -14,7 +14,7 @@ from crosshatch.data.reading.tables import FileOfRows, ReadingRules
 from crosshatch.data.text.layout_notes import said_of_layout
 from crosshatch.data.text.text_format import find_format
 from crosshatch.errors import DataError
-from crosshatch.predict.silo_part import SiloPart
+from crosshatch.predict.joint_model import SiloPart
 
 Source: TypeAlias = Path | str | pl.DataFrame | Array
 """A file, a table or an array."""

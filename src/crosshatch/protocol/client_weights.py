@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ def client_weights(holders: Mapping[int, tuple[Ids, int, Ids]], weights: ClientW
     return {
         j: torch.as_tensor(everyones_weights(owners, total, at_work, weights)[at_work])
         if weights == "samples" and total > 1
-        else _equal(len(at_work), len(at_work) if weights == "at_work" else total)
+        else torch.full((len(at_work),), 1 / (len(at_work) if weights == "at_work" else total), dtype=torch.float64)
         for j, (owners, total, at_work) in holders.items()
     }
 
@@ -34,11 +33,6 @@ def counted_together(owners: Ids, total: int, at_work: Ids, weights: ClientWeigh
     [3, 4, 2]
     """
     return {"equal": total, "samples": len(owners), "at_work": len(at_work)}[weights]
-
-
-@lru_cache(maxsize=64)
-def _equal(at_work: int, counted: int) -> Tensor:
-    return torch.full((at_work,), 1.0 / counted, dtype=torch.float64)
 
 
 def everyones_weights(owners: Ids, total: int, at_work: Ids, weights: ClientWeights) -> npt.NDArray[np.float64]:

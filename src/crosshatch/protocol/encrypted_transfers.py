@@ -1,9 +1,8 @@
-"""A transfer task under encryption: what the messages hold, and which tasks are refused."""
+"""A transfer task under encryption: which tasks are refused, and what gradients tell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
@@ -14,45 +13,12 @@ from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.privacy.transfer_gradients import transfer_slots
 from crosshatch.protocol.encryption import (
     TIMES_AS_MANY,
-    ciphertexts,
-    plaintexts,
     require_held,
     require_rows,
     rows_of_batches,
 )
-from crosshatch.protocol.message_contents import Specs
 from crosshatch.task.losses import TaylorLogistic
 from crosshatch.task.task import Task
-
-
-@dataclass(frozen=True)
-class TransferContents:
-    """The messages about a batch of so many rows, between silos with these blocks."""
-
-    settings: PrivacySettings
-    rows: int
-    chains: Mapping[int, Chain]
-
-    @property
-    def width(self) -> int:
-        return self.chains[0][-1].outputs
-
-    @property
-    def components(self) -> Specs:
-        """A ciphertext per number of the rows, and of the half of a symmetric matrix."""
-        return ciphertexts(self.settings, self.rows * self.width + self.width * (self.width + 1) // 2)
-
-    def masked(self, silo: int) -> Specs:
-        """A silo's gradient, packed."""
-        return ciphertexts(self.settings, self._plaintexts(silo))
-
-    def read(self, silo: int) -> Specs:
-        return plaintexts(self.settings, self._plaintexts(silo))
-
-    def _plaintexts(self, silo: int) -> int:
-        chain, settings = self.chains[silo], self.settings
-        slots = transfer_slots(settings.point, self.rows, self.width, len(chain), settings.key_bits)
-        return slots.plaintexts(sum(layer.size for layer in chain))
 
 
 def check_encrypted_transfer(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 
@@ -28,28 +27,6 @@ span of its columns, on average one sixteenth of d's square here: about as telli
 
 LEAST_ROWS = 512
 """Nor has a batch fewer rows than this: labels are bits, and of few rows exact sums have one solution alone."""
-
-
-@dataclass(frozen=True)
-class EncryptedContents:
-    """The messages about a batch of so many rows."""
-
-    settings: PrivacySettings
-    rows: int
-
-    def derivatives(self, outputs: int) -> Specs:
-        """A ciphertext per row and output."""
-        return ciphertexts(self.settings, self.rows * outputs)
-
-    def masked(self, numbers: int) -> Specs:
-        """A gradient of so many numbers, packed."""
-        return ciphertexts(self.settings, self._plaintexts(numbers))
-
-    def read(self, numbers: int) -> Specs:
-        return plaintexts(self.settings, self._plaintexts(numbers))
-
-    def _plaintexts(self, numbers: int) -> int:
-        return gradient_slots(self.settings.point, self.rows, self.settings.key_bits).plaintexts(numbers)
 
 
 def ciphertexts(settings: PrivacySettings, count: int) -> Specs:

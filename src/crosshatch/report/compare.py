@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from statistics import fmean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crosshatch.errors import RunError
-from crosshatch.report.comparing.looked import looked
 from crosshatch.report.measures import Target, best_row, first_reaching, parse_target
 from crosshatch.report.pooled import counted, deviation
-from crosshatch.report.rows_apart import rows_apart
+from crosshatch.report.rows_apart import looked, rows_apart
 from crosshatch.report.runs import Run, directions_of
 from crosshatch.report.units import human_count, human_seconds
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_TOTALS = ("bytes", "messages", "sim_seconds", "wall_seconds", "computing_seconds", "real_seconds")
 
 
 @dataclass(frozen=True)
@@ -161,11 +163,9 @@ def _median_arrival(found: Sequence[Arrival], seeds: int, target: Target) -> Arr
     if len(found) < seeds // 2 + 1:
         return None
     never = [math.inf] * (seeds - len(found))
-    rounds, sizes = median([*(a.round for a in found), *never]), median([*(a.bytes for a in found), *never])
-    seconds = median([*(a.sim_seconds for a in found), *never])
-    communications = median([*(a.communications for a in found), *never])
-    computing = median([*(a.computing_seconds for a in found), *never])
-    return Arrival(rounds, sizes, seconds, target.value, communications, computing)
+    costs = [key for key in fields(Arrival) if key.name != "value"]
+    medians = {key.name: median([*(getattr(one, key.name) for one in found), *never]) for key in costs}
+    return Arrival(value=target.value, **medians)
 
 
 def find_best(run: Run, metric: str) -> Best | None:
@@ -186,60 +186,53 @@ def find_best(run: Run, metric: str) -> Best | None:
 def _outcome(run: Run, targets: tuple[Target, ...]) -> ComparedRun:
     last, facts = run.metrics[-1], run.facts
 
-    def total(written: float | None, key: str) -> float:
-        return written if written is not None else last.get(key, math.nan)
+    def total(key: str, of_row: str = "") -> float:
+        written: float | None = getattr(facts, key)
+        return written if written is not None else last.get(of_row or key, math.nan)
 
-    best = {metric: find_best(run, metric) for metric in run.metric_names}
+    totals: dict[str, Any] = {key: total(key) for key in _TOTALS}
     return ComparedRun(
-        name=run.name,
-        algorithm=run.algorithm,
-        finished=run.finished,
-        rounds=int(total(facts.rounds, "round")),
-        bytes=total(facts.bytes, "bytes"),
-        messages=total(facts.messages, "messages"),
-        sim_seconds=total(facts.sim_seconds, "sim_seconds"),
-        wall_seconds=total(facts.wall_seconds, "wall_seconds"),
+        rounds=int(total("rounds", "round")),
+        **totals,
+        **_of_any(run, targets),
         final={metric: last[metric] for metric in run.metric_names if metric in last},
-        best={metric: found for metric, found in best.items() if found is not None},
-        arrivals={target.label: find_arrival(run, target) for target in targets},
-        diverged=None if facts.diverged is None else facts.diverged.round,
-        computing_seconds=total(facts.computing_seconds, "computing_seconds"),
-        real_seconds=total(facts.real_seconds, "real_seconds"),
         chosen={name: facts.best_round[name] for name in ("round", *run.metric_names) if name in facts.best_round},
     )
 
 
 def _mean_outcome(run: Run, targets: tuple[Target, ...]) -> ComparedRun:
-    seeds = tuple(_outcome(one, targets) for one in run.seeds)
     counting = [_outcome(one, targets) for one in counted(run.seeds)]
     shared = [metric for metric in run.metric_names if all(metric in one.final for one in counting)]
     finals = {metric: [one.final[metric] for one in counting] for metric in shared}
     bests = {m: [one.best[m].value for one in counting if m in one.best] for m in run.metric_names}
-    best = {metric: find_best(run, metric) for metric in run.metric_names}
+    totals: dict[str, Any] = {key: fmean(getattr(one, key) for one in counting) for key in _TOTALS}
     return ComparedRun(
-        name=run.name,
-        algorithm=run.algorithm,
-        finished=run.finished,
         rounds=round(fmean(one.rounds for one in counting)),
-        bytes=fmean(one.bytes for one in counting),
-        messages=fmean(one.messages for one in counting),
-        sim_seconds=fmean(one.sim_seconds for one in counting),
-        wall_seconds=fmean(one.wall_seconds for one in counting),
+        **totals,
+        **_of_any(run, targets),
         final={metric: fmean(values) for metric, values in finals.items()},
-        best={metric: found for metric, found in best.items() if found is not None},
-        arrivals={target.label: find_arrival(run, target) for target in targets},
-        diverged=None if run.facts.diverged is None else run.facts.diverged.round,
-        computing_seconds=fmean(one.computing_seconds for one in counting),
-        real_seconds=fmean(one.real_seconds for one in counting),
         deviation={metric: deviation(values) for metric, values in finals.items()},
         best_deviation={metric: deviation(values) for metric, values in bests.items() if values},
-        seeds=seeds,
+        seeds=tuple(_outcome(one, targets) for one in run.seeds),
         chosen={
             name: fmean(one.chosen[name] for one in counting)
             for name in ("round", *run.metric_names)
             if all(name in one.chosen for one in counting)
         },
     )
+
+
+def _of_any(run: Run, targets: tuple[Target, ...]) -> dict[str, Any]:
+    """What is said alike of a run and of several seeds."""
+    best = {metric: find_best(run, metric) for metric in run.metric_names}
+    return {
+        "name": run.name,
+        "algorithm": run.algorithm,
+        "finished": run.finished,
+        "best": {metric: found for metric, found in best.items() if found is not None},
+        "arrivals": {target.label: find_arrival(run, target) for target in targets},
+        "diverged": None if run.facts.diverged is None else run.facts.diverged.round,
+    }
 
 
 def seconds_apart(of: ComparedRun | Arrival) -> list[str]:

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from crosshatch.errors import ConfigError
-from crosshatch.report.alike import Setting, is_baseline, setting_of, shared_words, tell_apart
 from crosshatch.report.compare import find_arrival, find_best
-from crosshatch.report.comparing.beyond_noise import factors
+from crosshatch.report.comparing.beyond_noise import factors, is_baseline, setting_of
 from crosshatch.report.measures import (
     Target,
     best_row,
@@ -36,8 +35,6 @@ _SAME = 1.05
 _TURN = 0.02
 # So many evaluations in a row must have reached a level that nobody has named.
 _SMOOTH = 3
-# A headline is one sentence.
-_MOST_CLAUSES = 2
 
 
 @dataclass(frozen=True)
@@ -187,25 +184,18 @@ def _target_finding(runs: Sequence[Run], target: Target, axis: CostAxis, *, all_
 
 
 def _by_setting(costs: list[Cost], target: Target, axis: CostAxis, *, some: bool) -> str:
-    """One clause for each setting that several runs have in common, those with a baseline first."""
+    """Of the setting that several runs have in common; of several such one with a baseline, or the one of most runs."""
     goal = goal_words(target)
-    settings: dict[Setting, list[Cost]] = {}
+    settings: dict[str, list[Cost]] = {}
     for cost, run in costs:
         settings.setdefault(setting_of(run), []).append((cost, run))
     if len(settings) == 1:
-        (same,) = settings.values()
-        return _winner(same, target, goal, axis, who="All curves reach" if not some else f"{len(costs)} curves reach")
-    words = tell_apart({setting: same[0][1].name for setting, same in settings.items()})
-    common = [(words[setting], same) for setting, same in settings.items() if len(same) > 1]
-    if not common:
-        return f"{len(costs)} curves reach {goal}, no two of them with {shared_words(list(settings))}"
-    common.sort(key=lambda clause: not any(is_baseline(run) for _, run in clause[1]))
-    clauses = [
-        f"{where} " + _winner(same, target, "it" if place else goal, axis, who=f"{len(same)} curves reach")
-        for place, (where, same) in enumerate(common[:_MOST_CLAUSES])
-    ]
-    sentence = "; ".join(clauses)
-    return sentence[0].upper() + sentence[1:]
+        return _winner(costs, target, goal, axis, who=f"{len(costs)} curves reach" if some else "All curves reach")
+    same = max(settings.values(), key=lambda one: (len(one) > 1, any(is_baseline(run) for _, run in one), len(one)))
+    if len(same) == 1:
+        return f"{len(costs)} curves reach {goal}, no two of them with the same data, clients and labels"
+    words = _winner(same, target, goal, axis, who=f"{len(same)} curves reach")
+    return f"With the same data, clients and labels {words}"
 
 
 def _winner(costs: list[Cost], target: Target, goal: str, axis: CostAxis, *, who: str) -> str:

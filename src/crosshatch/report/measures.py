@@ -92,7 +92,7 @@ class Target:
         return f"{self.metric}{'>=' if self.higher else '<='}{self.value:.12g}"
 
     def is_reached_by(self, value: float) -> bool:
-        """False for NaN."""
+        """Whether a value is as good as this one; one that is not a number never is."""
         return value >= self.value if self.higher else value <= self.value
 
 

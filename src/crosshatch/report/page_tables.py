@@ -20,6 +20,7 @@ from crosshatch.report.units import (
     human_range,
     human_seconds,
     with_deviation,
+    workers_line,
 )
 
 _TAGS = re.compile(r"<[^>]*>")
@@ -155,7 +156,8 @@ def environment_table(runs: Sequence[Run]) -> str:
             kinds = dict.fromkeys(strategy.values())
             strategy = next(iter(kinds)) if len(kinds) == 1 else "; ".join(f"{k}: {v}" for k, v in strategy.items())
         versions = ", ".join(f"{name} {version}" for name, version in facts.versions.items())
-        values = (run.algorithm, facts.threads, facts.precision, strategy, versions)
+        threads = workers_line(facts.workers) if facts.workers else facts.threads
+        values = (run.algorithm, threads, facts.precision, strategy, versions)
         cells = ["-" if value in (None, "") else escape(str(value)) for value in values]
         found.append((run.name, cells))
         seeds.setdefault(str(cells), []).append("-" if facts.seed is None else str(facts.seed))

@@ -17,7 +17,7 @@ from crosshatch.report.runs import Run, section_of
 from crosshatch.report.summary_file import Traffic
 
 # Of [run]: the seed, and what decides no number. All else must be equal.
-_FREE = ("seed", "name", "threads", "checkpoint_every", "track", "processes")
+_FREE = ("seed", "name", "threads", "checkpoint_every", "track", "processes", "workers")
 # What is left at the end of a common name such as `tdcd-seed` or `tdcd, s=`.
 _TAIL = re.compile(r"(^|[\W_]+)(seed|s)?[\W_]*$", re.IGNORECASE)
 

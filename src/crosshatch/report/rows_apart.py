@@ -1,13 +1,44 @@
-"""Which of several runs were tested on the same rows, as far as their fingerprints tell."""
+"""Which runs were tested on the same rows, as far as their fingerprints tell, and when each was looked at."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import mode
 from string import ascii_uppercase
 
 from crosshatch.data.identity.fingerprint import same_test_rows
+from crosshatch.report.measures import Target
 from crosshatch.report.runs import Run
+
+
+def looked(runs: Sequence[Run], targets: Sequence[Target] = ()) -> str:
+    """In a sentence, for below a table of targets.
+
+    >>> looked([])
+    ''
+    """
+    if not runs:
+        return ""
+    ways: dict[str, list[str]] = {}
+    smooth = max((target.smooth for target in targets), default=1)
+    for run in runs:
+        ways.setdefault(_way(run, max(run.smooth, smooth)), []).append(run.name)
+    if len(ways) == 1:
+        return f"Looked {next(iter(ways))}."
+    return "Looked " + "; ".join(f"{way} ({', '.join(names)})" for way, names in ways.items()) + "."
+
+
+def _way(run: Run, smooth: int) -> str:
+    rounds = [int(row["round"]) for row in run.metrics]
+    steps = [later - earlier for earlier, later in pairwise(rounds)]
+    when = f"at round {rounds[0]} only" if not steps else "after every round" if (step := mode(steps)) == 1 else (
+        f"after every {step} rounds"
+    )  # fmt: skip
+    mean = f", at the mean of {smooth} evaluations" if smooth > 1 else ""
+    return when + mean
+
 
 _MOST_NAMES = 6
 
@@ -31,7 +62,7 @@ class RowsApart:
 def rows_apart(runs: Sequence[Run]) -> RowsApart:
     """Divide runs by the rows they were tested on; of those taken together it is said where that cannot be told."""
     pooled = [run for run in runs if run.seeds and run.fingerprint is None]
-    told = tuple(note for run in pooled for note in rows_apart(run.seeds).notes)
+    of_seeds = tuple(note for run in pooled for note in rows_apart(run.seeds).notes)
     groups: list[list[int]] = []  # in each: runs with the same rows
     for number, run in enumerate(runs):
         own = next((group for group in groups if any(_same(run, runs[other]) for other in group)), None)
@@ -40,7 +71,7 @@ def rows_apart(runs: Sequence[Run]) -> RowsApart:
         else:
             own.append(number)
     if len(groups) < 2:
-        return RowsApart(("",) * len(runs), told)
+        return RowsApart(("",) * len(runs), of_seeds)
     apart = [group for group in groups if any(_same(runs[group[0]], runs[other[0]]) is False for other in groups)]
     unsure = [group for group in groups if any(_same(runs[group[0]], runs[o[0]]) is None for o in groups if o != group)]
     marks = ["test rows unknown" if apart else ""] * len(runs)
@@ -56,7 +87,7 @@ def rows_apart(runs: Sequence[Run]) -> RowsApart:
         )
     if unsure:
         notes.append(f"It cannot be told whether these were tested on the same rows: {_unsure(runs, unsure)}.")
-    return RowsApart(tuple(marks), (*notes, *told))
+    return RowsApart(tuple(marks), (*notes, *of_seeds))
 
 
 def _same(one: Run, other: Run) -> bool | None:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from crosshatch.data.identity.fingerprint import Fingerprint
+from crosshatch.data.identity.fingerprint import Fingerprint, read_fingerprint
 from crosshatch.errors import RunError
 from crosshatch.report.measures import COST_KEYS
 from crosshatch.report.summary_file import Summary
-from crosshatch.runs.identity.kept_fingerprint import read_fingerprint
 from crosshatch.task.directions import directions
 
 if TYPE_CHECKING:
@@ -200,7 +199,9 @@ def _read(path: Path) -> str:
 
 def _read_metrics(path: Path) -> tuple[dict[str, float], ...]:
     if not path.is_file():
-        raise RunError(f"{path.parent} has no metrics.jsonl: name a run directory, as written by `crosshatch train`")
+        inside = sorted(str(found.parent) for found in path.parent.glob("*/metrics.jsonl"))
+        some = f", for example {inside[0]}" if inside else ", as written by `crosshatch train`"
+        raise RunError(f"{path.parent} has no metrics.jsonl: name a run directory{some}")
     try:
         # a kill in the middle of a write may also cut a character in two, so bad bytes must reach the check of the line
         lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from crosshatch.task.measuring.decisions import Decisions
+
 
 class Traffic(msgspec.Struct, frozen=True):
     """What went over one kind of link in one direction."""
@@ -14,7 +16,7 @@ class Traffic(msgspec.Struct, frozen=True):
     messages: float = 0
 
 
-class SiloShape(msgspec.Struct, frozen=True):
+class SiloReport(msgspec.Struct, frozen=True):
     name: str
     clients: int = 1
     features: int = 0
@@ -35,13 +37,13 @@ class GraphShape(msgspec.Struct, frozen=True):
 class FederationShape(msgspec.Struct, frozen=True):
     """Silos side by side; `groups` of them under one server. Clients and samples are counted over all groups."""
 
-    silos: tuple[SiloShape, ...] = ()
+    silos: tuple[SiloReport, ...] = ()
     tiers: str = ""
     groups: int = 1
     graph: GraphShape | None = None
 
 
-class SiloCost(msgspec.Struct, frozen=True):
+class CostReport(msgspec.Struct, frozen=True):
     """Local steps in a silo: one on the largest share of a batch, and all of the run."""
 
     samples: int = 0
@@ -116,29 +118,6 @@ class Leaked(msgspec.Struct, frozen=True):
     ledger: str = ""
 
 
-class ReliabilityBin(msgspec.Struct, frozen=True):
-    """Test rows whose probability lies in one tenth."""
-
-    samples: int = 0
-    probability: float = 0.0
-    positive: float = 0.0
-
-
-class Decisions(msgspec.Struct, frozen=True):
-    """Who is right on the test rows at a threshold, which validation rows chose or which is 0.5."""
-
-    threshold: float = 0.5
-    on_validation: bool = False
-    true_positives: int = 0
-    false_positives: int = 0
-    false_negatives: int = 0
-    true_negatives: int = 0
-    precision: float = 0.0
-    recall: float = 0.0
-    f1: float = 0.0
-    reliability: tuple[ReliabilityBin, ...] = ()
-
-
 class Summary(msgspec.Struct, frozen=True):
     """Every field has a default, so that a run of an older or newer version can still be shown."""
 
@@ -158,7 +137,7 @@ class Summary(msgspec.Struct, frozen=True):
     targets: dict[str, Any] = {}
     strategy: dict[str, str] | str = {}
     federation: FederationShape = FederationShape()
-    cost: dict[str, SiloCost] = {}
+    cost: dict[str, CostReport] = {}
     per_client: PerClient = PerClient()
     leakage: Leaked | None = None
     test_rows: int | None = None
@@ -167,5 +146,6 @@ class Summary(msgspec.Struct, frozen=True):
     best_round: dict[str, Any] = {}
     seed: int | None = None
     threads: int | None = None
+    workers: dict[str, float] = {}
     precision: str | None = None
     versions: dict[str, str] = {}

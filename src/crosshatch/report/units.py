@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
@@ -123,3 +123,21 @@ def human_range(words: Callable[[float], str], values: Sequence[float]) -> tuple
     (('1 MB', '4 MB'), None, None)
     """
     return (words(min(values)), words(max(values))) if len(set(values)) > 1 else None
+
+
+def workers_line(workers: Mapping[str, float]) -> str:
+    """How many workers there were, and how the time of a run was spent.
+
+    >>> workers_line({"workers": 2, "threads": 1, "computing": 6.0, "waiting": 0.5, "moving": 1.0, "driver": 1.0})
+    '2 workers with 1 thread each: 75% computing (6% waiting for the slowest), 12% moving, 12% driver'
+    """
+    spent = {name: workers.get(name, 0.0) for name in ("computing", "moving", "driver")}
+    share = {name: f"{seconds / max(1e-9, sum(spent.values())):.0%}" for name, seconds in spent.items()}
+    waiting = f"{workers.get('waiting', 0.0) / max(1e-9, sum(spent.values())):.0%}"
+    count, threads = int(workers.get("workers", 0)), int(workers.get("threads", 1))
+    who = f"{count} {'worker' if count == 1 else 'workers'}" if count else "pieces in this process"
+    return (
+        f"{who} with {threads} {'thread' if threads == 1 else 'threads'}{' each' if count > 1 else ''}: "
+        f"{share['computing']} computing ({waiting} waiting for the slowest), {share['moving']} moving, "
+        f"{share['driver']} driver"
+    )

@@ -56,7 +56,14 @@ class Measured:
 
     def of(self, method: str, reading: str = "own") -> Series:
         """That of a method; no two sets of a recipe have methods of one name."""
-        return next(series for (_, known, read), series in self.series.items() if known == method and read == reading)
+        found = self.get(method, reading)
+        assert found is not None, f"no runs of {method!r}"
+        return found
+
+    def get(self, method: str, reading: str = "own") -> Series | None:
+        """That of a method; None where its set is not of this profile."""
+        same = (series for (_, known, read), series in self.series.items() if known == method and read == reading)
+        return next(same, None)
 
     @property
     def readings(self) -> tuple[str, ...]:

@@ -47,7 +47,8 @@ class Method:
 class RunSet:
     """Runs that several recipes may read: a config, its methods, seeds, and how values are searched for.
 
-    `data` is the set that must be in the data folder; None where nothing is read. `changes` are of a profile.
+    `data` is the set that must be in the data folder; None where nothing is read. `changes` are of a profile. Without
+    seeds for a profile it is not run there.
     """
 
     name: str
@@ -128,6 +129,10 @@ class Recipe:
     differs: Mapping[str, str]
     factors: Callable[[Rows], list[Factor]] = lambda _: []
     note: str = ""
+
+    def sets_of(self, profile: Profile) -> tuple[RunSet, ...]:
+        """Those that are run in a profile."""
+        return tuple(one for one in self.sets if profile in one.seeds)
 
     @property
     def data(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The best round so far by a metric on the validation rows, with its model; test rows choose nothing."""
+"""The best round so far by a metric on the validation rows, with its model, and when a run ends before its last."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from crosshatch.report.measures import main_metric
+from crosshatch.report.measures import Target, main_metric
 from crosshatch.runs.config import Config
+from crosshatch.runs.run_settings import RunSettings
 from crosshatch.task.directions import VALIDATION, directions
 from crosshatch.task.own_metric import OwnMetric
 
@@ -70,3 +71,9 @@ class BestRound:
 def on_rows(metrics: Sequence[Named]) -> tuple[Named, ...]:
     """Those of the metrics that can be measured on validation rows: all but one about the training objective."""
     return tuple(name for name in metrics if name != "suboptimality")
+
+
+def ends_run(run: RunSettings, best: BestRound | None, ahead: Sequence[Target], *, grown: bool) -> bool:
+    """Whether a run ends at an evaluation: the loss has grown, patience is lost, or no target is left `ahead`."""
+    lost = best is not None and run.patience is not None and best.since >= run.patience
+    return (grown and run.on_divergence == "stop") or lost or (run.stop_at_targets and not ahead)

@@ -1,4 +1,7 @@
-"""Names in a config to classes: the one place that knows which algorithms and network models there are."""
+"""Names in a config to classes: the one place that knows which algorithms and network models there are.
+
+An algorithm from a user's own file is checked here, and made to declare what configs and engines ask for.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +24,33 @@ from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.algorithms.tiered import Tiered
 from crosshatch.errors import ConfigError, meant
+from crosshatch.exchanges import declaring
 from crosshatch.network import BandwidthNetwork, ConstantNetwork, SeveralNetworks
-from crosshatch.own_parts import building, is_own, moved, name_of
+from crosshatch.own_parts import (
+    PartKind,
+    building,
+    find_settings_class,
+    is_own,
+    moved,
+    name_of,
+    remember_name,
+    require_methods,
+)
 from crosshatch.protocol.names import CODED
-from crosshatch.runs.parts.own_algorithm import ALGORITHM, check_algorithm, find_algorithm
 from crosshatch.runs.run_settings import EvaluateSettings
 from crosshatch.runs.tables.decode import decode, show
 from crosshatch.task.optimisers import Adam, Momentum, Optimiser
 from crosshatch.task.own_metric import find_directions
+from crosshatch.topology import Topology
 
 if TYPE_CHECKING:  # codecs need torch, which takes seconds to import
     from crosshatch.codecs import AnyCodec
 
+ALGORITHM = PartKind("an algorithm", "algorithm.name")
+_NEEDED = ("local_steps", "step_size", "topology")
+_HELP = "see docs/howto/own-algorithm.md"
 AnyAlgorithm = FedSGD | FedBCD | ABCD | TDCD | FedAvg | HSGD | JFL | Tiered | Central | STCD | MTCD | DCPA
 AnyNetwork = ConstantNetwork | BandwidthNetwork | SeveralNetworks
-
 _BY_NAME = {kind.__name__.lower(): kind for kind in get_args(AnyAlgorithm)}
 ALGORITHMS: dict[str, type[AnyAlgorithm]] = {name: _BY_NAME[name] for name in sorted(_BY_NAME)}
 COMPRESSED = ("c-tdcd", "c-hsgd")
@@ -44,6 +59,31 @@ PLAIN = "sgd"
 OPTIMISERS: dict[str, type[Optimiser]] = {kind.name: kind for kind in (Momentum, Adam)}
 OneNetwork = ConstantNetwork | BandwidthNetwork
 NETWORKS: dict[str, type[OneNetwork]] = {"bandwidth": BandwidthNetwork, "constant": ConstantNetwork}
+
+
+def find_algorithm(name: str) -> type[Any]:
+    """The class that `name` speaks of; what it does not declare is declared as usual."""
+    found = find_settings_class(name, ALGORITHM)
+    memory = ("memory",) if getattr(found, "remembers", False) else ()
+    require_methods(found, name, ALGORITHM, {"run_round": ("fed", "blocks", "r", *memory)})
+    known = {field.name for field in fields(found)}
+    for needed in _NEEDED:
+        if needed not in known and (needed == "step_size" or not hasattr(found, needed)):
+            sort = "a property" if needed == "topology" else "a field"
+            raise ConfigError(f"{name} has no {needed}: {ALGORITHM.what} needs it as {sort}, {_HELP}")
+    with building(name, ALGORITHM, done="read, a type of its fields is not known"):
+        made = declaring(found)  # type: ignore[arg-type]  # a class is hashable
+    remember_name(made, name_of(found, ALGORITHM.what))
+    return made
+
+
+def check_algorithm(algorithm: Any) -> None:
+    """Refuse settings by which an algorithm of a user's own has no tiers."""
+    name = name_of(type(algorithm), "the algorithm")
+    with building(name, ALGORITHM, done="asked for its topology"):
+        topology = algorithm.topology
+    if not isinstance(topology, Topology):
+        raise ConfigError(f"topology of {name} is {topology!r}: return Topology.parse('V(5)'), for example, {_HELP}")
 
 
 def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[str, tuple[str, ...]]]:

@@ -28,14 +28,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crosshatch.data.identity.fingerprint import Fingerprint
+from crosshatch.data.identity.fingerprint import FINGERPRINT, Fingerprint, fingerprint_text
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_whole, writing
-from crosshatch.runs.identity.kept_fingerprint import FINGERPRINT, fingerprint_text
 from crosshatch.runs.one_writer import LOCK
-from crosshatch.runs.parts.part_files import PARTS, PartFiles
-from crosshatch.runs.parts.part_names import started_from
+from crosshatch.runs.parts.part_files import PARTS, PartFiles, started_from
 from crosshatch.runs.tracking.tracker import FOLDER
 
 MESSAGES = "messages"
@@ -97,6 +95,15 @@ class RunDirectory:
         with writing(self.path):
             write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
+    def require_checkpoint(self) -> None:
+        """Refuse a finished run whose checkpoint is gone: it would begin again and replace what there is."""
+        if self.checkpoint.is_file() or not self.summary.is_file():
+            return
+        if json.loads(self.summary.read_bytes()).get("diverged") is None:
+            raise RunError(
+                f"the run in {self.path} has finished, and its checkpoint is gone: put it back, or choose another --out"
+            )
+
     def give_up(self) -> None:
         """Remove what a run has written that came to nothing; a page of an earlier one stays."""
         for name in KNOWN - {LOCK, "report.html", FAILED}:
@@ -119,10 +126,20 @@ def open_existing(path: Path) -> RunDirectory:
     strange = [entry.name for entry in path.iterdir() if entry.name not in KNOWN and not entry.name.endswith(PARTIAL)]
     if strange and not (path / "config.toml").is_file():
         raise RunError(f"{path} is not a run directory (it has {sorted(strange)[0]}): choose another --out")
+    found = RunDirectory(path)
+    require_config(found)
     with writing(path):
         for left in path.rglob(f"*{PARTIAL}"):  # by a process that was killed
             left.unlink()
-    return RunDirectory(path)
+    return found
+
+
+def require_config(directory: RunDirectory) -> None:
+    """Refuse a run whose config is gone: it would go on under whatever config is given now."""
+    trained = directory.metrics.is_file() and directory.metrics.stat().st_size > 0
+    begun = trained or directory.checkpoint.is_file() or (directory.path / PARTIES).is_dir()
+    if begun and not directory.config.is_file():
+        raise RunError(f"the run in {directory.path} has lost its config.toml: put it back, or choose another --out")
 
 
 def stored_config(directory: RunDirectory) -> Config | None:
@@ -142,6 +159,8 @@ def require_same(stored: Config, config: Config, directory: RunDirectory) -> Non
     """
     run = config.run
     ends = replace(stored.run, rounds=run.rounds, on_divergence=run.on_divergence, patience=run.patience)
+    if run.workers is not None and stored.run.workers is not None:  # bits do not depend on how many there are
+        ends = replace(ends, workers=run.workers, threads=run.threads)
     evaluate = replace(stored.evaluate, per_client=config.evaluate.per_client)
     privacy = replace(stored.privacy, reads_per_batch=config.privacy.reads_per_batch)
     stored = replace(stored, run=replace(ends, track=run.track), evaluate=evaluate, privacy=privacy)

@@ -220,7 +220,7 @@ def _resolve(config: Config, data: FederatedData) -> Config:
         )
     run = replace(
         config.run,
-        threads=config.run.threads or available_cores(),
+        threads=config.run.threads or max(1, available_cores() // max(1, config.run.workers or 1)),
         checkpoint_every=config.run.checkpoint_every or config.evaluate.every,
     )
     return replace(config, model=resolve_model(data, config.model), evaluate=evaluate, run=run)

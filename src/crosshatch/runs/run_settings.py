@@ -78,7 +78,9 @@ class RunSettings:
     before the first round and that of scores of zero, or go on with a warning. `track`: other tools that are told of
     the run, which the extra `tracking` installs. `record_messages`: keep what silos send each other, for audits.
     `processes`: of `crosshatch launch`, one per party, or one for all clients of a silo; each party stores its state
-    every so many rounds, or "1s", of `store_every`, and waits for another no longer than `wait`.
+    every so many rounds, or "1s", of `store_every`, and waits for another no longer than `wait`. `workers`: so many
+    processes compute forward passes and local steps, with `threads` each; 0 is this process alone, with the bits of any
+    other number of them. Each has whole `pieces` of the silos' clients, over which sums are taken.
     """
 
     rounds: int
@@ -97,15 +99,25 @@ class RunSettings:
     processes: Literal["party", "silo"] = "party"
     store_every: int | str = "1s"
     wait: str = "10m"
+    workers: int | None = None
+    pieces: int = 12
 
     def __post_init__(self) -> None:
         _at_least_one(self, "run", {
-            "rounds": "train for one round",
+            "rounds": "a run has one round or more",
             "threads": "leave it out to use all cores",
             "checkpoint_every": "leave it out: at each evaluation",
             "patience": "leave it out to run all rounds",
+            "pieces": "leave it out for 12",
         })  # fmt: skip
         require_whole("run.seed", self.seed)
+        if self.workers is not None:
+            require_whole("run.workers", self.workers, least=0, remedy="leave it out to compute without workers")
+            if self.workers > self.pieces:
+                raise ConfigError(
+                    f"run.workers = {self.workers} for run.pieces = {self.pieces}: every worker has a piece of the "
+                    f"clients or more, set run.pieces to {self.workers} at least"
+                )
         if self.seed < 0:
             raise ConfigError(f"run.seed = {self.seed}: a seed is a whole number from 0 on")
         if self.threads is not None and self.threads > MOST_THREADS:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 INTERRUPTED = 130
-"""The exit code."""
+"""The exit code of a command that Ctrl-C has ended."""
 
 
 class Stop:

@@ -63,6 +63,7 @@ def summarise(
         "cost": _cost(whole, simulator.iteration),
         "seed": config.run.seed,
         "threads": config.run.threads,
+        **({} if whole.describe_workers is None else {"workers": whole.describe_workers()}),
         "precision": config.run.precision,
         "versions": versions(),
     }

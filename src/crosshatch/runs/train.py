@@ -15,8 +15,9 @@ from typing import Any
 
 from crosshatch.errors import DivergenceError, RunError, TrainingError, one_line
 from crosshatch.network import BandwidthNetwork
+from crosshatch.own_parts import blaming
 from crosshatch.report.measures import TargetsAhead
-from crosshatch.runs.best_round import BestRound
+from crosshatch.runs.best_round import BestRound, ends_run
 from crosshatch.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crosshatch.runs.choosing.auto import adopt
 from crosshatch.runs.config import Config, config_text, part_files
@@ -25,7 +26,6 @@ from crosshatch.runs.evaluating.some_rows import SomeRows, metrics_row
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.identity.run_data import Load, load
 from crosshatch.runs.one_writer import one_writer
-from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.recorded.message_files import recorder_of
@@ -38,19 +38,20 @@ from crosshatch.runs.watcher import Outcome, Watcher
 from crosshatch.simulator.divergence import Divergence, Growth
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.own_metric import find_metrics
+from crosshatch.workers.hire import hired
 
 
 def train(
     config: Config, *, out: Path | str, folder: Path | None = None, resume: bool = False,
-    watcher: Watcher | None = None, load: Load = load,
+    watcher: Watcher | None = None, load: Load = load, ray: str | None = None,
 ) -> Outcome:  # fmt: skip
     """Run a config into the directory `out`, reading named data sets from the data `folder`.
 
     Nothing is written before everything was checked. With `resume` a run that was stopped goes on from its checkpoint.
-    A `watcher` is told how it goes, and so are the trackers that `run.track` names. `load` reads the data.
-    A run that diverges (by the rule of `simulator/divergence.py`, or because its numbers are no longer finite) is a
-    DivergenceError in the end: its directory is complete, and `diverged` in its summary says where and why. Any other
-    error before the second evaluation leaves nothing behind; a later one leaves the evaluations and the checkpoint.
+    A `watcher` and the trackers of `run.track` are told how it goes. `load` reads the data, and `ray` is the address of
+    a cluster for `run.workers`. A run that diverges (by the rule of `simulator/divergence.py`, or because its numbers
+    are no longer finite) is a DivergenceError in the end: its directory is complete, and `diverged` in its summary says
+    why. Any other error before the second evaluation leaves nothing behind, a later one evaluations and checkpoint.
 
     >>> import tempfile
     >>> from crosshatch import read_config
@@ -68,39 +69,44 @@ def train(
         directory = open_existing(path) if resume else open_new(path)
         if (path / PARTIES).is_dir():
             raise RunError(f"the parties of {path} are processes: go on with crosshatch launch --resume")
-        return _train(directory, config, folder=folder, resume=resume, watcher=watcher, load=load)
+        return _train(directory, config, folder=folder, resume=resume, watcher=watcher, load=load, ray=ray)
 
 
 def _train(
-    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, load: Load
-) -> Outcome:
+    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, load: Load,
+    ray: str | None,
+) -> Outcome:  # fmt: skip
     out = directory.path
     stored = stored_config(directory) if resume else None
     known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
     config = config if stored is None else adopt(config, stored)
-    before = None if stored is None else out
     prepared = prepare(
-        config, folder=folder, step_seconds=known, tell=watcher.tell, of=before, warn=watcher.warned, keep=True,
-        load=load,
+        config, folder=folder, step_seconds=known, tell=watcher.tell, of=None if stored is None else out,
+        warn=watcher.warned, keep=True, load=load,
     )  # fmt: skip
     if stored is not None:
         require_same(stored, prepared.config, directory)
+        directory.require_checkpoint()
     loop = _Loop(prepared, directory, part_files(prepared.config).read())
     if directory.checkpoint.is_file():
         loop.restore()
+        done, asked = loop.simulator.round, config.run.rounds
+        if done > asked:
+            watcher.warned(f"{out} has {done} rounds, more than run.rounds = {asked}: it ends with these")
         if loop.is_done and directory.summary.is_file():
             loop.complain()
             return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
     if prepared.leakage is not None:
         prepared.leakage.record(loop.simulator)
-    watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked for
-    try:
-        outcome = _run(loop, watcher)
-    except BaseException as error:
-        why = one_line(error) or type(error).__name__
-        watcher.ended(Outcome(out, finished=False, round=loop.simulator.round, summary=loop.summary, why=why))
-        raise
-    watcher.ended(outcome)
+    with hired(loop.simulator, (run := prepared.config.run).workers, run.threads, run.pieces, ray):
+        watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked
+        try:
+            outcome = _run(loop, watcher)
+        except BaseException as error:
+            why = one_line(error) or type(error).__name__
+            watcher.ended(Outcome(out, finished=False, round=loop.simulator.round, summary=loop.summary, why=why))
+            raise
+        watcher.ended(outcome)
     return outcome
 
 
@@ -126,8 +132,7 @@ class _Loop:
         self.simulator: Simulator = prepared.simulator
         self.fingerprint = prepared.fingerprint
         self.leakage = {} if prepared.leakage is None else {"leakage": prepared.leakage.table()}
-        self.directory = directory
-        self.files = files
+        self.directory, self.files = directory, files
         self.metrics = find_metrics(self.config.evaluate.metrics or ())  # once: a file may change meanwhile
         self.rows: list[Mapping[str, Any]] = []
         self.strategy: dict[str, str] = {}
@@ -139,18 +144,13 @@ class _Loop:
         self.summary: dict[str, Any] = {}
         self.recorder = recorder_of(self.config, self.simulator, directory.messages)
         self._under_way = 0  # the round, while it may break
-        self._wall_before = 0.0
-        self._started = time.monotonic()
+        self._wall_before, self._started = 0.0, time.monotonic()
 
     @property
     def is_done(self) -> bool:
         """All rounds were run, or all targets reached, the training loss grown or patience lost where that ends it."""
-        run = self.config.run
-        if self.simulator.round >= run.rounds or self._ended_by is not None:
-            return True
-        if self.best is not None and run.patience is not None and self.best.since >= run.patience:
-            return True
-        return self.config.run.stop_at_targets and not self.ahead.after(self.rows)
+        run, ahead = self.config.run, self.ahead.after(self.rows)
+        return self.simulator.round >= run.rounds or ends_run(run, self.best, ahead, grown=self.diverged is not None)
 
     @property
     def _ended_by(self) -> Divergence | None:

@@ -81,9 +81,9 @@ class Watcher:
 
 
 def _to_all(name: str) -> Any:
-    def tell(self: Watchers, *told: object) -> None:
+    def tell(self: Watchers, *words: object) -> None:
         for one in self.watchers:
-            getattr(one, name)(*told)
+            getattr(one, name)(*words)
 
     return tell
 

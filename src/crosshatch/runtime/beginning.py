@@ -30,7 +30,7 @@ class Beginning:
 
     def state_of(self, party: Party, store: Store) -> StoredState:
         """Its state, on disk as it is handed out; a RunError names what is wrong with it and what to do."""
-        found = self._newest(party.name, store)
+        found = self._newest(party, store)
         if found is None:
             first = StoredState(self.run, party.name, 0, party.state(), secret=PrivateSeed.fresh("").secret)
             return self._write(first, store)
@@ -44,11 +44,11 @@ class Beginning:
         same = found.fingerprint == dict(self.here)
         return found if same and not found.clean else self._write(found, store)
 
-    def _newest(self, name: str, store: Store) -> StoredState | None:
+    def _newest(self, party: Party, store: Store) -> StoredState | None:
         """None: it has not begun."""
-        written = store.read()
+        written, name = store.read(), party.name
         if self.again and not self._has_begun_again(written, name):
-            return self._copy(name, store, self.again[-1])
+            return self._copy(party, store, self.again[-1])
         if written is not None:
             return unpack(written, KINDS, run=self.run, party=name)
         if store.begun:
@@ -62,9 +62,12 @@ class Beginning:
         except RunError:
             return False
 
-    def _copy(self, name: str, store: Store, round: int) -> StoredState:
+    def _copy(self, party: Party, store: Store, round: int) -> StoredState:
         """The state that was kept of a round, as if everybody had stored just that: nothing of before is needed."""
-        written = store.read(round)
+        written, name = store.read(round), party.name
+        if party.follows is not None:  # it needs to know the round alone
+            fresh = StoredState(self.run, name, round, {**party.state(), "round": round})
+            return replace(fresh, secret=PrivateSeed.fresh("").secret, again=len(self.again), clean=True)
         if written is None:
             raise RunError(f"{name} has kept no state of round {round}: choose another ROUND{kept(store)}")
         found = unpack(written, KINDS, run=self.run, party=name)

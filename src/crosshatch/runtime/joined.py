@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from crosshatch.errors import CrosshatchError, RunError
-from crosshatch.parties.line import Key, Name
+from crosshatch.parties.line import Key, LeftBehind, Name
 from crosshatch.parties.recovery.mail import Frame, Mail
 from crosshatch.runtime.complaints import Complaints
 
@@ -49,7 +49,19 @@ class JoinedLine:
 
     def recv(self, sender: Name, key: Key) -> bytes:
         """What that party sent under that key, once it is there."""
-        return self._until(lambda: self.mail.take(sender, key), sender, key)
+
+        def arrived() -> bytes | None:
+            found = self.mail.take(sender, key)
+            if found is None and self.mail.is_left_behind(key[0]):
+                raise LeftBehind
+            return found
+
+        return self._until(arrived, sender, key)
+
+    def follow(self, round: int) -> None:
+        """This round begins; see `Mail.follow`."""
+        with self._news:
+            self.mail.follow(round)
 
     def connected(self, peer: Name) -> None:
         with self._news:
@@ -79,13 +91,13 @@ class JoinedLine:
                 self.mail.stop(str(error))
             self._news.notify_all()
 
-    def finish(self, round: int) -> None:
+    def finish(self, round: int, *, over: bool) -> None:
         """The last state is stored: wait until everybody's is, so that nobody misses a message, but not for ever.
 
-        Who hears meanwhile that the others cannot come to their end says so.
+        Who hears meanwhile that the others cannot come to their end says so. `over`: there is nothing to resume.
         """
         with self._news:
-            self.mail.say_stored()
+            self.mail.say_stored(over=over)
             self._news.wait_for(lambda: self.mail.everybody_has(round) or self._error is not None, self._wait)
             if self._error is not None and not self.mail.everybody_has(round):
                 raise self._error

@@ -16,7 +16,7 @@ from threading import Lock
 
 from crosshatch.errors import CrosshatchError, RunError, one_line
 from crosshatch.parties.due import longest_of
-from crosshatch.parties.line import Key, Name
+from crosshatch.parties.line import Key, LeftBehind, Name
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.greeting import Greeting
 from crosshatch.parties.recovery.kinds import KINDS
@@ -120,6 +120,7 @@ class _Life:
         mail = Mail(
             self.name, (*seat.peers, *seat.inside), self._transmit, greeting=Greeting(agreed, about),
             rounds=course.pace.most + 1, stored=begun.round, sent=begun.sent, heard=dict(begun.heard),
+            follows=self.party.follows, followers=self.party.role.post.followers,
         )  # fmt: skip
         self.line = JoinedLine(mail, process.complaints, wait=self.course.wait, turn=process.turn)
         self.store.failed = self.line.fail
@@ -159,10 +160,10 @@ class _Life:
         try:
             while not self.party.ended and self.process.limit.may_begin(self.party.round):
                 with self.process.turn:
-                    self.party.run_round()
+                    self._run_round()
                     self._store()
             self._store(last=True)
-            self.line.finish(self.party.round)
+            self.line.finish(self.party.round, over=self.party.ended)
         except CrosshatchError as error:
             self.line.fail(error)
             raise
@@ -172,11 +173,20 @@ class _Life:
             self.line.fail(broken)
             raise broken from error
 
+    def _run_round(self) -> None:
+        try:
+            self.party.run_round()
+        except LeftBehind:
+            mail = self.line.mail
+            assert mail.follows is not None
+            self.party.catch_up(mail.heard[mail.follows], over=mail.over)
+        self.line.follow(self.party.round)
+
     def _store(self, *, last: bool = False) -> None:
         """Beside the work, where it is due; the last one is on disk when this returns, and nothing is sent after it."""
         round, course = self.party.round, self.course
-        keep = round in course.keep or round == course.rounds
-        if last or (round < course.rounds and (keep or self.store.due(round, *self._told()))):
+        keep = round == course.rounds or (round in course.keep and self.party.follows is None)
+        if last or (round < course.rounds and (keep or self._due(round))):
             kept, heard = self.line.kept()
             state = StoredState(
                 course.run, self.name, round, self.party.state(), kept, heard, self.secret, self.process.fingerprint,
@@ -186,10 +196,14 @@ class _Life:
         if last:
             self.store.finish()
 
-    def _told(self) -> list[int]:
-        """The oldest of the states of those it dials: they store first, then what it sent them is not stored twice."""
-        heard = self.line.mail.heard
-        return [min(heard[peer] for peer in self.seat.dials)] if self.seat.dials else []
+    def _due(self, round: int) -> bool:
+        """Who keeps nothing stores at its first start and at the end.
+
+        Who dials others stores after them: what it sent them is not stored twice then.
+        """
+        heard, dials = self.line.mail.heard, self.seat.dials
+        told = [min(heard[peer] for peer in dials)] if dials else []
+        return self.party.follows is None and self.store.due(round, *told)
 
 
 def _what_and_where(error: Exception, home: Path) -> str:

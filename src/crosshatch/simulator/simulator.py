@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
@@ -30,8 +30,6 @@ from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.simulator.assemble import EngineSettings, assemble, move
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
 from crosshatch.simulator.client_metrics import spread_over_clients
-from crosshatch.simulator.culprit import find_culprit
-from crosshatch.simulator.divergence import advise
 from crosshatch.simulator.find_best import find_best
 from crosshatch.simulator.graph.graph_state import DualState, TokenState
 from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
@@ -117,6 +115,8 @@ class Simulator:
             self.federation, self.state = federation, VerticalState(federation, algorithm, self.task)
         require_adaptable(algorithm, task, on_graph=not isinstance(self.state, VerticalState))
         self.round = 0
+        self.describe_workers: Callable[[], dict[str, Any]] | None = None  # where others compute
+        self.embed_training: Callable[[Sequence[Tensor], int | None], Sequence[Tensor]] = self._embed_training
 
     @property
     def seconds(self) -> float:
@@ -173,6 +173,8 @@ class Simulator:
         self.algorithm = self.state.algorithm = algorithm
 
     def _diverged(self, what: str) -> TrainingError:
+        from crosshatch.simulator.advice.culprit import find_culprit  # late, as below: few runs ask for it
+
         culprit = find_culprit(self.data, self.task, self.weights)
         if self.round == 0:
             default = "look at the features, and at what the blocks return"
@@ -185,6 +187,8 @@ class Simulator:
 
     def advise(self, round: int) -> str:
         """What to change where training diverged in this round (from 1 on)."""
+        from crosshatch.simulator.advice.advise import advise
+
         return advise(self.algorithm, self.data, self.task, round=round, codecs=self._codecs)
 
     def scores(self, xs: Sequence[Tensor], weights: tuple[Tensor, ...] | None = None) -> Tensor:
@@ -198,6 +202,9 @@ class Simulator:
             for j, (weights, x) in enumerate(zip(model, xs, strict=True))
         ]
 
+    def _embed_training(self, model: Sequence[Tensor], samples: int | None) -> list[Tensor]:
+        return self._embed(model, [silo.train[:samples] for silo in self.data.silos])
+
     def _combine(self, model: Sequence[Tensor], embeddings: Sequence[Tensor]) -> Tensor:
         with torch.no_grad():
             return self.task.combine(embeddings, self.task.head_in(model))
@@ -205,7 +212,7 @@ class Simulator:
     def objective(self, samples: int | None = None) -> float:
         """Mean loss on the (first `samples`) training samples plus the regulariser; on a graph, the sum instead."""
         model = self.weights
-        embeddings = self._embed(model, [silo.train[:samples] for silo in self.data.silos])
+        embeddings = self.embed_training(model, samples)
         penalty = sum(float(self.task.penalty(j, weights)) for j, weights in enumerate(model))
         value = self._loss(self._combine(model, embeddings), samples) + self.task.alignment(embeddings) + penalty
         if not np.isfinite(value):

@@ -24,7 +24,7 @@ Kind = Literal["alone", "central", "fedsgd", "federation"]
 
 
 @dataclass(frozen=True)
-class Method:
+class StudiedMethod:
     """One of those compared. `config` has its step size as the user wrote it, `given` where that is one to try."""
 
     name: str
@@ -45,7 +45,7 @@ class Method:
         return replace(config, algorithm=algorithm, auto=auto, measured=measured)
 
 
-def methods(config: Config, silos_with_columns: tuple[str, ...]) -> tuple[Method, ...]:
+def methods(config: Config, silos_with_columns: tuple[str, ...]) -> tuple[StudiedMethod, ...]:
     """All that a study of this config compares; its own method is the last."""
     if config.algorithm.central:
         raise ConfigError("algorithm.name = 'central' is no federation: a study adds central training by itself")
@@ -57,16 +57,16 @@ def methods(config: Config, silos_with_columns: tuple[str, ...]) -> tuple[Method
     steps = config.algorithm.local_steps
     batch = config.algorithm.batch_size
     central = _in_one_place(config, {"name": "central", "local_steps": steps, "batch_size": batch, "batches": "fresh"})
-    found = [Method(f"{silo} alone", "alone", _only(central, silo), silo) for silo in silos_with_columns]
-    found.append(Method("central", "central", central))
+    found = [StudiedMethod(f"{silo} alone", "alone", _only(central, silo), silo) for silo in silos_with_columns]
+    found.append(StudiedMethod("central", "central", central))
     name = algorithm_name(config.algorithm)
     if name != "fedsgd":
         plain = _in_one_place(config, {"name": "fedsgd", "batch_size": batch})
         rounds = replace(plain.run, rounds=plain.run.rounds * steps, checkpoint_every=None)
         evaluate = replace(plain.evaluate, every=plain.evaluate.every * steps)
-        found.append(Method("fedsgd", "fedsgd", replace(plain, run=rounds, evaluate=evaluate)))
+        found.append(StudiedMethod("fedsgd", "fedsgd", replace(plain, run=rounds, evaluate=evaluate)))
     own = replace(config, privacy=replace(config.privacy, ledger=None))
-    return (*found, Method(name, "federation", own, given=_written_step(config)))
+    return (*found, StudiedMethod(name, "federation", own, given=_written_step(config)))
 
 
 def _written_step(config: Config) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crosshatch.runs.stopping import Stop
 from crosshatch.sweeps.course import SweepListener, measured
-from crosshatch.sweeps.jobs import Ended, Executor, Job, Work
+from crosshatch.sweeps.jobs import Ended, Executor, Job, WorkItem
 from crosshatch.sweeps.results import PointResult
 from crosshatch.sweeps.sweep import Sweep
 
@@ -34,7 +34,7 @@ class _PlannedSweep:
 
 
 @dataclass
-class Desk:
+class StudyDesk:
     """Where plans are carried out: into the folder `out`, with the data in `folder`; how jobs ended, by their names."""
 
     out: Path
@@ -48,7 +48,7 @@ class Desk:
         self._finished: set[str] = set()
         self._waiting: list[_PlannedSweep] = []
 
-    def carry_out(self, plans: Sequence[Plan], beside: Sequence[Work], rounds_after: int) -> bool:
+    def carry_out(self, plans: Sequence[Plan], beside: Sequence[WorkItem], rounds_after: int) -> bool:
         """All plans, and what is computed beside them, which begins first; False where it was stopped.
 
         About so many rounds follow those that plans ask for at first.
@@ -69,15 +69,15 @@ class Desk:
                 self.executor.stop()
         return not self.stop.requested
 
-    def _hear(self, work: Work, told: int | Ended) -> None:
-        if not isinstance(told, Ended):
-            self.listener.advance(work, told)
+    def _hear(self, work: WorkItem, news: int | Ended) -> None:
+        if not isinstance(news, Ended):
+            self.listener.advance(work, news)
             return
         asked = next((one for one in self._waiting if any(job.name == work.name for job in one.all_jobs)), None)
         if asked is not None:
-            told = replace(told, why=asked.sweep.blaming_originals(told.why, self.out))
-        self.ended[work.name] = told
-        self.listener.ended(work, told)
+            news = replace(news, why=asked.sweep.blaming_originals(news.why, self.out))
+        self.ended[work.name] = news
+        self.listener.ended(work, news)
         if asked is not None and not self._missing(asked) and not self.stop.requested:
             self._waiting.remove(asked)
             self._go_on(asked, asked.all_jobs)

@@ -13,13 +13,13 @@ from crosshatch.errors import ConfigError, CrosshatchError, DataError
 from crosshatch.runs.config import Config
 from crosshatch.runs.identity.run_data import read_data
 from crosshatch.runs.prepare import assemble
-from crosshatch.studies.methods import VALIDATION_SHARE, Method
+from crosshatch.studies.methods import VALIDATION_SHARE, StudiedMethod
 from crosshatch.task.build_task import build_task
 from crosshatch.task.losses import Loss
 
 
 def prepare_study(
-    config: Config, folder: Path | None, own: Method | None = None
+    config: Config, folder: Path | None, own: StudiedMethod | None = None
 ) -> tuple[FederatedData, Loss, Fingerprint | None]:
     """All columns of all rows, validation rows among them, what the model is trained by, and whose rows these are.
 
@@ -43,7 +43,7 @@ def prepare_study(
     return data, build_task(data, config.model, seed=config.run.seed).loss, fingerprint
 
 
-def _require_method(own: Method, dataset: Dataset, fingerprint: Fingerprint | None) -> None:
+def _require_method(own: StudiedMethod, dataset: Dataset, fingerprint: Fingerprint | None) -> None:
     """Refuse a method that this federation cannot have, whatever its step size."""
     try:
         assemble(own.at("1e-9"), dataset, fingerprint)

@@ -56,7 +56,7 @@ def verdict(result: StudyResult) -> Conclusion:
         said.append((costs, True))
     failed = tuple(f"{made.method.name} was not compared, {made.why}." for made in result.made if made.why)
     failed += tuple(f"{why}." for why in result.without)
-    said += [(text, sure) for silo in result.silos if (told := _contributes(result, silo)) for text, sure in [told]]
+    said += [(text, sure) for silo in result.silos if (loss := _contributes(result, silo)) for text, sure in [loss]]
     certain = tuple(f"{text}." for text, sure in said if sure)
     uncertain = tuple(f"{text}." for text, sure in said if not sure)
     return Conclusion(headline, certain, (*uncertain, *failed), _how(result))

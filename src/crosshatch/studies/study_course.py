@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from crosshatch.report.runs import Run
 from crosshatch.runs.config import part_files
-from crosshatch.studies.methods import Method
-from crosshatch.studies.plans import Desk, Plan
+from crosshatch.studies.methods import StudiedMethod
+from crosshatch.studies.plans import Plan, StudyDesk
 from crosshatch.sweeps.choice import Choice, parse_choice
 from crosshatch.sweeps.grid import Axis, Seeds, point_names
-from crosshatch.sweeps.jobs import Work
+from crosshatch.sweeps.jobs import WorkItem
 from crosshatch.sweeps.results import PointResult, ranked
 from crosshatch.sweeps.sweep import Point, Sweep
 from crosshatch.sweeps.widen import beyond
@@ -30,7 +30,7 @@ WIDEN = 3
 class MethodRuns:
     """A method at the step size that was chosen for it: a run per seed; `why` it has none."""
 
-    method: Method
+    method: StudiedMethod
     step: str = ""
     runs: tuple[Run, ...] = ()
     tried: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class MethodRuns:
 class StudyCourse:
     """What is to be run: methods, the step sizes to begin with, and seeds."""
 
-    methods: tuple[Method, ...]
+    methods: tuple[StudiedMethod, ...]
     steps: tuple[str, ...]
     seeds: Seeds
     name: str
@@ -52,14 +52,14 @@ class StudyCourse:
         evaluate = self.methods[0].config.evaluate
         return parse_choice(f"best validation {evaluate.best_by}", directions(evaluate.higher_is_better))
 
-    def steps_of(self, method: Method) -> tuple[str, ...]:
+    def steps_of(self, method: StudiedMethod) -> tuple[str, ...]:
         """Those to try, the one in the config among them."""
         given = () if method.given is None else (method.given,)
         numbers = [float(one) for one in self.steps]
         own = tuple(one for one in given if one == "as given" or float(one) not in numbers)
         return (*self.steps, *own)
 
-    def run(self, desk: Desk, beside: Sequence[Work]) -> tuple[MethodRuns, ...] | None:
+    def run(self, desk: StudyDesk, beside: Sequence[WorkItem]) -> tuple[MethodRuns, ...] | None:
         """All of it, and what is computed beside; None where it was stopped before the end."""
         found: dict[str, MethodRuns] = {}
         longest_first = sorted(self.methods, key=lambda method: -method.config.run.rounds)
@@ -68,7 +68,7 @@ class StudyCourse:
             return None
         return tuple(found[method.name] for method in self.methods)
 
-    def _plan(self, method: Method, found: dict[str, MethodRuns]) -> Plan:
+    def _plan(self, method: StudiedMethod, found: dict[str, MethodRuns]) -> Plan:
         """Step sizes with the first seed, then all seeds at the best; where one diverges there, at the next best."""
         first = Seeds(self.seeds.numbers[:1], self.seeds.added)
         tried = list(self.steps_of(method))
@@ -88,7 +88,7 @@ class StudyCourse:
                 found[method.name] = _made(method, result, tuple(one.point.values[1] for one in order))
                 return
 
-    def _sweep(self, method: Method, steps: Sequence[str], seeds: Seeds) -> Sweep:
+    def _sweep(self, method: StudiedMethod, steps: Sequence[str], seeds: Seeds) -> Sweep:
         """A method at these step sizes."""
         axes = (Axis("method", ()), Axis("step_size", ()))
         named = [(method.name.replace(" ", "-"), step.replace(" ", "-")) for step in steps]
@@ -107,7 +107,7 @@ def _next_step(steps: Sequence[str], best: PointResult) -> str | None:
     return beyond(numbers, at)
 
 
-def _made(method: Method, result: PointResult, tried: tuple[str, ...]) -> MethodRuns:
+def _made(method: StudiedMethod, result: PointResult, tried: tuple[str, ...]) -> MethodRuns:
     runs = [one.run for one in result.runs if one.row is not None and one.run is not None]
     step = result.point.values[1]
     if len(runs) < len(result.runs):

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from crosshatch.data.identity.fingerprint import Fingerprint
+from crosshatch.data.identity.fingerprint import FINGERPRINT, Fingerprint, fingerprint_text, read_fingerprint
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, config_text, part_files
 from crosshatch.runs.files import write_whole, writing
-from crosshatch.runs.identity.kept_fingerprint import FINGERPRINT, fingerprint_text, read_fingerprint
 from crosshatch.runs.one_writer import LOCK
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.studies.study_result import YARDSTICKS

@@ -1,24 +1,58 @@
-"""A study's table: in full as CSV, for the terminal, and for its page."""
+"""A study's table, in full as CSV, for the terminal and for its page; and that page, with curves and costs below."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from crosshatch.report.measures import metric_title, sort_metrics
+from crosshatch.report.page import write_report
 from crosshatch.report.page_tables import html_table
+from crosshatch.report.pictures.page_header import Story
+from crosshatch.report.pooled import pool_seeds
+from crosshatch.report.runs import Run
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
 from crosshatch.report.word_widths import keep_words
 from crosshatch.studies.intervals import Interval
+from crosshatch.studies.sentences import verdict
 from crosshatch.studies.study_result import StudyResult, cost
 
 _COSTS = {"round": "rounds", "bytes": "bytes", "sim_seconds": "simulated_seconds"}
+
+
+def write_page(result: StudyResult, path: Path) -> None:
+    """The whole page, as one file."""
+    runs = [_one(list(made.runs), made.method.name) for made in result.made if made.runs]
+    said = verdict(result)
+    story = Story(
+        headline=said.headline,
+        eyebrow="Crosshatch study",
+        certain=said.certain,
+        uncertain=said.uncertain,
+        how=said.how,
+        unit="method",
+        sections=lambda swatches: (
+            ("What each reached", method_table(result, swatches)),
+            (
+                f"What {result.federation.method.name} loses when the rows of one silo are shuffled",
+                contribution_table(result),
+            ),
+        ),
+    )
+    write_report(runs, path, story=story)
+
+
+def _one(runs: list[Run], name: str) -> Run:
+    pooled = pool_seeds(runs)
+    return replace(pooled[0], name=name)
 
 
 def table_csv(result: StudyResult) -> str:

@@ -29,7 +29,7 @@ from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.studies.methods import methods
-from crosshatch.studies.plans import Desk
+from crosshatch.studies.plans import StudyDesk
 from crosshatch.studies.sentences import Conclusion, verdict
 from crosshatch.studies.study_course import STEP_SIZES, MethodRuns, StudyCourse
 from crosshatch.studies.study_folder import keep_study, require_same_data
@@ -187,7 +187,7 @@ def run_study(
         with writing(out):
             (out / YARDSTICKS).mkdir(exist_ok=True)
         trees = yardsticks(asked.config, asked.data, asked.silos, asked.fingerprint, out, folder)
-        desk = Desk(out, folder, executor, listener, stop)
+        desk = StudyDesk(out, folder, executor, listener, stop)
         made = asked.course.run(desk, [one for one in trees if not one.path.is_file()])
         if made is None:
             return None
@@ -199,7 +199,7 @@ def _conclude(
 ) -> StudyResult:
     from crosshatch.studies.intervals import judge
     from crosshatch.studies.kept import read_kept, scores_csv
-    from crosshatch.studies.study_page import write_page
+    from crosshatch.studies.study_tables import write_page
 
     for run in (run for one in made for run in one.runs):
         require_same_data(asked.fingerprint, run.fingerprint, run.path)

@@ -11,7 +11,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import CrosshatchError
 from crosshatch.runs.config import Config, config_text, decode_config, part_files
-from crosshatch.runs.parts.part_names import started_from
+from crosshatch.runs.parts.part_files import started_from
 from crosshatch.studies.kept import Kept, read_yardstick
 from crosshatch.studies.study_folder import require_same_data
 from crosshatch.studies.study_result import ALL_COLUMNS, YARDSTICKS, boosted_alone

@@ -57,8 +57,8 @@ class Choice:
         if not config.has_validation_rows:
             who = "a sweep" if measured is None else f"--choose '{self.text}'"
             raise ConfigError(
-                f"{who} chooses by validation rows, and there are none: set data.validation, for example to 0.2, or "
-                "choose by the training rows, as in --choose 'last train_loss'"
+                f"{who} chooses by validation rows, and there are none: write validation = 0.2 into [data], or add "
+                "--set data.validation=0.2, or choose by the training rows, as in --choose 'last train_loss'"
             )
         metrics = config.evaluate.names
         if metrics and measured is not None and measured.removeprefix(VALIDATION) not in metrics:

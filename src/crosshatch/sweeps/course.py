@@ -10,7 +10,7 @@ from pathlib import Path
 from crosshatch.report.runs import Run, read_run
 from crosshatch.runs.stopping import Stop, TimedStop
 from crosshatch.sweeps.choice import Choice
-from crosshatch.sweeps.jobs import Ended, Executor, Job, Work
+from crosshatch.sweeps.jobs import Ended, Executor, Job, WorkItem
 from crosshatch.sweeps.results import Apart, PointResult, RunResult, points_apart, ranked
 from crosshatch.sweeps.sweep import Point, Sweep
 
@@ -22,17 +22,17 @@ class SweepListener:
     """Somebody to tell how a sweep goes; this one keeps it to itself."""
 
     def begin(
-        self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
+        self, jobs: Sequence[WorkItem], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
     ) -> None:
         """These jobs are the runs of a rung, of which some have finished; about so many rounds follow after it."""
 
-    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
+    def more(self, jobs: Sequence[WorkItem], finished: Collection[str]) -> None:
         """These belong to it as well, which was not known before."""
 
-    def advance(self, job: Work, rounds: int) -> None:
+    def advance(self, job: WorkItem, rounds: int) -> None:
         """A job has done so many rounds."""
 
-    def ended(self, job: Work, ended: Ended) -> None:
+    def ended(self, job: WorkItem, ended: Ended) -> None:
         """A job has ended so."""
 
 
@@ -149,14 +149,14 @@ def work_off(
     ended, asked, late = {}, False, False
     for event in executor.events():
         if event is not None:
-            job, told = known[event[0].name], event[1]
-            if isinstance(told, Ended):
-                told = replace(told, why=reword(told.why))
-                ended[job.name] = told
-                listener.ended(job, told)
-                late = late or overdue(job, told)
+            job, news = known[event[0].name], event[1]
+            if isinstance(news, Ended):
+                news = replace(news, why=reword(news.why))
+                ended[job.name] = news
+                listener.ended(job, news)
+                late = late or overdue(job, news)
             else:
-                listener.advance(job, told)
+                listener.advance(job, news)
         if (stop.requested or late) and not asked:
             asked = True
             executor.stop()

@@ -1,12 +1,18 @@
-"""Work for whoever has a core free, a local process or a machine of a cluster; most of it are runs of a sweep."""
+"""Work for whoever has a core free, a local process or a machine of a cluster; most of it are runs of a sweep.
+
+What a run prints, by a user's own parts, libraries or an error that nobody expected, is kept in a file.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 import tomllib
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -15,10 +21,10 @@ from crosshatch.errors import CrosshatchError, DivergenceError
 from crosshatch.report.runs import read_run
 from crosshatch.runs.config import Config, decode_config
 from crosshatch.runs.directory import RunDirectory
+from crosshatch.runs.files import writing
 from crosshatch.runs.one_writer import BusyError
-from crosshatch.runs.parts.part_names import started_from
+from crosshatch.runs.parts.part_files import started_from
 from crosshatch.runs.watcher import Watcher
-from crosshatch.sweeps.printed import printing_into
 
 if TYPE_CHECKING:
     from crosshatch.data.dataset import Dataset
@@ -28,7 +34,37 @@ PRINTED = "printed"
 BUSY_SECONDS = 10.0  # for the processes of a sweep that was killed to end
 
 
-class Work(Protocol):
+@contextmanager
+def printing_into(path: Path) -> Iterator[None]:
+    """Whatever this process prints meanwhile goes into a file, the traceback of an error too; none where it is nothing.
+
+    Errors of the user's are told in a line elsewhere, and are not printed.
+    """
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    kept = {number: os.dup(number) for number in (1, 2)}
+    with open(path, "ab") as file:
+        for number in kept:
+            os.dup2(file.fileno(), number)
+    try:
+        yield
+    except CrosshatchError:
+        raise
+    except Exception:
+        traceback.print_exc()
+        raise
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        for number, handle in kept.items():
+            os.dup2(handle, number)
+            os.close(handle)
+        if path.stat().st_size == 0:
+            path.unlink()
+
+
+class WorkItem(Protocol):
     """What an executor works off: a run, or what is computed beside the runs. It goes to other processes as data."""
 
     @property
@@ -119,14 +155,14 @@ class Ended:
     seconds: float = 0.0
 
 
-Event = tuple[Work, "int | Ended"]
+Event = tuple[WorkItem, "int | Ended"]
 """Some work and the rounds it has done, or how it ended."""
 
 
 class Executor(AbstractContextManager["Executor"], Protocol):
     """Whoever works jobs off."""
 
-    def submit(self, job: Work) -> None:
+    def submit(self, job: WorkItem) -> None:
         """Take a job; it begins when its turn comes."""
         ...
 
@@ -165,7 +201,7 @@ class LastSet:
         return self.dataset
 
 
-def run_job(work: Work, tell: Callable[[int], None] = lambda _: None, last: LastSet | None = None) -> Ended:
+def run_job(work: WorkItem, tell: Callable[[int], None] = lambda _: None, last: LastSet | None = None) -> Ended:
     """Do it here, and say what time it took; `tell` gets the rounds done, `last` has the data that were read before."""
     began = time.process_time()
     return replace(work.run(tell, last or LastSet()), seconds=time.process_time() - began)

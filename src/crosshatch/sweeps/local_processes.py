@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Self
 
-from crosshatch.sweeps.jobs import Ended, Event, LastSet, Work, run_job
+from crosshatch.sweeps.jobs import Ended, Event, LastSet, WorkItem, run_job
 
 _LOOK_AROUND = 0.25  # seconds
 _END_SECONDS = 5.0
@@ -38,10 +38,10 @@ def load_ahead() -> None:
 
 
 @dataclass
-class _Worker:
+class _WorkerProcess:
     process: BaseProcess
     pipe: Connection
-    job: Work | None = None
+    job: WorkItem | None = None
 
 
 class LocalProcesses:
@@ -49,8 +49,8 @@ class LocalProcesses:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._waiting: deque[Work] = deque()
-        self._workers: list[_Worker] = []
+        self._waiting: deque[WorkItem] = deque()
+        self._workers: list[_WorkerProcess] = []
         self._stopping = False
         self._context = _context()
 
@@ -68,7 +68,7 @@ class LocalProcesses:
                 worker.process.join()
         self._workers.clear()
 
-    def submit(self, job: Work) -> None:
+    def submit(self, job: WorkItem) -> None:
         """Behind those that wait already."""
         self._waiting.append(job)
 
@@ -103,27 +103,27 @@ class LocalProcesses:
             with suppress(BrokenPipeError):  # it broke down since; `_receive` will notice
                 idle.pipe.send(idle.job)
 
-    def _start(self) -> _Worker:
+    def _start(self) -> _WorkerProcess:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
         with _one_thread(), _without_main(), _without_interrupts():
             process.start()
         theirs.close()
-        return _Worker(process, ours)
+        return _WorkerProcess(process, ours)
 
-    def _receive(self, worker: _Worker) -> Event:
+    def _receive(self, worker: _WorkerProcess) -> Event:
         job = worker.job
         assert job is not None
         try:
-            told: int | Ended = worker.pipe.recv()
+            news: int | Ended = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
             worker.process.join()
             worker.pipe.close()
             self._workers.remove(worker)
-            told = Ended("stopped") if self._stopping else job.broken(_breakdown(worker.process.exitcode))
-        if isinstance(told, Ended):
+            news = Ended("stopped") if self._stopping else job.broken(_breakdown(worker.process.exitcode))
+        if isinstance(news, Ended):
             worker.job = None
-        return job, told
+        return job, news
 
 
 def _breakdown(code: int | None) -> str:
@@ -141,7 +141,7 @@ def _work(pipe: Connection) -> None:
     last = LastSet()
     try:
         while True:
-            job: Work = pipe.recv()
+            job: WorkItem = pipe.recv()
             pipe.send(run_job(job, pipe.send, last))
     except (EOFError, BrokenPipeError):  # nobody has another job, or waits for this one
         return

@@ -2,68 +2,35 @@
 
 from __future__ import annotations
 
-import socket
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, Self
 
-from crosshatch.errors import RunError, one_line
-from crosshatch.sweeps.jobs import Ended, Event, Work, run_job
+from crosshatch.ray_connection import connect, find_ray
+from crosshatch.sweeps.jobs import Ended, Event, WorkItem, run_job
 
-_LOOK_AROUND, _KNOCK_SECONDS = 0.25, 5.0
-_CLIENT = "ray://"
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_ON_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0"  # or Ray takes the address of the machine in the network instead
-_REMEDY = "start one by `ray start --head` and give its address, or auto"
+_LOOK_AROUND = 0.25
 
 
 class RayCluster:
     """An executor that hands jobs to the cluster at `address`; `count` at a time, or as many as it has cores for."""
 
     def __init__(self, address: str, count: int | None = None) -> None:
-        try:
-            import ray
-        except ImportError:
-            message = "--ray needs Ray, which is not installed: pip install '.[ray]' in Crosshatch's folder"
-            raise RunError(message) from None
-        self._ray: Any = ray
+        self._ray: Any = find_ray("--ray")
         self._address = address
         self._count = count
-        self._waiting: deque[Work] = deque()
-        self._under_way: dict[Any, Work] = {}
+        self._waiting: deque[WorkItem] = deque()
+        self._under_way: dict[Any, WorkItem] = {}
         self._stopping = False
 
     def __enter__(self) -> Self:
-        if self._address != "auto":
-            self._knock()
-        try:
-            self._ray.init(self._address, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise RunError(f"--ray {self._address}: {one_line(error)}: {_REMEDY}") from None
+        connect(self._ray, self._address)
         return self
-
-    def _knock(self) -> None:
-        """Refuse an address at which nobody listens: Ray itself would try again for many minutes."""
-        host, _, port = self._address.removeprefix(_CLIENT).rpartition(":")
-        host = host.strip("[]")
-        if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
-            raise RunError(f"--ray {self._address}: an address is HOST:PORT or auto: {_REMEDY}")
-        if host in _LOOPBACK and not self._address.startswith(_CLIENT):
-            host = self._ray.util.get_node_ip_address()  # where Ray looks for it
-        try:
-            socket.create_connection((host, int(port)), timeout=_KNOCK_SECONDS).close()
-        except OSError as error:
-            bound = (
-                f"; one bound to {_LOOPBACK[0]} needs {_ON_LOOPBACK} in the environment, here and where it is started"
-            )
-            raise RunError(
-                f"--ray {self._address}: no cluster answers at {host}:{port} ({one_line(error)}): {_REMEDY}{bound}"
-            ) from None
 
     def __exit__(self, *_: object) -> None:
         self._ray.shutdown()  # leaves the cluster, which goes on
 
-    def submit(self, job: Work) -> None:
+    def submit(self, job: WorkItem) -> None:
         """Behind those that wait already."""
         self._waiting.append(job)
 
@@ -88,7 +55,7 @@ class RayCluster:
                 yield job, self._ended(reference, job)
             yield None
 
-    def _ended(self, reference: Any, job: Work) -> Ended:
+    def _ended(self, reference: Any, job: WorkItem) -> Ended:
         try:
             ended: Ended = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:

@@ -19,15 +19,13 @@ from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.runs.tables.overrides import parse_value
-from crosshatch.sweeps.bundles import Bundles
 from crosshatch.sweeps.course import SweepListener, SweepOutcome, carry_out
-from crosshatch.sweeps.grid import split_values
+from crosshatch.sweeps.grid import Bundles, split_values
 from crosshatch.sweeps.jobs import PRINTED, Executor
 from crosshatch.sweeps.local_processes import LocalProcesses
 from crosshatch.sweeps.ray_cluster import RayCluster
 from crosshatch.sweeps.sweep import LACKING, Sweep, keep_sweep, read_sweep
-from crosshatch.sweeps.sweep_story import sweep_story
-from crosshatch.sweeps.table import table_csv
+from crosshatch.sweeps.table import sweep_story, table_csv
 from crosshatch.sweeps.widen import require_edges, widened
 
 if TYPE_CHECKING:

@@ -3,13 +3,39 @@
 Of modules that are with another party only the widths are looked at.
 """
 
+from collections.abc import Mapping
+from typing import NoReturn
+
 import torch
 from torch import Tensor, nn
 
 from crosshatch.errors import ModelError
-from crosshatch.task.elsewhere import Elsewhere
 from crosshatch.task.outputs import Promise, expect
 from crosshatch.task.probe import ROWS, first_outputs, refuse_random, try_out
+
+
+class Elsewhere(nn.Module):
+    """A module of which only the number of outputs per sample is known here.
+
+    It computes nothing, and has no parameters but those that it `keeps` for others, as a hub does.
+
+    >>> sum(parameter.numel() for parameter in Elsewhere(4).parameters())
+    0
+    """
+
+    def __init__(self, width: int, keeps: Mapping[str, nn.Parameter] | None = None) -> None:
+        super().__init__()
+        if width < 0:
+            raise ModelError(f"embeddings of width {width}: a silo has some numbers per sample, or none, correct it")
+        self.width = width
+        for name, parameter in (keeps or {}).items():
+            self.register_parameter(name, parameter)
+
+    def forward(self, x: Tensor) -> NoReturn:  # noqa: ARG002 - a module's call
+        raise ModelError(
+            f"a module with {self.width} outputs is with another party, which alone computes with it: take the outputs "
+            "from there, or give the module itself"
+        )
 
 
 def refuse_modules(place: str, module: nn.Module) -> None:

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from crosshatch.errors import ModelError
-from crosshatch.task.elsewhere import Elsewhere
-from crosshatch.task.fit import block_outputs, check_block, refuse_modules
+from crosshatch.task.fit import Elsewhere, block_outputs, check_block, refuse_modules
 from crosshatch.task.fusion import Columns, Fusion
 from crosshatch.task.losses import Loss, Transfer
 from crosshatch.task.optimisers import Optimiser

@@ -67,6 +67,7 @@ def restart_cases() -> Mapping[str, tuple[FederationCase, int]]:
     tdcd = FederationCase("TDCD", make_data((2, 2), samples=24), make_task(2), TDCD(2, eta, 6))
     cases = [
         (tdcd, 8),
+        (replace(tdcd, name="TDCD, idle clients", data=make_data((3, 3), samples=24), algorithm=TDCD(2, eta, 2)), 12),
         (abcd("ABCD", (2, 2), 6), 10),
         (abcd("ABCD, idle clients", (3, 3), 2), 12),
         (abcd("ABCD, silos of one party", (1, 1), 6), 10),
@@ -96,7 +97,7 @@ def _fresh(name: str) -> dict[Name, Party]:
 def check_restarts(name: str, seed: int) -> FaultCounts:
     """One of the `restart_cases` in the world of a seed; what went wrong there. An AssertionError says what failed.
 
-    >>> check_restarts("TDCD", 3).crashes > 0
+    >>> check_restarts("TDCD", 5).crashes > 0
     True
     """
     weights, meter, peers = undisturbed(name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, Protocol, TypeVar
 
-from crosshatch.parties.line import Line, Name
+from crosshatch.parties.line import LeftBehind, Line, Name
 from crosshatch.parties.recovery.mail import Frame, Mail
 from crosshatch.parties.recovery.packed_state import StoredState, pack, unpack
 from crosshatch.plain_data import Kinds
@@ -23,6 +23,10 @@ class Restarted(Protocol):
 
     round: int
 
+    @property
+    def ended(self) -> bool:
+        """Whether it was decided that no round follows."""
+
     def join(self, line: Line) -> None:
         """Send and receive over this line from now on."""
 
@@ -33,6 +37,12 @@ class Restarted(Protocol):
         """All that the next round depends on, taken between two rounds."""
 
     def load(self, state: Any) -> None: ...
+
+    @property
+    def follows(self) -> Name | None:
+        """The hub whose stored round it begins at, if it keeps nothing itself."""
+
+    def catch_up(self, round: int, *, over: bool) -> None: ...
 
 
 P = TypeVar("P", bound=Restarted)
@@ -76,7 +86,8 @@ def run_disturbed(
         now = begun[name]
         return Mail(
             name, tuple(peers[name]), transmit, stored=now.round, sent=now.sent, heard=dict(now.heard),
-            rounds=max(_INTERVALS) + 1,
+            rounds=max(_INTERVALS) + 1, follows=fresh[name].follows,
+            followers=frozenset(one for one, party in fresh.items() if party.follows == name),
         )  # fmt: skip
 
     def live(station: Station) -> None:
@@ -93,15 +104,19 @@ def run_disturbed(
         if name not in world.disk:  # the secret is stored before anything that depends on it is sent
             store()
             station.finish_storing()
-        while party.round < rounds:
-            party.run_round()
-            if party.round % every[name] == 0:
+        while not party.ended and party.round < rounds:
+            try:
+                party.run_round()
+            except LeftBehind:
+                party.catch_up(station.mail.heard[party.follows or ""], over=station.mail.over)
+            station.mail.follow(party.round)
+            if party.follows is None and party.round % every[name] == 0:
                 store()
         station.finish_storing()
-        if station.mail.stored < rounds:
+        if station.mail.stored < party.round:
             store()
             station.finish_storing()
-        station.mail.say_stored()
+        station.mail.say_stored(over=party.ended)
 
     world = World(dict.fromkeys(fresh, live), peers, mail=mail, seed=seed, faults=faults)
     world.run()

@@ -14,7 +14,7 @@ from itertools import count
 from random import Random
 
 from crosshatch.errors import CrosshatchError
-from crosshatch.parties.line import Key, Name
+from crosshatch.parties.line import Key, LeftBehind, Name
 from crosshatch.parties.recovery.mail import Frame, FrameKind, Mail
 from crosshatch.testing.faults import NO_FAULTS, FaultCounts, Faults, Times
 from crosshatch.testing.strands import Strand, StrandEnded
@@ -225,9 +225,11 @@ class Station:
         def is_there() -> bool:
             message = self.mail.take(sender, key)
             found.extend([] if message is None else [message])
-            return message is not None
+            return message is not None or self.mail.is_left_behind(key[0])
 
         self._wait(is_there, (sender, key))
+        if not found:
+            raise LeftBehind
         return found[0]
 
     def store(self, round: int, state: bytes) -> None:

@@ -254,3 +254,45 @@ def test_everybody_has_stored_when_all_said_so() -> None:
 def test_frames_go_through_bytes() -> None:
     frame = message(3, b"content", stored=2)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(frame), type=Frame) == frame
+
+
+def test_for_who_follows_a_hub_keeps_what_it_sent_since_its_own_state_and_stores_none_of_it() -> None:
+    desk = Desk(followers=frozenset({"a"}))
+    desk.greet("a")
+    for r in range(4):
+        desk.mail.send("a", key(r), bytes([r]))
+    desk.mail.arrived("a", Frame(FrameKind.STORED, 3))  # which decides nothing
+    desk.said()
+    desk.greet("a")  # it came back with nothing, and is not refused
+    assert [frame[3][0] for frame in desk.said()[1:]] == [0, 1, 2, 3]
+    desk.mail.has_stored(2)
+    desk.said()
+    desk.greet("a")
+    assert [(stored, of[0]) for _, _, stored, of in desk.said()[1:]] == [(2, 2), (2, 3)]
+    assert desk.mail.kept() == {}
+
+
+def test_who_follows_is_left_behind_where_its_hub_has_stored_a_later_round_or_is_at_the_end() -> None:
+    desk = Desk("a", ("hub", "b"), follows="hub")
+    desk.greet("hub", stored=2)
+    desk.greet("b", stored=9)
+    assert [desk.mail.is_left_behind(r) for r in range(4)] == [True, True, False, False]
+    desk.mail.follow(2)
+    desk.mail.arrived("hub", message(1, stored=2))
+    desk.mail.arrived("hub", message(2, stored=2))
+    assert (desk.mail.take("hub", key(1)), desk.mail.take("hub", key(2))) == (None, b"x")
+    desk.mail.arrived("b", Frame(FrameKind.OVER, 9))
+    assert not desk.mail.is_left_behind(2)
+    desk.mail.arrived("hub", Frame(FrameKind.OVER, 2))
+    assert [desk.mail.is_left_behind(r) for r in range(4)] == [True, True, True, False]
+    assert desk.mail.stored == 0  # it has nothing on disk, and claims nothing
+
+
+def test_who_is_at_the_end_says_so_on_every_connection() -> None:
+    desk = Desk()
+    desk.greet("a")
+    desk.mail.has_stored(3)
+    desk.said()
+    desk.mail.say_stored(over=True)
+    desk.greet("a")
+    assert [kind for _, kind, _, _ in desk.said()] == [FrameKind.OVER, FrameKind.GREETING, FrameKind.OVER]

@@ -11,17 +11,17 @@ from crosshatch.report.findings import axes_of
 from crosshatch.report.page import write_report
 from crosshatch.report.pictures.federation_table import MOST_SILOS, federation_tables, federation_words
 from crosshatch.report.runs import read_run
-from crosshatch.report.summary_file import FederationShape, GraphShape, SiloShape
+from crosshatch.report.summary_file import FederationShape, GraphShape, SiloReport
 from tests.support.written_runs import WriteRun
 
 
 def shape(clients: list[int], tiers: str = "", groups: int = 1, label_silo: int | None = 0) -> FederationShape:
-    silos = [SiloShape(f"silo {i}", n, 5, 700, 42, label_silo in (None, i)) for i, n in enumerate(clients)]
+    silos = [SiloReport(f"silo {i}", n, 5, 700, 42, label_silo in (None, i)) for i, n in enumerate(clients)]
     return FederationShape(tuple(silos), tiers, groups)
 
 
 def graph(agents: int, **settings: Any) -> FederationShape:
-    return FederationShape(tuple(SiloShape(f"a{k}") for k in range(agents)), graph=GraphShape(**settings))
+    return FederationShape(tuple(SiloReport(f"a{k}") for k in range(agents)), graph=GraphShape(**settings))
 
 
 @pytest.mark.parametrize(

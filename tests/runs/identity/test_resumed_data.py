@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from crosshatch.audit.audited_run import open_run
+from crosshatch.data.identity.fingerprint import FINGERPRINT, read_fingerprint
 from crosshatch.errors import RunError
 from crosshatch.runs.config import decode_config
-from crosshatch.runs.identity.kept_fingerprint import FINGERPRINT, read_fingerprint
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Watcher
 from tests.support.resumed_data import config, table

@@ -27,7 +27,7 @@ INTEGERS = "labels by integer search"
 ALONE = "labels of samples alone in a direction"
 _ALONE = 1 - 1e-6  # the leverage from which on a sample's derivative is told by itself
 _KNOWS = "its own rows and weights, the gradients it read, which samples were in each batch"
-_LOWERS = 'algorithm.draw = "partition", larger batches, fewer columns at the silo, fewer rounds'
+_LOWERS = "larger batches, fewer columns at the silo, fewer rounds"
 
 
 def attack_sums(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
@@ -38,10 +38,12 @@ def attack_sums(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
     beside = _beside(run, told, equations)
     guess, figures = _by_kriging(run, equations)
     remark = f"{equations.count:,} equations about {len(equations.seen):,} labels, from {len(told):,} rounds"
-    yield AttackFindings(KRIGING, target, figures, beside, _KNOWS, _LOWERS, remark=remark)
+    lowers = _LOWERS if equations.repeats else f'algorithm.draw = "partition", {_LOWERS}'
+    yield AttackFindings(KRIGING, target, figures, beside, _KNOWS, lowers, remark=remark)
     if run.data.target in ("binary", "multiclass"):
         figures = _figures(run, 0.5 - fit_jointly(told, equations, [guess, _first(equations)]), equations.seen)
-        yield AttackFindings(JOINT, target, figures, beside, _KNOWS, _LOWERS, remark=remark)
+        beside = {name: value for name, value in beside.items() if " after " not in name}
+        yield AttackFindings(JOINT, target, figures, beside, _KNOWS, lowers, remark=remark)
     if run.data.target == "binary":
         yield _by_integers(run, told[0], target)
     yield _alone(run, told, equations, target)
@@ -187,5 +189,5 @@ def _alone(run: AuditedRun, told: list[ToldSum], equations: Equations, target: s
     figures = {"samples": float(len(right))}
     if right:
         figures["accuracy"] = sum(right.values()) / len(right)
-    lowers = "leave such samples out, or merge rare categories, before batches are drawn"
+    lowers = "leaving such samples out, or merging rare categories, before batches are drawn"
     return AttackFindings(ALONE, target, figures, {"samples, chance": 0.0}, _KNOWS, lowers)

@@ -10,7 +10,7 @@ import numpy as np
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_rows.completion import all_rounds
-from crosshatch.audit.on_rows.decoder_attack import DOUBT, FEW, MANY, decode
+from crosshatch.audit.on_rows.decoder_attack import DOUBT, DRAWS, FEW, MANY, decode_often
 from crosshatch.audit.on_rows.separation import separate
 from crosshatch.seeds import generator
 from crosshatch.simulator.listening import Heard
@@ -19,6 +19,7 @@ BLIND = "columns by blind separation"
 DECODER = "rows by a decoder"
 _NONLINEAR = 24  # directions that are looked for where a block is not linear
 _ENOUGH = 200  # samples whose messages tell all, to look at these alone
+_SPREAD = {"lowest": np.min, "highest": np.max}
 _LOWERS = "fewer rounds, and fewer numbers per sample and round (model.outputs)"
 
 
@@ -67,14 +68,18 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
     figures = {}
     for known in sorted({min(FEW, len(order) // 2), min(MANY, len(order) // 2)}):
         if known >= 2:
-            figures[f"R^2 with {known:,} known rows"] = decode(sent, rows, known, linear=layer is not None, seed=seed)
+            draws = DRAWS if known <= FEW else 1
+            each = decode_often(sent, rows, known, draws=draws, linear=layer is not None, seed=seed)
+            figures[name_of := f"R^2 with {known:,} known rows"] = float(np.median(each))
+            if draws > 1:
+                figures |= {f"{name_of}, {of} of {draws}": float(by(each)) for of, by in _SPREAD.items()}
     warning = ""
     if width >= x.shape[1]:
         warning = (
             f"embeddings of silo '{name}' are as wide as its features ({width} for {x.shape[1]}), set fewer "
             "model.outputs"
         )
-    knows = "the messages it was sent, and the rows of so many samples"
+    knows = f"the messages it was sent, and the rows of so many samples (of few the median of {DRAWS} draws)"
     yield AttackFindings(DECODER, name, figures, {"R^2, chance": 0.0}, knows, _LOWERS, remark=remark, warning=warning)
 
 

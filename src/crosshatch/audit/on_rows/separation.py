@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from crosshatch.audit.other_data import Matrix
 
 Cut = npt.NDArray[np.bool_]
 _CONTRASTS = ("logcosh", "cube", "exp")
+_BEGINNINGS = 3
 _NORMAL = 0.37457  # the mean of log cosh of a normal number
 _STARTS = 40  # random directions from which columns of two values are looked for, beside the components
 _TWO = 1e-4  # of the spread: what may be left of a column that takes two values
@@ -46,10 +48,11 @@ class Separated:
 def separate(directions: Matrix, columns: Matrix, *, seed: int) -> Separated:
     """Components of directions (m, r) beside the true columns (m, d), those left out that do not vary."""
     columns = columns[:, np.ptp(columns, axis=0) > 0]
-    left = _white(directions)
+    centred = directions - directions.mean(axis=0)
+    left = centred @ _whitening(directions)
     draw = np.random.default_rng(seed)
     turned = left @ np.linalg.qr(draw.normal(size=(left.shape[1],) * 2))[0]
-    found = components(directions, seed=seed)
+    found = centred @ unmixing(directions, seed=seed)
     pairs = _two_valued(left, np.hstack([found, left @ draw.normal(size=(left.shape[1], _STARTS))]))
     with_two = [k for k in range(columns.shape[1]) if len(np.unique(columns[:, k])) == 2]
     exact = sum(any(_same(columns[:, k] > columns[:, k].mean(), one) for one in pairs) for k in with_two)
@@ -57,27 +60,30 @@ def separate(directions: Matrix, columns: Matrix, *, seed: int) -> Separated:
     return Separated(_matched(found, columns), float(_matched(turned, columns).mean()), len(with_two), exact)
 
 
-def _white(directions: Matrix) -> Matrix:
-    """The span of directions (m, r) but for what is constant, as columns of mean 0 and square 1."""
-    left, sizes, _ = np.linalg.svd(directions - directions.mean(axis=0), full_matrices=False)
-    found: Matrix = left[:, sizes > _CONSTANT * sizes[0]] * np.sqrt(len(left))
+def _whitening(directions: Matrix) -> Matrix:
+    """What makes columns of mean 0 and square 1 of directions (m, r) less their mean, but for what is constant."""
+    _, sizes, right = np.linalg.svd(directions - directions.mean(axis=0), full_matrices=False)
+    kept = sizes > _CONSTANT * sizes[0]
+    found: Matrix = right[kept].T / sizes[kept] * np.sqrt(len(directions))
     return found
 
 
-def components(directions: Matrix, *, seed: int) -> Matrix:
-    """Of directions (m, r), the least Gaussian of what three contrasts give.
+def unmixing(directions: Matrix, *, seed: int) -> Matrix:
+    """What makes components of directions (m, r) less their mean: the least Gaussian that three contrasts give.
 
+    Each begins several times: where columns go together there is more than one place to end.
     They are made white once only; once more, with all sizes alike, they may lose a direction.
     """
-    left = _white(directions)
-    best, most = left, -1.0
-    for contrast in _CONTRASTS:
+    white = _whitening(directions)
+    left = (directions - directions.mean(axis=0)) @ white
+    best, most = white, -1.0
+    for contrast, start in product(_CONTRASTS, range(_BEGINNINGS)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = FastICA(fun=contrast, whiten=False, max_iter=500, random_state=seed).fit_transform(left)
-        apart = float(((np.log(np.cosh(found)).mean(axis=0) - _NORMAL) ** 2).sum())
+            turn = FastICA(fun=contrast, whiten=False, max_iter=500, random_state=seed + start).fit(left).components_.T
+        apart = float(((np.log(np.cosh(left @ turn)).mean(axis=0) - _NORMAL) ** 2).sum())
         if apart > most:
-            best, most = found, apart
+            best, most = white @ turn, apart
     return best
 
 

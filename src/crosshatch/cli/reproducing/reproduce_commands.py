@@ -54,9 +54,9 @@ def run(
     Example:
       crosshatch reproduce run all --profile quick --data ~/data
     """
-    from crosshatch.cli.reproducing.run_reproduce import ReproduceOptions, run_reproduce
+    from crosshatch.cli.reproducing.run_reproduce import run_reproduce
 
-    raise typer.Exit(run_reproduce(ReproduceOptions(tuple(ids), profile, jobs, out, data, fresh, quiet)))
+    raise typer.Exit(run_reproduce(ids, profile, jobs=jobs, out=out, data=data, fresh=fresh, quiet=quiet))
 
 
 def page(

@@ -3,11 +3,10 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from crosshatch.cli.pipes import say
-from crosshatch.cli.plain_command import spelled
+from crosshatch.cli.plain_command import same_again
 from crosshatch.cli.sweeping.sweep_progress import choose_listener
 from crosshatch.errors import ConfigError, RunError, meant
 from crosshatch.report.units import human_seconds
@@ -27,25 +26,6 @@ from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
 from crosshatch.sweeps.local_processes import LocalProcesses
 
 LACKING = "not there yet"
-
-
-@dataclass(frozen=True)
-class ReproduceOptions:
-    """What the command `run` was asked for."""
-
-    ids: tuple[str, ...]
-    profile: str
-    jobs: int | None
-    out: Path
-    data: Path | None
-    fresh: bool
-    quiet: bool
-
-    @property
-    def command(self) -> str:
-        """The same again, which goes on: so without --fresh."""
-        options = {"--profile": self.profile, "--out": self.out, "--jobs": self.jobs, "--data": self.data}
-        return spelled("reproduce run", *self.ids, options=options)
 
 
 def profile_of(text: str) -> Profile:
@@ -98,30 +78,32 @@ def show_list(profile: str, out: Path, data: Path | None, *, as_json: bool) -> N
         say(f"{name:<20} {paper}: {LACKING}")
 
 
-def run_reproduce(asked: ReproduceOptions) -> int:
+def run_reproduce(
+    ids: Sequence[str], profile: str, *, jobs: int | None, out: Path, data: Path | None, fresh: bool, quiet: bool
+) -> int:
     """Train what is missing, write what came of it; the exit code."""
-    profile, recipes, folder = profile_of(asked.profile), recipes_of(asked.ids), Folder(asked.out)
-    count = asked.jobs if asked.jobs is not None else available_cores()
+    which, recipes, folder = profile_of(profile), recipes_of(ids), Folder(out)
+    count = jobs if jobs is not None else available_cores()
     if count < 1:
-        raise ConfigError(f"--jobs {asked.jobs}: at least 1 run at a time")
-    hear = choose_listener(quiet=asked.quiet)
-    with in_hand(), one_writer(asked.out, "reproducing"), stop_on_signals() as stop, hear as listener:
+        raise ConfigError(f"--jobs {jobs}: at least 1 run at a time")
+    hear = choose_listener(quiet=quiet)
+    with in_hand(), one_writer(out, "reproducing"), stop_on_signals() as stop, hear as listener:
         desk = Desk(
             folder,
-            asked.data,
-            profile,
+            data,
+            which,
             listener,
             stop,
             lambda: LocalProcesses(count),
             lambda line: say(line, sys.stderr),
         )
-        done = carry_out(recipes, desk, fresh=asked.fresh)
-        results = write_all(recipes, folder, profile, asked.data, done.not_run, everything())
-    _conclude(results, asked.out)
+        done = carry_out(recipes, desk, fresh=fresh)
+        results = write_all(recipes, folder, which, data, done.not_run, everything())
+    _conclude(results, out)
     took = f" in {human_seconds(round(done.seconds))} of processor time" if done.trained else ""
     say(f"{done.trained} runs trained{took}")
     if done.stopped:
-        say(f"stopped; what is done is kept; go on with: {asked.command}", sys.stderr)
+        say(f"stopped; what is done is kept; go on with: {same_again(without='--fresh')}", sys.stderr)
         return INTERRUPTED
     return 0
 

@@ -37,7 +37,9 @@ def study(
     Example:
       crosshatch study mine.toml --seeds 5
     """
-    from crosshatch.cli.studying.run_study import StudyOptions, show_study
+    from crosshatch.cli.studying.run_study import show_study
 
     out = Path("studies") / config.stem if out is None else out
-    raise typer.Exit(show_study(StudyOptions(config, seeds, steps, changes or [], jobs, ray, out, data, quiet)))
+    raise typer.Exit(
+        show_study(config, changes or [], seeds=seeds, steps=steps, jobs=jobs, ray=ray, out=out, data=data, quiet=quiet)
+    )

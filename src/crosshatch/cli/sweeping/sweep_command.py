@@ -67,11 +67,13 @@ def sweep(
     Example:
       crosshatch sweep mine.toml --set data.validation=0.2 --grid algorithm.local_steps=1,5,10 --seeds 3
     """
-    from crosshatch.cli.sweeping.run_sweep import Further, SweepOptions, run_sweep
+    from crosshatch.cli.sweeping.run_sweep import run_sweep
+    from crosshatch.sweeps.grid import Bundles
+    from crosshatch.sweeps.sweep import read_sweep
 
-    out = Path("sweeps") / config.stem if out is None else out
-    further = Further(pair or [], ranges or [], draws, widen, time_limit)
-    asked = SweepOptions(
-        config, grid or [], changes or [], seeds, choose, halving, jobs, ray, out, data, quiet, further
+    bundles = Bundles(pair or [], ranges or [], draws)
+    asked = read_sweep(
+        config, changes or [], grid or [], seeds=seeds, choose=choose, halving=halving, folder=data, bundles=bundles
     )
-    raise typer.Exit(run_sweep(asked))
+    out = Path("sweeps") / config.stem if out is None else out
+    raise typer.Exit(run_sweep(asked, out, data, jobs=jobs, ray=ray, widen=widen, time_limit=time_limit, quiet=quiet))

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import Self, TextIO
 
@@ -11,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from crosshatch.cli.pipes import say
 from crosshatch.report.units import human_seconds
 from crosshatch.sweeps.course import SweepListener
-from crosshatch.sweeps.jobs import Ended, Work
+from crosshatch.sweeps.jobs import Ended, WorkItem
 
 
 class SweepPace:
@@ -36,7 +37,7 @@ class SweepPace:
         here = self.done - self._before
         return (self._clock() - self._started) / here * (self.total - self.done) if here > 0 else None
 
-    def begin(self, jobs: Sequence[Work], finished: Collection[str], rounds_after: int) -> None:
+    def begin(self, jobs: Sequence[WorkItem], finished: Collection[str], rounds_after: int) -> None:
         """Runs that go on, or others: what earlier runs took says nothing about those."""
         names = {job.name for job in jobs}
         if names.isdisjoint(self._done):
@@ -51,7 +52,7 @@ class SweepPace:
         self.runs, self.ended, self.bad = len(jobs), len(finished), 0
         self._heard.clear()
 
-    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
+    def more(self, jobs: Sequence[WorkItem], finished: Collection[str]) -> None:
         """Runs that were not known when it began; rounds that were expected to follow may have been theirs."""
         for job in jobs:
             if job.name in finished:
@@ -62,14 +63,14 @@ class SweepPace:
         self.total = max(self.total, self._known)
         self.runs += len(jobs)
 
-    def advance(self, job: Work, rounds: int) -> None:
+    def advance(self, job: WorkItem, rounds: int) -> None:
         """What a job says first is where it went on from."""
         if job.name not in self._heard:
             self._before += rounds - self._done.get(job.name, 0)
             self._heard.add(job.name)
         self._done[job.name] = rounds
 
-    def end(self, job: Work, ended: Ended) -> None:
+    def end(self, job: WorkItem, ended: Ended) -> None:
         """Whatever a run that ended early leaves out is not left to do."""
         self.ended += 1
         self.bad += ended.state in ("diverged", "refused", "failed")
@@ -80,12 +81,10 @@ class SweepPace:
             self._done[job.name] = job.rounds
 
 
-class SweepLines(SweepListener):
-    """A line per run that ends."""
+class _Watching(SweepListener, ABC):
+    """Counts what is done; a class below shows it."""
 
-    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
-        self._stream = stream
-        self._quiet = quiet
+    def __init__(self) -> None:
         self._pace = SweepPace()
 
     def __enter__(self) -> Self:
@@ -95,46 +94,61 @@ class SweepLines(SweepListener):
         return None
 
     def begin(
-        self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
+        self, jobs: Sequence[WorkItem], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
     ) -> None:
         """Say how much there is to do."""
         self._pace.begin(jobs, finished, rounds_after)
-        if not self._quiet:
-            say(opening(jobs, finished, rung, rungs), self._stream)
+        self._print(opening(jobs, finished, rung, rungs))
+        self._update()
 
-    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
+    def more(self, jobs: Sequence[WorkItem], finished: Collection[str]) -> None:
         self._pace.more(jobs, finished)
+        self._update()
 
-    def advance(self, job: Work, rounds: int) -> None:
-        """Nothing between the ends of runs."""
+    def advance(self, job: WorkItem, rounds: int) -> None:
         self._pace.advance(job, rounds)
+        self._update()
 
-    def ended(self, job: Work, ended: Ended) -> None:
-        """How, and the time left."""
-        self._pace.end(job, ended)
-        if self._quiet:
-            if ended.why:
-                say(f"warning: {job.name} {_words(ended)}", sys.stderr)
-            return
+    @property
+    def _left(self) -> str:
         left = self._pace.left
-        more = (
-            f"  left {human_seconds(round(left, 1))}" if left is not None and self._pace.ended < self._pace.runs else ""
-        )
-        width = len(str(self._pace.runs))
-        say(f"{self._pace.ended:>{width}}/{self._pace.runs}  {job.name} {_words(ended)}{more}", self._stream)
+        return "" if left is None else f"left {human_seconds(round(left, 1))}"
+
+    @abstractmethod
+    def _print(self, line: str) -> None: ...
+
+    def _update(self) -> None:
+        """Show how far it is, where that is shown between the ends of runs."""
 
 
-class SweepBar(SweepListener):
+class SweepLines(_Watching):
+    """A line per run that ends; when `quiet`, only of those that ended badly."""
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+        super().__init__()
+        self._stream, self._quiet = stream, quiet
+
+    def ended(self, job: WorkItem, ended: Ended) -> None:
+        """How, and the time left."""
+        pace = self._pace
+        pace.end(job, ended)
+        if self._quiet and ended.why:
+            say(f"warning: {job.name} {_words(ended)}", sys.stderr)
+        left = f"  {self._left}" if self._left and pace.ended < pace.runs else ""
+        self._print(f"{pace.ended:>{len(str(pace.runs))}}/{pace.runs}  {job.name} {_words(ended)}{left}")
+
+    def _print(self, line: str) -> None:
+        if not self._quiet:
+            say(line, self._stream)
+
+
+class SweepBar(_Watching):
     """A live bar over the rounds of all runs; what ended badly stays above it."""
 
     def __init__(self, console: Console) -> None:
-        self._pace = SweepPace()
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[words]}", markup=False),
-            console=console,
-        )
+        super().__init__()
+        words = TextColumn("{task.fields[words]}", markup=False)
+        self._progress = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), words, console=console)
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
@@ -144,24 +158,7 @@ class SweepBar(SweepListener):
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def begin(
-        self, jobs: Sequence[Work], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
-    ) -> None:
-        self._pace.begin(jobs, finished, rounds_after)
-        self._print(opening(jobs, finished, rung, rungs))
-        if self._task is None:
-            self._task = self._progress.add_task("sweep", words="")
-        self._update()
-
-    def more(self, jobs: Sequence[Work], finished: Collection[str]) -> None:
-        self._pace.more(jobs, finished)
-        self._update()
-
-    def advance(self, job: Work, rounds: int) -> None:
-        self._pace.advance(job, rounds)
-        self._update()
-
-    def ended(self, job: Work, ended: Ended) -> None:
+    def ended(self, job: WorkItem, ended: Ended) -> None:
         """Move on, and keep a bad end in sight."""
         self._pace.end(job, ended)
         if ended.why:
@@ -172,12 +169,11 @@ class SweepBar(SweepListener):
         self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _update(self) -> None:
-        assert self._task is not None
+        if self._task is None:
+            self._task = self._progress.add_task("sweep", words="")
         pace = self._pace
-        words = [f"{pace.ended}/{pace.runs} runs"]
-        words += [f"{pace.bad} bad"] if pace.bad else []
-        words += [] if pace.left is None else [f"left {human_seconds(round(pace.left, 1))}"]
-        self._progress.update(self._task, total=pace.total, completed=pace.done, words="  ".join(words))
+        words = [f"{pace.ended}/{pace.runs} runs", f"{pace.bad} bad" if pace.bad else "", self._left]
+        self._progress.update(self._task, total=pace.total, completed=pace.done, words="  ".join(filter(None, words)))
 
 
 def choose_listener(*, quiet: bool) -> SweepLines | SweepBar:
@@ -185,13 +181,13 @@ def choose_listener(*, quiet: bool) -> SweepLines | SweepBar:
     return SweepBar(Console()) if sys.stdout.isatty() and not quiet else SweepLines(sys.stdout, quiet=quiet)
 
 
-def opening(jobs: Sequence[Work], finished: Collection[str], rung: int, rungs: int) -> str:
+def opening(jobs: Sequence[WorkItem], finished: Collection[str], rung: int, rungs: int) -> str:
     """What is about to be run."""
     begin = f"{len(jobs)} runs" if rungs == 1 else f"rung {rung + 1} of {rungs}: {len(jobs)} runs to {_rounds(jobs)}"
     return begin + (f", {len(finished)} of which have finished" if finished else "")
 
 
-def _rounds(jobs: Sequence[Work]) -> str:
+def _rounds(jobs: Sequence[WorkItem]) -> str:
     least, most = min(job.rounds for job in jobs), max(job.rounds for job in jobs)
     return f"round {most}" if least == most else f"rounds {least} to {most}"
 

@@ -5,8 +5,15 @@ import numpy as np
 
 from crosshatch.data.data_settings import Preparation
 from crosshatch.data.dataset import LARGEST, Array
-from crosshatch.data.encoding.encode_table import clipping, large_values, missing_values, replacement, spread
-from crosshatch.data.encoding.usual import Usual, usual_values
+from crosshatch.data.encoding.encode_table import (
+    Usual,
+    clipping,
+    large_values,
+    missing_values,
+    replacement,
+    spread,
+    usual_values,
+)
 from crosshatch.errors import DataError
 
 

@@ -2,13 +2,17 @@
 
 Every digest is keyed by a value that its owner has (`owner_key`). Who has no key cannot search for the labels or names
 behind a digest; who has it can, so the key stays at home. Two fingerprints compare under the same key only.
+Reading it from the file in a run directory needs neither torch nor a key.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import Path
 
 import msgspec
+
+from crosshatch.errors import RunError
 
 
 class ColumnPrint(msgspec.Struct, frozen=True, array_like=True):
@@ -83,3 +87,23 @@ def same_test_rows(one: Fingerprint, other: Fingerprint) -> bool | None:
     if any(one.columns[name].test != other.columns[name].test for name in both):
         return False
     return True if both or one.ids else None
+
+
+FINGERPRINT = "fingerprint.json"
+
+
+def fingerprint_text(fingerprint: Fingerprint) -> bytes:
+    return msgspec.json.encode(fingerprint) + b"\n"
+
+
+def read_fingerprint(path: Path) -> Fingerprint | None:
+    """That of the run in a directory; None where it was made without one, or with one in another form."""
+    file = path / FINGERPRINT
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Fingerprint)
+    except (FileNotFoundError, msgspec.ValidationError):
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise RunError(
+            f"{file} cannot be read ({error}): restore it, or remove it if nothing shall be said of the run's data"
+        ) from None

@@ -1,15 +1,119 @@
-"""The sets a data folder may hold, as `known_sets.toml` lists them, and which of them are there."""
+"""The sets a data folder may hold, as `known_sets.toml` lists them, which of them are there, and small checks of them:
+whether their arrays are what the sets' makers published.
+"""
 
+import hashlib
+import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
-from crosshatch.data.public_sets.archive_checks import ArchiveCheck, Finding, run_check
+from crosshatch.data.dataset import Array
 from crosshatch.data.public_sets.builtin import BUILTIN
 from crosshatch.data.public_sets.in_folder import locate, names_in, open_set
-from crosshatch.errors import DataError
+from crosshatch.errors import DataError, one_line
 from crosshatch.partition.features import unknown
+
+Arrays = Mapping[str, Array]
+
+
+class ArchiveCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a `rule` must find in an `array`, or in some of its columns or its `first` rows."""
+
+    rule: str
+    array: str
+    expected: str
+    columns: tuple[str, ...] = ()
+    first: int | None = None
+    scale: float = 1.0
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of a check."""
+
+    check: str
+    ok: bool
+    found: str
+
+
+def run_check(check: ArchiveCheck, arrays: Arrays) -> Finding:
+    """Whether what is found reads as expected; an absent array is a failed check."""
+    text = f"{check.rule} of {check.array} {' '.join(check.columns)}".strip()
+    try:
+        found = _RULES[check.rule](check, arrays)
+    except KeyError as error:
+        return Finding(text, False, f"no array {error}")
+    except (IndexError, ValueError, TypeError) as error:
+        return Finding(text, False, one_line(error))
+    return Finding(text, found == check.expected, found)
+
+
+def _values(check: ArchiveCheck, arrays: Arrays) -> Array:
+    values = arrays[check.array][: check.first]
+    if not check.columns:
+        return values
+    names = arrays["static_names" if check.array.startswith("static") else "feature_names"].tolist()
+    return values[:, [names.index(column) for column in check.columns]]
+
+
+def _span(check: ArchiveCheck, arrays: Arrays) -> str:
+    values = _values(check, arrays)
+    return f"{np.nanmin(values):g}..{np.nanmax(values):g}"
+
+
+def _moments(check: ArchiveCheck, arrays: Arrays) -> str:
+    """Mean, or mean and standard deviation, with as many digits as were published."""
+    values, published = _values(check, arrays), check.expected.split()
+    found = (values.mean(dtype=np.float64) / check.scale, values.std(dtype=np.float64) / check.scale)
+    digits = len(published[0].partition(".")[2])
+    return " ".join(f"{value:.{digits}f}" for value in found[: len(published)])
+
+
+def _channels(check: ArchiveCheck, arrays: Arrays) -> str:
+    """Channel means of images in [0, 1], to a tolerance, as a subset need not agree in all digits."""
+    found = arrays[check.array].mean(axis=(0, 1, 2)) / 255
+    near = bool((np.abs(found - np.array(check.expected.split(), float)) <= check.tolerance).all())
+    return check.expected if near else " ".join(f"{value:.4f}" for value in found)
+
+
+def _groups(check: ArchiveCheck, arrays: Arrays) -> str:
+    """How many columns each group has."""
+    names, found = np.unique(arrays[check.array], return_counts=True)
+    return " ".join(f"{name} {size}" for name, size in sorted(zip(names.tolist(), found.tolist(), strict=True)))
+
+
+def _idx_md5(check: ArchiveCheck, arrays: Arrays) -> str:
+    """MD5 of the original idx file, which is a header and the same bytes."""
+    array = arrays[check.array]
+    header = struct.pack(f">{array.ndim + 1}i", 0x0800 + array.ndim, *array.shape)
+    return hashlib.md5(header + array.tobytes(), usedforsecurity=False).hexdigest()
+
+
+def _jpeg(check: ArchiveCheck, arrays: Arrays) -> str:
+    """So many JPEG images lie end to end, each starting with the mark of one."""
+    data, offsets = arrays[f"jpeg_{check.array}"], arrays[f"offset_{check.array}"]
+    starts = offsets[:-1]
+    good = (np.diff(offsets) > 2) & (data[starts] == 0xFF) & (data[starts + 1] == 0xD8)
+    return f"{int(good.sum())} images" if offsets[-1] == len(data) else "an end that does not fit"
+
+
+_RULES: dict[str, Callable[[ArchiveCheck, Arrays], str]] = {
+    "shape": lambda check, arrays: " x ".join(map(str, arrays[check.array].shape)),
+    "counts": lambda check, arrays: " ".join(map(str, np.unique(_values(check, arrays), return_counts=True)[1])),
+    "complete": lambda check, arrays: str(int(np.isnan(arrays[check.array]).sum())),
+    "distinct": lambda check, arrays: str(len(np.unique(arrays[check.array]))),
+    "span": _span,
+    "moments": _moments,
+    "channels": _channels,
+    "groups": _groups,
+    "idx_md5": _idx_md5,
+    "jpeg": _jpeg,
+}
 
 
 class PublicSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

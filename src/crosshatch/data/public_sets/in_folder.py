@@ -1,12 +1,48 @@
 """Where sets are in a data folder: npz archives, and text files as their publishers lay them out."""
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from crosshatch.data.dataset import Array
-from crosshatch.data.public_sets.challenge import FIRST, read_challenge
 from crosshatch.data.public_sets.nus_wide import NUS_WIDE, nus_wide_in
 from crosshatch.data.reading.archive import Archive
+from crosshatch.errors import DataError, one_line
+
+FIRST = "_train.data"  # of the file by which such a set is found
+
+
+def read_challenge(path: Path) -> dict[str, Array]:
+    """The arrays of a set, as an npz archive would have them; `path` is its `NAME_train.data`."""
+    found = _part(path, "_train")
+    name = path.name.removesuffix(FIRST)
+    valid = path.with_name(f"{name}_valid.data")
+    return found | (_part(valid, "_test") if valid.is_file() else {})
+
+
+def _part(path: Path, suffix: str) -> dict[str, Array]:
+    labels = path.with_suffix(".labels")
+    if not labels.is_file():
+        raise DataError(f"no file {labels} beside {path.name}: put the labels there, one per line")
+    x, y = _numbers(path), _numbers(labels)
+    if y.shape != (len(x), 1):
+        raise DataError(
+            f"{labels} has {y.size} labels for the {len(x)} samples of {path.name}: each needs one, one per line"
+        )
+    return {f"x{suffix}": x, f"y{suffix}": y[:, 0].astype(np.int64)}
+
+
+def _numbers(path: Path) -> Array:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # loadtxt warns of an empty file
+            return np.loadtxt(path, dtype=np.float32, ndmin=2)
+    except (OSError, ValueError, UserWarning) as error:
+        raise DataError(
+            f"{path} is not a text file of numbers with one sample per line: {one_line(error)}; get it again"
+        ) from error
 
 
 def locate(folder: Path, name: str) -> Path:

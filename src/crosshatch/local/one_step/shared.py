@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from crosshatch.local.forward import KeptPass
 from crosshatch.local.layers import ChainPass
 from crosshatch.local.modules import untrained
-from crosshatch.local.one_step.traced import descend_by_graph, head_of
-from crosshatch.local.problem import LossInputs, Part, Problem
-
-Numbers = npt.NDArray[np.floating]
+from crosshatch.local.one_step.traced import descend_by_graph
+from crosshatch.local.problem import LossInputs, Problem
 
 
 def solve_shared(
@@ -49,26 +46,25 @@ def _solve(
     if chain_pass is not None and len(problems) < len(chain_pass.weights):
         chain_pass = chain_pass.one(passes[0].place)
     parts = [problem.parts[0] for problem in problems]
-    lengths = [len(part.counts) for part in parts]
-    begins = [0, *accumulate(lengths[:-1])]
+    begins = [0, *accumulate(len(part.counts) for part in parts[:-1])]
     counts, each = np.concatenate([part.counts for part in parts]), np.concatenate([one.numpy() for one in weights])
-    per_client = each / np.maximum(counts, 1)
-    # Clients without rows stay where they are; the others' blocks shrink and move.
+    per_client = (each / np.maximum(counts, 1)).astype(np.float64 if first.start.dtype == torch.float64 else np.float32)
+    per_row = torch.from_numpy(per_client.repeat(counts)).to(first.start.device)
     kept = np.add.reduceat(each, begins).tolist()
-    keeps = kept
-    if regulariser.l2:
-        keeps = np.add.reduceat(each * (1 - eta * regulariser.l2 * (counts > 0)), begins).tolist()
-    starts = [_shrunk(problem, *factors) for problem, *factors in zip(problems, keeps, kept, strict=True)]
+    starts = [_scaled(problem.start, factor) for problem, factor in zip(problems, kept, strict=True)]
     # Each silo's block for itself: tensors inside others are aligned differently, and kernels may round differently.
     if chain_pass is not None:
-        gradients = _by_hand(problems, chain_pass, _per_row(parts, per_client, first.start))
+        gradients = _by_hand(problems, chain_pass, per_row.view(len(problems), -1))
         totals = [torch.sub(start, gradient, alpha=eta) for start, gradient in zip(starts, gradients, strict=True)]
     else:
-        per_row = [
-            _per_row([part], per_client[begin : begin + length], first.start)[0]
-            for part, begin, length in zip(parts, begins, lengths, strict=True)
-        ]
-        totals = descend_by_graph(problems, passes, starts, per_row, threads=threads)
+        by_problem = torch.split(per_row, [len(part.x) for part in parts])
+        totals = descend_by_graph(problems, passes, starts, by_problem, threads=threads)
+    if regulariser.l2:  # clients without rows stay where they are
+        moving = np.add.reduceat(each * (counts > 0), begins).tolist()
+        for problem, total, weight in zip(problems, totals, moving, strict=True):
+            free, ends = problem.task.free[problem.silo], (problem.start, total)
+            before, after = (problem.task.split(problem.silo, end)[0] for end in ends)
+            after.sub_(regulariser.gradient(before, free), alpha=eta * weight)
     if regulariser.l1 and counts.all():  # one client each, see served_by_one_pass
         for problem, total, one in zip(problems, totals, each.tolist(), strict=True):
             block, _ = problem.task.split(problem.silo, total)
@@ -80,27 +76,9 @@ def _solve(
     return totals
 
 
-def _shrunk(problem: Problem, block: float, others: float) -> Tensor:
-    """The start, its block scaled by one factor, free biases and the head it may hold by another."""
-    if block == others:
-        return _scaled(problem.start, block)
-    (own, held), free = problem.task.split(problem.silo, problem.start), problem.task.free[problem.silo]
-    shrunk = _scaled(own, block)
-    if free is not None:
-        shrunk = shrunk.where(~free, own * others)
-    return shrunk if held is None else torch.cat([shrunk, _scaled(held, others)])
-
-
 def _scaled(start: Tensor, keep: float) -> Tensor:
     """`keep` is a sum of clients' weights: 1 but for rounding where everybody is at work."""
     return start if abs(keep - 1) < 1e-12 else start * keep
-
-
-def _per_row(parts: Sequence[Part], per_client: Numbers, like: Tensor) -> Tensor:
-    """The clients' numbers, one silo's behind another's, as numbers of their rows (problems, n)."""
-    per_client = per_client.astype(np.float64 if like.dtype == torch.float64 else np.float32)
-    per_row = per_client.repeat(np.concatenate([part.counts for part in parts])).reshape(len(parts), -1)
-    return torch.from_numpy(per_row).to(like.device)
 
 
 def _by_hand(problems: Sequence[Problem], chain_pass: ChainPass, per_row: Tensor) -> Tensor:
@@ -125,7 +103,7 @@ def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tenso
     own = own.detach().requires_grad_()
     with torch.enable_grad():
         held = None if held is None else held.requires_grad_()
-        scores, gradient = problem.slope(own, inputs, head_of(problem, held))
+        scores, gradient = problem.slope(own, inputs, problem.head_under(held))
     wanted = [own] if held is None else [own, held]
     gradients = torch.autograd.grad(scores, wanted, gradient.mul_(per_row.unsqueeze(-1)))
     return gradients[0], gradients[1] if held is not None else None

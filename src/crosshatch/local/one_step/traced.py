@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from crosshatch.local.forward import KeptPass
-from crosshatch.local.modules import call, call_with
+from crosshatch.local.modules import call_with, gradients_of, parameters_in
 from crosshatch.local.pool import run_each
 from crosshatch.local.problem import Problem
 
@@ -31,24 +31,13 @@ def descend_by_graph(
         pieces = kept.pieces
         work += [(i, partial(_gradients, problem, kept, rows, embedding, per_row[i])) for rows, embedding in pieces]
         pieces[:] = [(rows, None) for rows, _ in pieces]  # a graph can be gone back through once
-    totals = [torch.empty_like(start) for start in starts]
-    now = list(starts)  # where each stands: what a first piece starts from is not copied
+    totals = [start.clone() for start in starts]
+    places = [parameters_in(problem.task, problem.silo, total) for problem, total in zip(problems, totals, strict=True)]
     for (i, _), gradients in zip(work, run_each([run for _, run in work], threads=threads), strict=True):
-        places = (_parameters(problems[i], flat) for flat in (totals[i], now[i]))
-        for target, before, gradient in zip(*places, gradients, strict=True):
+        for place, gradient in zip(places[i], gradients, strict=True):
             if gradient is not None:
-                torch.sub(before, gradient, alpha=problems[i].local.step_size, out=target)
-            elif now[i] is not totals[i]:
-                target.copy_(before)
-        now[i] = totals[i]
+                place.sub_(gradient, alpha=problems[i].local.step_size)
     return totals
-
-
-def head_of(problem: Problem, held: Tensor | None) -> Callable[[Tensor], Tensor] | None:
-    """The head under the weights held here or else as received; None for a sum."""
-    head = problem.task.head
-    flat = problem.head if held is None else held
-    return None if head is None or flat is None else partial(call, head, flat)
 
 
 def _gradients(
@@ -63,15 +52,5 @@ def _gradients(
     with torch.enable_grad():
         if embedding is None:
             embedding = call_with(block, kept.leaves, part.x[rows])
-        outputs, gradient = problem.slope(embedding, part.loss_inputs.rows(rows), head_of(problem, held))
-    wanted = [leaf for leaf in leaves if leaf.requires_grad]
-    gradient.mul_(per_row[rows].unsqueeze(-1))
-    found = iter(torch.autograd.grad(outputs, wanted, gradient, allow_unused=True))
-    return [next(found) if leaf.requires_grad else None for leaf in leaves]
-
-
-def _parameters(problem: Problem, flat: Tensor) -> list[Tensor]:
-    """The block's parameters in a flat vector (p,), and the head in one piece if it is held here."""
-    block, held = problem.task.split(problem.silo, flat)
-    views = problem.task.layouts[problem.silo].views(block)
-    return [*views.values(), *([] if held is None else [held])]
+        outputs, gradient = problem.slope(embedding, part.loss_inputs.rows(rows), problem.head_under(held))
+    return gradients_of(outputs, leaves, gradient.mul_(per_row[rows].unsqueeze(-1)))

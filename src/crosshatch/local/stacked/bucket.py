@@ -7,9 +7,10 @@ in every copy, see `gram.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from math import ceil
 
 import numpy as np
@@ -17,13 +18,12 @@ import torch
 from torch import Tensor
 
 from crosshatch.local.forward import KeptPass
+from crosshatch.local.given_gradient import descend_along
 from crosshatch.local.layers import Copies
-from crosshatch.local.moments import Moments
 from crosshatch.local.pool import run_each
 from crosshatch.local.problem import Problem
-from crosshatch.local.stacked.convolved import Convolved, Images
-from crosshatch.local.stacked.gram import Gram, Growing
-from crosshatch.local.stacked.optimised import add_pulls, states_of, take_step
+from crosshatch.local.stacked.convolved import Convolved
+from crosshatch.local.stacked.gram import Gram, Growing, Implicit
 from crosshatch.local.stacked.recurrent import Cell, Recurrent
 from crosshatch.local.stacked.shapes import Shapes
 from crosshatch.local.stacked.stack import (
@@ -38,6 +38,7 @@ from crosshatch.local.stacked.stack import (
 
 _MOST_BYTES = 2**28  # for a bucket of recurrent layers, or of blocks behind convolutions
 _CACHE_BYTES = 2**26  # for a bucket of convolutions
+Layers = Recurrent | Convolved | Gram | Growing | Copies
 _WORTHWHILE = 2**16  # multiplications per step that a further bucket saves at least: its calls take as long
 
 
@@ -97,7 +98,8 @@ def _solve_bucket(
     """
     bucket = Bucket(stack, shapes, jobs, gram=gram)
     if bucket.problem.state is not None:
-        rows = bucket.run_optimised(states_of(stack.problems, bucket.members))
+        states = [(stack.problems[mine.number].state, mine.clients) for mine in bucket.members]
+        rows = bucket.run_optimised(torch.cat([one.index_select(0, of) for one, of in states if one is not None]))
         return [(mine, rows[mine.where]) for mine in bucket.members]
     bucket.run()
     if client_weights is None:
@@ -115,8 +117,6 @@ def _idle(stack: Stack, i: int, client_weights: Tensor, *, keep: bool) -> Tensor
         state = stack.problems[i].state
         return starts.clone() if state is None else torch.cat([starts, state], dim=1)
     rows = stack.most_rows[jobs]
-    if rows.all():
-        return torch.zeros_like(start[..., 0, :] if start.dim() > 1 else start)
     return (client_weights[jobs] * torch.as_tensor(rows == 0, device=client_weights.device)) @ starts
 
 
@@ -130,57 +130,42 @@ class Bucket:
     def __init__(self, stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool) -> None:
         self.problem, self.members, self.shapes = stack.problems[0], stack.by_problem(jobs), shapes
         self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
-        self.front = None if shapes.front is None else self._front(shapes.front)
-        self.chain = self._chain(shapes, gram)
-        self.head = self._head(shapes) if shapes.head else None
-        self.trains_head = shapes.holds_head and self.head is not None
-        self.behind = [*self.chain, *([self.head] if self.head is not None and self.trains_head else [])]
-        front = [] if self.front is None else self.front.tensors
-        self.block = [*front, *(tensor for layers in self.chain for tensor in layers.tensors)]
-        self.trained = [*front, *(tensor for layers in self.behind for tensor in layers.tensors)]
-        self.free = self._free_biases()
+        self.outputs = self.parts[0].outputs
+        if shapes.front is not None:
+            self.parts = [replace(rows, x=shapes.front.arranged(rows.x)) for rows in self.parts]
+        self.held = self._layers(partial(numbers_at_start, self.members), gram=gram)  # everything that is trained
+        self.chain = self.held[:-1] if shapes.holds_head else self.held
+        self.head: Layers | None = self.held[-1] if shapes.holds_head else None
+        if shapes.head and not shapes.holds_head:
+            self.head = Copies(shapes.head, received_heads(self.members))
+        self.block = [tensor for layers in self.chain for tensor in layers.tensors]
+        self.trained = [tensor for layers in self.held for tensor in layers.tensors]
+        penalised = self.problem.task.free[self.problem.silo] is None
+        self.free = [] if penalised else [bias for layers in self.chain for bias in layers.biases]
         self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.local.proximal else []
 
-    def _free_biases(self) -> list[Tensor]:
-        """Those of the block that the regulariser leaves alone."""
-        if self.problem.task.free[self.problem.silo] is None:
-            return []
-        layers = [*([] if self.front is None else [self.front]), *self.chain]
-        return [bias for one in layers if not isinstance(one, Gram | Growing) for bias in one.biases]
+    def _layers(self, numbers: Callable[[slice], Tensor], *, gram: bool) -> list[Layers]:
+        """All that is trained, from its `numbers` (K, n) in flat vectors: in front, the chain, and a head held here.
 
-    def _front(self, front: Cell | Images) -> Recurrent | Convolved:
-        """The layers in front of the chain; the samples become what they take."""
-        start = numbers_at_start(self.members, slice(front.size))
-        if isinstance(front, Cell):
-            self.parts = [rows.by_time(front.steps) for rows in self.parts]
-            return Recurrent(front, start)
-        self.parts = [replace(rows, x=front.windows(rows.x)) for rows in self.parts]
-        return Convolved(front, start)
-
-    def _chain(self, shapes: Shapes, gram: bool) -> list[Gram | Growing | Copies]:
-        """The layers of the chain, the first for itself where it stays implicit."""
-        first, proximal = shapes.block[0], self.problem.local.proximal
-        if not gram:
-            start = numbers_at_start(self.members, slice(shapes.size_in_front, None))
-            known, need_input = self.parts[0].outputs, self.front is not None
-            return [Copies(shapes.block, start, known=known, need_input=need_input)]
-        implicit: Gram | Growing
-        if self.front is None:
-            implicit = Gram(self.members, first, self.parts[0], proximal)
-        else:
-            implicit = Growing(
-                self.members, first, shapes.size_in_front, self.parts[0], self.problem.local.steps, proximal
-            )
-        if len(shapes.block) == 1:
-            return [implicit]
-        return [implicit, Copies(shapes.block[1:], numbers_at_start(self.members, slice(implicit.where.stop, None)))]
-
-    def _head(self, shapes: Shapes) -> Copies:
-        """The head: behind the block where it is held, or as received."""
-        if not shapes.holds_head:
-            return Copies(shapes.head, received_heads(self.members))
-        block = shapes.size_in_front + sum(layer.size for layer in shapes.block)
-        return Copies(shapes.head, numbers_at_start(self.members, slice(block, None)))
+        With `gram` the first layer of the chain is one for itself, which stays implicit.
+        """
+        shapes, local, chain, offset = self.shapes, self.problem.local, self.shapes.block, self.shapes.size_in_front
+        layers: list[Layers] = []
+        if shapes.front is not None:
+            front, own = shapes.front, numbers(slice(offset))
+            layers.append(Recurrent(front, own) if isinstance(front, Cell) else Convolved(front, own))
+        if gram:
+            first, rows = chain[0], self.parts[0]
+            growing = partial(Growing, self.members, first, offset, rows, local.steps, local.proximal)
+            layers.append(growing() if layers else Gram(self.members, first, rows, local.proximal))
+            chain, offset = chain[1:], offset + first.size
+        if chain:
+            known = () if gram else self.outputs
+            layers.append(Copies(chain, numbers(slice(offset, None)), known=known, need_input=bool(layers)))
+        if shapes.holds_head:
+            behind = slice(offset + sum(layer.size for layer in chain), None)
+            layers.append(Copies(shapes.head, numbers(behind)))
+        return layers
 
     def run(self) -> None:
         """All steps of all jobs, in place."""
@@ -204,7 +189,7 @@ class Bucket:
     def descend(self, rows: PaddedRows, eta: float, decay: float, head_decay: float) -> None:
         """Everything that is trained times its decay, less eta times its gradient; in place."""
         problem, task, inputs, columns = self.problem, self.problem.task, rows.inputs, self.problem.columns
-        own = rows.x if self.front is None else self.front.outputs_for(rows.x)
+        own = rows.x
         for layers in self.chain:
             own = layers.outputs_for(own)
         if self.head is None:
@@ -215,79 +200,50 @@ class Bucket:
             scores = self.head.outputs_for(task.fusion.join(own, inputs.rest, columns))
             scores = scores if problem.local.anticipation == 1 else problem.anticipated(scores, inputs.start)
             gradient = task.loss.derivative(scores, inputs.y).mul_(rows.scale)
-            back = self.head.step(gradient, eta, head_decay) if self.trains_head else self.head.back(gradient)
+            assert isinstance(self.head, Copies)
+            trains = self.shapes.holds_head
+            back = self.head.step(gradient, eta, head_decay) if trains else self.head.back(gradient)
             gradient = back[..., slice(*columns)].contiguous()
         for layers in reversed(self.chain):
             gradient = layers.step(gradient, eta, decay)
-        if self.front is not None:
-            self.front.step(gradient, eta, decay)
 
     def run_optimised(self, state: Tensor) -> Tensor:
         """All steps with the task's optimiser, from states (K, s); the blocks with their states behind, (K, p + s)."""
-        regulariser, proximal = self.problem.task.regulariser, self.problem.local.proximal
-        begin = Moments.of(self.problem.task.optimiser, state)
-        moments, count = [self._as_trained(moment) for moment in begin.moments], begin.count.unsqueeze(-1)
-        for step in range(self.problem.local.steps):
-            rows = self.parts[(self.problem.local.first + step) % len(self.parts)]
-            before, left_alone = ([tensor.clone() for tensor in own] for own in (self.trained, self.free))
-            self.descend(rows, -1.0, 0.0, 0.0)  # leaves the gradients in the weights' place
-            if regulariser.l2:
-                add_pulls(self.block, before[: len(self.block)], (), regulariser.l2)
-                add_pulls(self.free, left_alone, (), -regulariser.l2)
-            if proximal:
-                add_pulls(self.trained, before, self.anchor, proximal)
-            moments, count = take_step(
-                begin.optimiser, self.trained, before, moments, count, self.problem.local.step_size, rows.alive
-            )
-        end = Moments(begin.optimiser, [self._flat(moment) for moment in moments], count.squeeze(-1))
-        return end.behind(self._flat(self.trained))
+        return descend_along(self.problem, self.blocks(), state, self._gradient)
+
+    def _gradient(self, step: int, vectors: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The gradients (K, p) at flat vectors, and who has rows."""
+        for tensor, now in zip(self.trained, self._as_trained(vectors), strict=True):
+            tensor.copy_(now)
+        rows = self.parts[step % len(self.parts)]
+        self.descend(rows, -1.0, 0.0, 0.0)  # leaves the gradients in the weights' place
+        return self.blocks(), None if rows.alive is None else rows.alive.squeeze(-1)
 
     def _as_trained(self, flat: Tensor) -> list[Tensor]:
         """Flat vectors (K, p) as tensors of their own, shaped as those that are trained."""
-        shapes, behind = self.shapes, flat[:, self.shapes.size_in_front :]
-        tensors = Copies(shapes.block, behind).tensors
-        if isinstance(shapes.front, Cell):
-            tensors = Recurrent(shapes.front, flat).tensors + tensors
-        elif shapes.front is not None:
-            tensors = Convolved(shapes.front, flat).tensors + tensors
-        if self.trains_head:
-            tensors = tensors + Copies(shapes.head, behind[:, sum(layer.size for layer in shapes.block) :]).tensors
-        return tensors
+        layers = self._layers(lambda where: flat[:, where], gram=False)
+        return [tensor for one in layers for tensor in one.tensors]
 
-    def _flat(self, tensors: Sequence[Tensor]) -> Tensor:
+    def _flat(self, tensors: Sequence[Tensor], write: Callable[[Implicit], Sequence[Tensor]]) -> Tensor:
+        """Tensors like those that are trained, in the order of flat vectors; how layers are written that have none."""
         pieces: list[Tensor] = []
-        rest = list(tensors)
-        for layers in [*([] if self.front is None else [self.front]), *self.behind]:
-            assert not isinstance(layers, Gram | Growing)
-            count = len(layers.tensors)
-            pieces += layers.flat(rest[:count])
-            rest = rest[count:]
+        rest = iter(tensors)
+        for layers in self.held:
+            mine = list(islice(rest, len(layers.tensors)))
+            pieces += write(layers) if isinstance(layers, Implicit) else layers.flat(mine)
         return torch.cat(pieces, dim=1)
 
     def blocks(self) -> Tensor:
         """All blocks (K, p) in the end."""
-        pieces = [] if self.front is None else self.front.flat(self.front.tensors)
-        for layers in self.behind:
-            pieces += layers.flat(layers.tensors) if isinstance(layers, Copies) else layers.blocks()
-        return torch.cat(pieces, dim=1)
+        return self._flat(self.trained, Implicit.blocks)
 
     def weighted_sums(self, client_weights: Tensor) -> Tensor:
         """The sum of blocks under weights (K,), of each problem that has jobs here: (problems, p)."""
         count = len(self.members)
         whose = np.repeat(np.arange(count), [len(mine.clients) for mine in self.members])
         problem = torch.as_tensor(whose, device=client_weights.device)
-
-        def add_up(tensors: Sequence[Tensor]) -> list[Tensor]:
-            sums = [tensor.new_zeros(count, *tensor.shape[1:]) for tensor in tensors]
-            return [
-                total.index_add_(0, problem, tensor * client_weights.view(-1, 1, 1))
-                for total, tensor in zip(sums, tensors, strict=True)
-            ]
-
-        pieces = [] if self.front is None else self.front.flat(add_up(self.front.tensors))
-        for layers in self.behind:
-            if isinstance(layers, Copies):
-                pieces += layers.flat(add_up(layers.tensors))
-            else:
-                pieces.append(layers.weighted_sums(client_weights))
-        return torch.cat(pieces, dim=1)
+        sums = [
+            tensor.new_zeros(count, *tensor.shape[1:]).index_add_(0, problem, tensor * client_weights.view(-1, 1, 1))
+            for tensor in self.trained
+        ]
+        return self._flat(sums, lambda implicit: [implicit.weighted_sums(client_weights)])

@@ -71,7 +71,7 @@ class Images:
         values = sum(3 * h * w * one.outputs for one, (h, w) in zip(self.filters, self.pixels, strict=False))
         return rows * (values + _TAPS * prod(self.shape)) + 2 * self.size
 
-    def windows(self, x: Tensor) -> Tensor:
+    def arranged(self, x: Tensor) -> Tensor:
         """Samples (K, m, ...) as what the first convolution sees of them: (K, m height width, 9 channels)."""
         images = x.reshape(-1, *self.shape)
         return functional.unfold(images, 3, padding=1).mT.reshape(len(x), -1, _TAPS * self.shape[0])
@@ -155,7 +155,7 @@ class Convolved:
         return pieces
 
     def outputs_for(self, x: Tensor) -> Tensor:
-        """Features (K, m, d) of the windows x of samples, as `Images.windows` has them; kept for `step`."""
+        """Features (K, m, d) of the windows x of samples, as `Images.arranged` has them; kept for `step`."""
         self.seen = []
         out = x
         for number, one in enumerate(self.images.filters):
@@ -173,8 +173,8 @@ class Convolved:
             self.seen.append((x, out, places))
         return out.flatten(1).view(self.clients, -1, out[0].numel())
 
-    def step(self, gradient: Tensor, eta: float, decay: float) -> None:
-        """One gradient step, in place, from the gradient at the features."""
+    def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
+        """One gradient step, in place, from the gradient at the features; nothing lies in front of these."""
         gradient = gradient.reshape(self.seen[-1][1].shape)
         for number in range(len(self.seen) - 1, -1, -1):
             (x, pooled, places), taps = self.seen[number], self.taps[number]
@@ -196,6 +196,7 @@ class Convolved:
                 tap.baddbmm_(x[:, offset : offset + count].mT, at_outputs, beta=decay, alpha=-eta)
             self.biases[number].mul_(decay).sub_(at_outputs.sum(1, keepdim=True), alpha=eta)
         self.seen = []
+        return gradient
 
 
 def _offsets(width: int) -> list[int]:

@@ -33,16 +33,9 @@ class Implicit:
         self.accumulated = x.new_zeros(*x.shape[:2], layer.outputs)
         self.factor = 1.0
         self.tensors: list[Tensor] = []  # the layer itself is not in memory
-        # Where jobs start alike: their places, and the layer (1, size); elsewhere, theirs (jobs, size).
-        self.starts: list[tuple[slice, Tensor]] = []
-        before: Tensor | None = None
-        for mine in members:
-            if mine.start is before and mine.start.dim() == 1:
-                self.starts[-1] = slice(self.starts[-1][0].start, mine.where.stop), self.starts[-1][1]
-            else:
-                own = mine.start.unsqueeze(0) if mine.start.dim() == 1 else mine.start
-                self.starts.append((mine.where, own[:, self.where]))
-            before = mine.start
+        self.biases: list[Tensor] = []
+        # The places of each member's jobs, and the layer they start from: (1, size), or theirs (jobs, size).
+        self.starts = [(mine.where, mine.start.view(-1, mine.start.shape[-1])[:, self.where]) for mine in members]
 
     def at_start(self, x: Tensor) -> Tensor:
         """Outputs (K, m, o) for inputs x (K, m, d) at the start, before the activation."""

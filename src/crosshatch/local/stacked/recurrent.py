@@ -36,6 +36,10 @@ class Cell:
         """About how many numbers are at work for a client with this number of rows."""
         return 8 * self.hidden * self.steps * rows
 
+    def arranged(self, x: Tensor) -> Tensor:
+        """Samples (K, m, ...) as sequences, (t, K, m, inputs)."""
+        return x.view(*x.shape[:2], self.steps, -1).permute(2, 0, 1, 3).contiguous()
+
 
 def as_recurrent(module: nn.Module) -> tuple[Cell, Chain] | None:
     """The layer and the chain behind its last state, for our own block as it was built; None for any other module."""
@@ -86,8 +90,8 @@ class Recurrent:
             self.seen.append((gates, cells, squashed, states))
         return states
 
-    def step(self, gradient: Tensor, eta: float, decay: float) -> None:
-        """One gradient step, in place, from the gradient at the last states."""
+    def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
+        """One gradient step, in place, from the gradient at the last states; nothing lies in front of these."""
         changes = [torch.zeros_like(tensor) for tensor in self.tensors[:3]]  # both biases take the same
         at_state, at_cell = gradient, torch.zeros_like(gradient)
         for t in range(len(self.seen) - 1, -1, -1):
@@ -115,3 +119,4 @@ class Recurrent:
         scales = (self.twice.unsqueeze(1), self.twice.unsqueeze(1), self.twice, self.twice)
         for tensor, change, scale in zip(self.tensors, (*changes, changes[2]), scales, strict=True):
             tensor.mul_(decay).sub_(change * scale, alpha=eta)
+        return gradient

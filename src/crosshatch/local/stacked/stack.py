@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -30,11 +30,6 @@ class PaddedRows:
     scale: Tensor
     alive: Tensor | None  # (K, 1, 1) False: no rows in this part; None: all have some
     outputs: list[Tensor]  # of every layer of a chain in the first step, if they are known
-
-    def by_time(self, steps: int) -> PaddedRows:
-        """The same with x as sequences, (t, K, m, d)."""
-        sequences = self.x.view(*self.x.shape[:2], steps, -1)
-        return replace(self, x=sequences.permute(2, 0, 1, 3).contiguous())
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,7 +24,7 @@ from crosshatch.task.task import Task
 
 Way = Literal["gram", "linear", "module"]
 _CURVATURE = {"squared": 1.0, "logistic": 0.25, "cross_entropy": 0.5}  # largest second derivative in the scores
-_EXACT = 1024  # up to this size the largest eigenvalue is computed exactly, beyond it by the power method
+_EXACT = 1024  # up to this size the largest eigenvalue is computed exactly, beyond it by Lanczos steps
 
 
 @dataclass
@@ -171,12 +172,7 @@ def _largest_eigenvalue(x: Tensor) -> float:
     if min(x.shape) <= _EXACT:
         product = (x @ x.T if wide else x.T @ x).double()
         return float(torch.linalg.eigvalsh(product)[-1])
-    vector, value = x.new_ones(x.shape[1]) / x.shape[1] ** 0.5, 0.0
-    for _ in range(200):
-        vector = x.T @ (x @ vector)
-        size = float(vector.norm())
-        vector = vector / size
-        if abs(size - value) < 1e-6 * size:
-            break
-        value = size
-    return size
+    from scipy.sparse.linalg import svds  # takes its time to import, and few need it
+
+    exact, start = x.double().numpy(force=True), np.ones(min(x.shape))
+    return float(svds(exact, k=1, v0=start, return_singular_vectors=False)[0]) ** 2

@@ -20,6 +20,7 @@ from crosshatch.parties.evaluation.text import EvaluatingFederation
 from crosshatch.parties.holdings.agreed import Batch
 from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.names_of_parties import client_name, hub_name, server_name
+from crosshatch.parties.post import CLIENT_UP
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.parties.roles.role import Role
@@ -177,5 +178,5 @@ class SiloEvaluation(EvaluatingFederation):
     def _up(self, role: Role, call: Call, *tensors: Tensor) -> None:
         """From a client to its hub."""
         assert role.silo is not None
-        link = None if role.silo in role.agreed.one_party else "client-hub up"
+        link = None if role.silo in role.agreed.one_party else CLIENT_UP
         self.post.send(hub_name(role.group, role.silo), link, call, *tensors)

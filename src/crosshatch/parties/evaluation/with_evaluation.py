@@ -106,7 +106,7 @@ def _of_silos(
     for name, twin in twins.items():
         role, own = twin.role, parties[name].role
         assert isinstance(role, Role)
-        role.post.prefix = _PREFIX
+        role.post.prefix, role.post.follows, role.post.followers = _PREFIX, own.post.follows, own.post.followers
         if isinstance(role, ClientRole) and isinstance(own, ClientRole):
             role.client = _evaluating(replace(role.client, x=own.client.x, y=own.client.y))
         if isinstance(role, HubRole):

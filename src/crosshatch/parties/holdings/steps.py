@@ -24,7 +24,7 @@ from crosshatch.local.moments import Moments
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.local.solve import solve
 from crosshatch.parties.holdings.model import KnownOfOthers, Model
-from crosshatch.task.elsewhere import Elsewhere
+from crosshatch.task.fit import Elsewhere
 from crosshatch.task.fusion import Head
 from crosshatch.task.task import Task
 

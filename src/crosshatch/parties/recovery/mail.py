@@ -23,12 +23,14 @@ BEGIN_AGAIN = "have all parties begin again at a round whose state every one has
 
 
 class FrameKind(IntEnum):
-    """What a frame is: the first one of a connection, a message, news of a stored state, or the end of the run."""
+    """What a frame is: the first one of a connection, a message, news of a stored state, that the run cannot go on, or
+    that it is over for its sender."""
 
     GREETING = 0
     MESSAGE = 1
     STORED = 2
     STOP = 3
+    OVER = 4
 
 
 class Frame(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +49,10 @@ class Mail:
     `transmit(peer, frame)` hands a frame to the connection and may lose it, so long as the next connection is told of
     by `connected`. Parties that are peers have what is `agreed` of their greetings in common. `rounds` is how many
     rounds of messages are kept for a peer at most, one more than the longest interval between anybody's states.
+
+    Who keeps nothing from round to round `follows` its hub: it begins at the round that the hub has stored, after a
+    crash and whenever it waits for something of an earlier one. So a hub keeps for its `followers` what it sent since
+    its own stored state, and stores nothing of it.
     """
 
     me: Name
@@ -57,18 +63,26 @@ class Mail:
     stored: int = 0
     sent: Mapping[Name, Mapping[Key, bytes]] = field(default_factory=dict)  # as the state has it
     heard: dict[Name, int] = field(default_factory=dict)  # what each peer has stored, as it said
+    follows: Name | None = None
+    followers: frozenset[Name] = frozenset()
+    over: bool = field(init=False, default=False)  # the hub that it follows is at the end
     _out: dict[Name, dict[Key, bytes]] = field(init=False)
     _inbox: dict[Name, dict[Key, bytes]] = field(init=False)
     _known: dict[Name, dict[int, dict[Key, int]]] = field(init=False)  # by round, hashes of all that arrived
     _greeted: set[Name] = field(init=False, default_factory=set)
     _said: dict[Name, int] = field(init=False)  # the `stored` that was last told
     _why: bytes | None = field(init=False, default=None)  # it stopped
+    _ended: bool = field(init=False, default=False)
+    _behind: int = field(init=False)  # messages of earlier rounds are not wanted any more
 
     def __post_init__(self) -> None:
         self._out = {peer: dict(self.sent.get(peer, {})) for peer in self.peers}
         self._inbox, self._known = {peer: {} for peer in self.peers}, {peer: {} for peer in self.peers}
         self.heard = dict.fromkeys(self.peers, 0) | self.heard
         self._said = dict.fromkeys(self.peers, 0)
+        self._behind = self.stored
+        if self.follows not in self.peers:
+            self.follows = None  # it has no samples, and hears from nobody
 
     def has_room(self, to: Name, round: int) -> bool:
         """Whether a message of this round may be sent: if not, the peer has to store first, and has all it needs."""
@@ -81,7 +95,7 @@ class Mail:
 
     def send(self, to: Name, key: Key, message: bytes) -> None:
         """Keep a message until its receiver has stored a later round, and hand it over if there is a connection."""
-        if key[0] < self.heard[to]:
+        if key[0] < self.heard[to] and to not in self.followers:
             return  # a round that is run again: the receiver has it behind it
         if self._out[to].get(key, message) != message:
             raise RunError(
@@ -112,25 +126,41 @@ class Mail:
             raise MessageError(f"{peer} has stopped the run: {frame.message.decode(errors='replace')}")
         if frame.stored > self.heard[peer]:
             self.heard[peer] = frame.stored
-            self._out[peer] = {key: one for key, one in self._out[peer].items() if key[0] >= frame.stored}
+            if peer not in self.followers:
+                self._forget_sent(peer, frame.stored)
+        self.over = self.over or (frame.kind == FrameKind.OVER and peer == self.follows)
         if frame.kind == FrameKind.GREETING:
             for key, message in self._out[peer].items():
                 self._hand_over(peer, Frame(FrameKind.MESSAGE, self.stored, key, message))
-            if self._said[peer] < self.stored:  # since its own greeting, and no message has told it
+            if self._ended:
+                self._hand_over(peer, Frame(FrameKind.OVER, self.stored))
+            elif self._said[peer] < self.stored:  # since its own greeting, and no message has told it
                 self._hand_over(peer, Frame(FrameKind.STORED, self.stored))
             if self._why is not None:
                 self._hand_over(peer, Frame(FrameKind.STOP, self.stored, message=self._why))
-        if frame.kind == FrameKind.MESSAGE and frame.key[0] >= self.stored:
+        if frame.kind == FrameKind.MESSAGE and frame.key[0] >= self._behind:
             self._put(peer, frame)
 
     def has_stored(self, round: int) -> None:
         """The state of this round, with `kept` as it was when the round began, is on disk."""
         self.stored = round
+        self._forget_arrived(round)
         for peer in self.peers:
-            self._inbox[peer] = {key: one for key, one in self._inbox[peer].items() if key[0] >= round}
-            self._known[peer] = {r: one for r, one in self._known[peer].items() if r >= round}
+            if peer in self.followers:
+                self._forget_sent(peer, round)
             if self._said[peer] < round - 1:  # no message tells it, and it would keep too much
                 self._hand_over(peer, Frame(FrameKind.STORED, round))
+
+    def follow(self, round: int) -> None:
+        """This round begins: who keeps nothing will not be asked again for what its hub has behind it."""
+        behind = 0 if self.follows is None else min(round, self.heard[self.follows])
+        if behind > self._behind:
+            self._forget_arrived(behind)
+
+    def is_left_behind(self, round: int) -> bool:
+        """Whether the hub that it follows will send nothing of this round any more, if it is not there."""
+        hub = self.follows
+        return hub is not None and (self.heard[hub] > round or (self.over and self.heard[hub] == round))
 
     def is_past(self, peer: Name, round: int) -> bool:
         """Whether a peer is known to be in a later round: it has stored one, or sent a message of one."""
@@ -138,12 +168,13 @@ class Mail:
 
     def kept(self) -> dict[Name, dict[Key, bytes]]:
         """What is to be stored with the party's state: all that may have to be sent again."""
-        return {peer: dict(mine) for peer, mine in self._out.items()}
+        return {peer: dict(mine) for peer, mine in self._out.items() if peer not in self.followers}
 
-    def say_stored(self) -> None:
-        """Tell everybody, at the end of a run, when no message does."""
+    def say_stored(self, *, over: bool = False) -> None:
+        """Tell everybody, when no message does, at a stop or where the run is over."""
+        self._ended = over
         for peer in self.peers:
-            self._hand_over(peer, Frame(FrameKind.STORED, self.stored))
+            self._hand_over(peer, Frame(FrameKind.OVER if over else FrameKind.STORED, self.stored))
 
     def stop(self, why: str) -> None:
         """Tell everybody that the run cannot go on, those who greet later too."""
@@ -160,6 +191,15 @@ class Mail:
         """Whether all peers said that they have stored this round."""
         return all(theirs >= round for theirs in self.heard.values())
 
+    def _forget_sent(self, peer: Name, round: int) -> None:
+        self._out[peer] = {key: one for key, one in self._out[peer].items() if key[0] >= round}
+
+    def _forget_arrived(self, round: int) -> None:
+        self._behind = round
+        for peer in self.peers:
+            self._inbox[peer] = {key: one for key, one in self._inbox[peer].items() if key[0] >= round}
+            self._known[peer] = {r: one for r, one in self._known[peer].items() if r >= round}
+
     def _hand_over(self, peer: Name, frame: Frame) -> None:
         if peer in self._greeted or frame.kind == FrameKind.GREETING:
             self._said[peer] = frame.stored
@@ -168,7 +208,9 @@ class Mail:
     def _check_greeting(self, peer: Name, frame: Frame) -> None:
         theirs = read_greeting(frame.message, peer)
         require_agreed(self.greeting.agreed, theirs.agreed, self.me, peer)
-        if frame.stored < self.heard[peer]:
+        if peer in self.followers:
+            self.heard[peer] = frame.stored
+        elif frame.stored < self.heard[peer]:
             raise MessageError(
                 f"{peer} begins at round {frame.stored}, but had stored round {self.heard[peer]}: its state is gone: "
                 f"restore it, or {BEGIN_AGAIN}"
@@ -179,7 +221,8 @@ class Mail:
         known, digest = self._known[peer].setdefault(frame.key[0], {}), hash(frame.message)
         if frame.key not in known:
             known[frame.key], self._inbox[peer][frame.key] = digest, frame.message
-            if len(self._known[peer]) > self.rounds + 1:
+            most = (self.rounds + 1) * (2 if peer == self.follows else 1)  # its hub's stored round decides, not its own
+            if len(self._known[peer]) > most:
                 raise MessageError(f"{peer} is more than {self.rounds} rounds ahead of what {self.me} has stored")
         elif known[frame.key] != digest:
             raise MessageError(f"{peer} sent other bytes for {_say(frame.key)} than before: no replay of the same run")

@@ -19,6 +19,7 @@ from crosshatch.parties.holdings.model import KnownOfOthers
 from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import branch_name, hub_name, server_name
+from crosshatch.parties.post import CLIENT_UP
 from crosshatch.parties.roles.role import Role
 from crosshatch.parties.roles.tree import node_above
 from crosshatch.parties.roles.uses_of_exchange import HeldUse, SharedUse
@@ -42,7 +43,7 @@ class ClientRole(Role):
         self._hub = hub_name(self.group, self.silo)
         self._above = branch_name(self.group, self.silo, 0 if self._is_inside else deepest, node)
         self._alone = agreed.is_alone(self.silo)
-        self._up = None if self._is_inside else "client-hub up"
+        self._up = None if self._is_inside else CLIENT_UP
 
     @property
     def _is_inside(self) -> bool:

@@ -1,16 +1,37 @@
-"""Whether one run reaches a target at less cost than another by more than the noise."""
+"""Which runs may be compared by cost, and whether a run is cheaper than another by more than the noise."""
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from dataclasses import replace
 from statistics import fmean
 
 from crosshatch.report.compare import find_arrival
 from crosshatch.report.measures import Target
-from crosshatch.report.runs import Run
+from crosshatch.report.runs import Run, section_of
 
 LEVELS = 5  # targets tried between one standard error below and one above
+_SHARED_EACH_STEP = re.compile(r"\bV\(1\)")
+
+
+def setting_of(run: Run) -> str:
+    """What runs must have in common, as far as their directories tell; to be compared and not to be read.
+
+    It is data, silos, the number of clients and the place of the labels: twenty clients send more than two, whatever
+    they run.
+    """
+    federation, data = run.facts.federation, section_of(run.config, "data")
+    split = section_of(run.config, "federation").get("split")
+    shapes = [(silo.name, silo.features, silo.samples, silo.holds_labels) for silo in federation.silos]
+    content = "" if run.fingerprint is None else run.fingerprint.digest
+    return json.dumps([run.clients, data, split, shapes, federation.groups, content], sort_keys=True, default=str)
+
+
+def is_baseline(run: Run) -> bool:
+    """Whether the silos share after every step, as FedSGD does and every algorithm with Q = 1."""
+    return run.algorithm == "fedsgd" or bool(_SHARED_EACH_STEP.search(run.facts.federation.tiers))
 
 
 def factors(cheap: Run, dear: Run, target: Target, cost: str) -> tuple[float, float] | None:

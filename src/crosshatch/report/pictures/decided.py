@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from crosshatch.report.compare import Comparison
 from crosshatch.report.page_tables import html_table, run_name
 from crosshatch.report.runs import Run
-from crosshatch.report.summary_file import Decisions
 from crosshatch.report.units import human_count, human_number
+from crosshatch.task.measuring.decisions import Decisions
 
 _SIDE, _EDGE = 150, 12  # pixels
 

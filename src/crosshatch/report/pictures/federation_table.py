@@ -8,7 +8,7 @@ from html import escape
 
 from crosshatch.report.page_tables import html_table
 from crosshatch.report.runs import Run
-from crosshatch.report.summary_file import FederationShape, SiloShape
+from crosshatch.report.summary_file import FederationShape, SiloReport
 from crosshatch.report.units import human_count
 
 MOST_SILOS, MOST_ROWS = 24, 200  # of one federation, and of a page
@@ -77,7 +77,7 @@ def _table(shape: FederationShape) -> str:
     return html_table(headings, rows) + (f'<p class="note">And {_counted(left, "more silo")}.</p>' if left else "")
 
 
-def _cells(silo: SiloShape) -> list[str]:
+def _cells(silo: SiloReport) -> list[str]:
     counts = (silo.clients, silo.features, silo.samples, silo.parameters)
     return [escape(silo.name), *map(human_count, counts), "yes" if silo.holds_labels else "no"]
 

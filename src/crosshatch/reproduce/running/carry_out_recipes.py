@@ -80,7 +80,7 @@ def require_data(recipe: Recipe, folder: Path | None) -> str:
 
 
 def states(recipe: Recipe, folder: Folder, profile: Profile, keys: Keys) -> tuple[SetState, ...]:
-    return tuple(look(runs, profile, keys, folder.find) for runs in recipe.sets)
+    return tuple(look(runs, profile, keys, folder.find) for runs in recipe.sets_of(profile))
 
 
 def _planned(recipe: Recipe, desk: Desk, keys: Keys) -> list[PlannedRun]:
@@ -100,7 +100,8 @@ def _one(recipe: Recipe, desk: Desk, keys: Keys, done: Done, again: set[str]) ->
         if not missing and not known:
             return ""
         desk.folder.begin(recipe.id, commit(), rules_digest())
-        jobs = [one.job(desk.folder.path, desk.data) for one in (missing | known).values()]
+        # the last of a set are its largest: begun first, they keep nobody waiting at the end
+        jobs = [one.job(desk.folder.path, desk.data) for one in reversed((missing | known).values())]
         limit = _TIMES * 60 * recipe.minutes - spent if desk.profile == "quick" else None
         ended, took = _work(jobs, desk, limit)
         spent += took

@@ -77,7 +77,7 @@ def collect(
         profile=profile,
         verdict=own.verdict,
         why=own.why,
-        seeds={runs.name: runs.seeds[profile] for runs in recipe.sets},
+        seeds={runs.name: runs.seeds[profile] for runs in recipe.sets_of(profile)},
         rows=tuple(_row(row) for row in rows),
         readings={
             name: Reading(one.verdict, one.why, tuple(map(_check, one.checks))) for name, one in readings.items()

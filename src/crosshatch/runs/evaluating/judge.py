@@ -19,7 +19,7 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.parties.evaluation.found import Found, Scored, Verdict
 from crosshatch.report.measures import Target, TargetsAhead
-from crosshatch.runs.best_round import BestRound, on_rows
+from crosshatch.runs.best_round import BestRound, ends_run, on_rows
 from crosshatch.runs.config import Config
 from crosshatch.runs.evaluating.held_share import Briefing
 from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, add_line
@@ -120,13 +120,9 @@ class RunJudge:
     @property
     def _is_over(self) -> bool:
         """All targets are reached, the training loss has grown or patience is lost, where that ends the run."""
-        run, best, last = self.config.run, self._best, self.rows[-1]
-        rule = Growth(self.rows[0]["train_loss"], self.zero)
-        if run.on_divergence == "stop" and rule.notice(last["train_loss"], last["round"], lambda _: ""):
-            return True
-        if best is not None and run.patience is not None and best.since >= run.patience:
-            return True
-        return run.stop_at_targets and not self._ahead
+        last, rule = self.rows[-1], Growth(self.rows[0]["train_loss"], self.zero)
+        grown = rule.notice(last["train_loss"], last["round"], lambda _: "") is not None
+        return ends_run(self.config.run, self._best, self._ahead, grown=grown)
 
     def _write(self, row: Mapping[str, Any]) -> None:
         add_line(self.folder / LINES, row)

@@ -4,7 +4,7 @@ A round that is run again after a crash gives the same line again.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,6 @@ def add_line(path: Path, row: Mapping[str, Any]) -> None:
     """One JSON object; floats are written in full."""
     with open(path, "ab") as file:
         file.write(json.dumps(row, allow_nan=False).encode() + b"\n")
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """What is whole of a file of lines; of each round the last one."""
-    written = path.read_bytes() if path.is_file() else b""
-    found = {}
-    for line in written[: written.rfind(b"\n") + 1].splitlines():
-        row = json.loads(line)
-        found[row["round"]] = row
-    yield from found.values()
 
 
 @dataclass
@@ -57,6 +47,11 @@ class GrowingLines:
     def forget_until(self, round: int) -> None:
         """Rows of this round and those before are not needed again."""
         self.rows = {done: row for done, row in self.rows.items() if done > round}
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """What is whole of a file of lines; of each round the last one."""
+    return list(GrowingLines(path).look().values())
 
 
 def cut_lines(path: Path, last: int) -> None:

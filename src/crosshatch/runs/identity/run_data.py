@@ -6,12 +6,11 @@ from pathlib import Path
 from crosshatch.data.build import load_dataset
 from crosshatch.data.dataset import Dataset
 from crosshatch.data.identity.differences import differences
-from crosshatch.data.identity.fingerprint import Fingerprint, NamedFingerprint, same_test_rows
+from crosshatch.data.identity.fingerprint import Fingerprint, NamedFingerprint, read_fingerprint, same_test_rows
 from crosshatch.data.identity.owner_key import owner_key
 from crosshatch.data.identity.take_fingerprint import take_named
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config
-from crosshatch.runs.identity.kept_fingerprint import read_fingerprint
 
 Warn = Callable[[str], None]
 Load = Callable[[Config, Path | None], Dataset]

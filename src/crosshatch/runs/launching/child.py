@@ -89,7 +89,8 @@ def parties_in(home: Path, names: Collection[Name]) -> dict[Name, Party]:
         precision=precision, steps="solved", only=names, beforehand=share.beforehand, evaluation=evaluation,
     )  # fmt: skip
     for name, party in parties.items():
-        note_what_is_sent(party, home / name)
+        if party.follows is None:  # what others send, their hub counts
+            note_what_is_sent(party, home / name)
     return parties
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from crosshatch.errors import ConfigError, DivergenceError, RunError, one_line
 from crosshatch.exchanges import declared
 from crosshatch.network import BandwidthNetwork
+from crosshatch.own_parts import blaming
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, judging_party
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.runs.choosing.auto import PRECISIONS, adopt
@@ -24,13 +25,12 @@ from crosshatch.runs.directory import (
 )
 from crosshatch.runs.evaluating.held_share import Briefing, hold_out
 from crosshatch.runs.files import write_whole, writing
-from crosshatch.runs.launching.begin_again import begin_again, tell_decisions
+from crosshatch.runs.launching.from_kept_round import begin_again, tell_decisions
 from crosshatch.runs.launching.launched_run import LaunchedRun
 from crosshatch.runs.launching.party_processes import Children
 from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runs.launching.seating import houses_of, seat, share_processes
 from crosshatch.runs.one_writer import one_writer
-from crosshatch.runs.parts.blaming import blaming
 from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.stopping import stop_on_signals
 from crosshatch.runs.tracking.trackers import with_trackers
@@ -49,8 +49,9 @@ def launch(
     may run a round again under another processor, torch or number of threads.
     """
     require_runtime("crosshatch launch")
-    if from_round is not None and not resume:
-        raise ConfigError(f"--from {from_round} goes with --resume: it is about a run that there is")
+    for option, given in ((f"--from {from_round}", from_round is not None), ("--anywhere", anywhere)):
+        if given and not resume:
+            raise ConfigError(f"{option} goes with --resume: it is about a run that there is")
     watcher = with_trackers(config.run.track, watcher)
     path = Path(out)
     with blaming(part_files(config).names), one_writer(path, "training"):
@@ -160,9 +161,9 @@ def _seated(prepared: Prepared, directory: RunDirectory, watcher: Watcher, *, be
         optimum = (simulator.best.value, simulator.best.zero) if asked else None
         briefing = Briefing.of(data, optimum, per_client=config.evaluate.per_client)
         hold_out(folder, houses, plan, homes[judge], briefing)
-    run = _plan_of(folder / next(iter(houses)), rounds).run
+    first, *_ = [_plan_of(folder / house, rounds) for house in houses]  # of which none may be lost
     children = Children(folder, houses, watcher.warned)
-    return LaunchedRun(prepared, directory, files, watcher, children, parties, homes, judge, run)
+    return LaunchedRun(prepared, directory, files, watcher, children, parties, homes, judge, first.run)
 
 
 def _plan_of(home: Path, rounds: int) -> ProcessPlan:

@@ -67,7 +67,8 @@ class LaunchedRun:
         self.rows = list(read_lines(self.directory.metrics)) if self.directory.metrics.is_file() else []
         self._before = self.rows[-1]["real_seconds"] if self.rows else 0.0
         self._began = time.monotonic()
-        self._found, self._sent = GrowingLines(self.homes[self.judge] / LINES), what_was_sent(self.homes.values())
+        self._found = GrowingLines(self.homes[self.judge] / LINES)
+        self._sent = what_was_sent(home for name, home in self.homes.items() if self.parties[name].follows is None)
 
     def go(self, stop: Stop) -> Outcome:
         """Until all processes have come to their end, or somebody asks to stop: then after the round in hand."""
@@ -118,7 +119,7 @@ class LaunchedRun:
         if broken and not self.rows:
             self.simulator.objective()  # says what is wrong with the data or the blocks
         self._write_models(rounds)
-        if not all(party.ended for party in self.parties.values()):
+        if not all(party.ended or party.follows for party in self.parties.values()):
             return Outcome(self.directory.path, finished=False, round=rounds)
         if self.config.evaluate.keep_scores and not broken:
             weights = self._best()[1] or model_of(self.parties)

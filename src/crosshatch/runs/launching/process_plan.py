@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from crosshatch.errors import RunError, one_line
 from crosshatch.runtime.store import write_whole
 
 CONFIG, HELD, _PLAN = "config.toml", "held", "plan.json"
@@ -14,13 +15,17 @@ REFUSED = 2
 
 
 class SeatPlan(msgspec.Struct):
-    """One party: the certificates of its peers in other processes, the names of those in its own, whom it dials."""
+    """One party: the certificates of its peers in other processes, the names of those in its own, whom it dials.
+
+    Who `follows` its hub keeps no states.
+    """
 
     name: str
     peers: dict[str, str]
     inside: list[str]
     dials: dict[str, str]
     port: int | None
+    follows: bool = False
 
 
 class ProcessPlan(msgspec.Struct):
@@ -41,4 +46,8 @@ class ProcessPlan(msgspec.Struct):
     @classmethod
     def read(cls, home: Path) -> ProcessPlan:
         """From the folder of its process."""
-        return msgspec.json.decode((home / _PLAN).read_bytes(), type=cls)
+        try:
+            return msgspec.json.decode((home / _PLAN).read_bytes(), type=cls)
+        except (OSError, msgspec.DecodeError) as error:
+            remedy = "restore its folder, or launch a new run"
+            raise RunError(f"{home.name}: its plan cannot be read ({one_line(error)}): {remedy}") from None

@@ -60,7 +60,7 @@ def seat(
     run, most, files = token_hex(4), _longest(parties, data), part_files(config).read()
     text = config_text(told(config, task.loss), files)
     for house, members in houses.items():
-        names, home = [party.name for party in members], folder / house
+        names, home = {party.name: party for party in members}, folder / house
         home.mkdir(mode=0o700, parents=True)
         seats = []
         for name in names:
@@ -72,6 +72,7 @@ def seat(
                 [peer for peer in peers[name] if peer in names],
                 {peer: f"127.0.0.1:{ports[peer]}" for peer in outside if _dials(name, peer)},
                 ports[name] if any(_dials(peer, name) for peer in outside) else None,
+                names[name].follows is not None,
             ))  # fmt: skip
         write_share(home, data, task, members)
         write_whole(home / CONFIG, text.encode())

@@ -30,7 +30,7 @@ from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.parties.roles.server_role import ServerRole
 from crosshatch.protocol.batches import Ids
 from crosshatch.runtime.store import write_whole
-from crosshatch.task.elsewhere import Elsewhere
+from crosshatch.task.fit import Elsewhere
 from crosshatch.task.task import Task
 
 ABOUT, _NUMBERS = "share.json", "share.safetensors"

@@ -48,18 +48,6 @@ class RoundCost:
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """Rounds, bytes and seconds after which a theorem's bound is at `level`; training usually needs far fewer."""
-
-    theorem: str
-    level: float
-    iterations: int
-    rounds: int
-    bytes: float
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Judgement:
     """A theorem's bound at the config's step size or, where that is `above` the limit, at the limit.
 
@@ -88,11 +76,16 @@ class Advice:
 
 @dataclass(frozen=True)
 class Outlook:
-    """A forecast from one theorem at a step size; `forecast` is None where no step size brings its bound there."""
+    """After how much a theorem's bound, at a step size, is at the level that is asked for; training needs far fewer.
+
+    None where no step size brings it there.
+    """
 
     theorem: str
     step_size: float
-    forecast: Forecast | None
+    rounds: int | None = None
+    bytes: float | None = None
+    sim_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -242,22 +235,7 @@ def _look_ahead(judgement: Judgement, cost: RoundCost, step_size: float, level: 
         candidates = [bound(limit * 0.5**k) for k in range(_HALVINGS)]
     reached = [(needed, candidate) for candidate in candidates if (needed := candidate.iterations_to(level))]
     if not reached:
-        return Outlook(judgement.theorem.name, min(step_size, judgement.theorem.limit.stated), None)
-    _, best = min(reached, key=lambda pair: pair[0])
-    return Outlook(judgement.theorem.name, best.step_size, forecast(best, cost, level=level))
-
-
-def forecast(bound: Bound, cost: RoundCost, *, level: float) -> Forecast | None:
-    """Where the bound reaches `level`; None where its floor is higher: lower the step size or draw larger batches.
-
-    >>> from crosshatch.theory.bounds import StepLimit
-    >>> bound = Bound("HSGD, Theorem 1", start=1.0, noise=0.1, drift=0.1, step_size=0.01, iterations=100,
-    ...     limit=StepLimit(0.1, 0.1))
-    >>> forecast(bound, RoundCost(bytes=1000, seconds=2.0, local_steps=10), level=0.7).rounds
-    20
-    """
-    iterations = bound.iterations_to(level)
-    if iterations is None:
-        return None
-    rounds = -(-iterations // cost.local_steps)
-    return Forecast(bound.theorem, level, iterations, rounds, rounds * cost.bytes, rounds * cost.seconds)
+        return Outlook(judgement.theorem.name, min(step_size, judgement.theorem.limit.stated))
+    needed, best = min(reached, key=lambda pair: pair[0])
+    rounds = -(-needed // cost.local_steps)
+    return Outlook(judgement.theorem.name, best.step_size, rounds, rounds * cost.bytes, rounds * cost.seconds)

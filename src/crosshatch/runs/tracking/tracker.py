@@ -32,7 +32,7 @@ class Account:
     metrics: tuple[str, ...]
 
 
-class Store(Protocol):
+class TrackerStore(Protocol):
     """Another tool's account of one run, opened where an earlier process may have left it. A RunError: it is no use."""
 
     @property
@@ -55,12 +55,12 @@ class Tracker(Watcher):
     """
 
     def __init__(
-        self, name: str, open_store: Callable[[Path, Account], Store], complain: Callable[[str], None]
+        self, name: str, open_store: Callable[[Path, Account], TrackerStore], complain: Callable[[str], None]
     ) -> None:
         self._name = name
         self._open_store = open_store
         self._complain = complain
-        self._store: Store | None = None
+        self._store: TrackerStore | None = None
         self._written: dict[str, int] = {}
         self._failed = False
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from crosshatch.errors import ConfigError
 from crosshatch.runs.tracking.mlflow_store import MlflowStore
 from crosshatch.runs.tracking.tensorboard_store import TensorBoardStore
-from crosshatch.runs.tracking.tracker import Account, Store, Tracker
+from crosshatch.runs.tracking.tracker import Account, Tracker, TrackerStore
 from crosshatch.runs.watcher import Watcher, Watchers
 
-_STORES: dict[str, Callable[[Path, Account], Store]] = {"tensorboard": TensorBoardStore, "mlflow": MlflowStore}
+_STORES: dict[str, Callable[[Path, Account], TrackerStore]] = {"tensorboard": TensorBoardStore, "mlflow": MlflowStore}
 
 
 def require_trackers(names: Sequence[str]) -> None:

@@ -1,22 +1,150 @@
-"""A model as one folder that can be handed over: all that predicting needs, and nothing of the rows it was made of."""
+"""A model as one folder that can be handed over: all that predicting needs, and nothing of the rows it was made of.
+
+Its README says what it is, how to predict with it, and what it wants.
+"""
 
 import contextlib
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
+from crosshatch.data.encoding.encode_image import ImageEncoder
+from crosshatch.data.encoding.encode_sequence import SequenceEncoder
+from crosshatch.data.encoding.encode_table import CategoricalColumn, NumericColumn
+from crosshatch.data.new_rows import own_name
 from crosshatch.errors import RunError
-from crosshatch.predict.joint_model import JointModel
+from crosshatch.predict.joint_model import JointModel, SiloPart
 from crosshatch.predict.model_shape import COMMON, HEAD, CommonShape
 from crosshatch.runs.files import PARTIAL, sync_folder, write_whole, writing
 from crosshatch.runs.one_writer import one_writer
-from crosshatch.runs.trained.folder_readme import folder_readme
 from crosshatch.runs.trained.manifest import MANIFEST, Manifest
 from crosshatch.runs.trained.read_model import own_files, read_model
 
+_LISTED = 12  # classes or categories
+_TABLE = """\
+| column | is read as | where it has no value |
+|---|---|---|
+"""
+_END = """\
+A category that training did not have counts as none of the known ones: all its columns are 0. Columns that no silo
+needs are not looked at. `crosshatch predict` tells of both, and of values that are far from those of training.
+
+## What is in it
+
+`model/` has a file of weights (safetensors) and one with the preparation of rows (JSON) for each silo, and
+`model.json`: classes, loss, fusion. {manifest} has the sha256 of every file; a file that was damaged on its way is
+refused. It does not show who wrote a file: get the folder from somebody you trust.{code}
+
+There are no training rows in it, but what was fitted on them: means, deviations, categories and weights.
+"""
 MODEL = "model"
+
+
+def folder_readme(manifest: Manifest, common: CommonShape, parts: Sequence[SiloPart], code: Sequence[str]) -> str:
+    return "\n".join(_lines(manifest, common, parts, code)) + "\n"
+
+
+def _lines(manifest: Manifest, common: CommonShape, parts: Sequence[SiloPart], code: Sequence[str]) -> Iterator[str]:
+    yield f"# The model of run '{manifest.name}'\n"
+    yield f"{_trained(manifest)} {_predicts(common)}\n"
+    if manifest.silos == common.silos:
+        files = " ".join(f"--data {part.name}=FILE" for part in parts if part.input_shape != (0,))
+        yield "Crosshatch, this folder and files with new rows are all that predicting needs:\n"
+        yield f"    crosshatch predict FOLDER {files} --out scores.csv\n"
+        if len(parts) > 1:
+            yield "One file with the columns of all silos does as well: `--data FILE`.\n"
+    else:
+        yield (
+            f"This is the part of {_quoted(manifest.silos)} alone, of a model of {_quoted(common.silos)}: it makes "
+            "embeddings of its own rows, and a score needs those of all silos.\n"
+        )
+    yield from _figures(manifest)
+    for part in parts:
+        yield f"## Rows of silo '{part.name}'\n"
+        yield from _wanted(part)
+    own = f"\n\nLoading the model runs code of its makers: {', '.join(f'`{name}`' for name in code)}." if code else ""
+    yield _END.format(manifest=f"`{MANIFEST}`", code=own)
+
+
+def _trained(manifest: Manifest) -> str:
+    trained = manifest.trained
+    if trained is None:
+        return "Which round it is of was not recorded."
+    why = "" if trained.chosen_by is None else f", the best by `{trained.chosen_by}`"
+    text = f"It is the model of round {trained.round}{why}."
+    if not manifest.finished:
+        text += " The run had not finished when it was exported."
+    if manifest.diverged is not None:
+        text += f" The training diverged: {manifest.diverged}."
+    return text + f" Made with {', '.join(f'{name} {version}' for name, version in trained.versions.items())}."
+
+
+def _predicts(common: CommonShape) -> str:
+    if common.target == "regression":
+        return "It predicts a number."
+    names = _some(common.classes)
+    if common.target == "multilabel":
+        return f"It says for each of these labels whether it is true of a row: {names}."
+    positive = "" if common.positive is None else f"; scores and probabilities are those of `{common.positive}`"
+    return f"It predicts one of the classes {names}{positive}."
+
+
+def _figures(manifest: Manifest) -> Iterator[str]:
+    trained = manifest.trained
+    if trained is None:
+        return
+    yield "## Figures\n"
+    rows = ", ".join(f"{count:,} for {of}" for of, count in trained.rows.items())
+    yield f"Rows: {rows}. Figures are after round {trained.round}, of the test rows unless their name says otherwise.\n"
+    if not trained.figures:
+        yield "That round was not evaluated.\n"
+        return
+    yield "| figure | value |\n|---|---|"
+    yield "\n".join(f"| `{name}` | {value:.6g} |" for name, value in trained.figures.items()) + "\n"
+
+
+def _wanted(part: SiloPart) -> Iterator[str]:
+    encoder = part.encoder
+    if isinstance(encoder, ImageEncoder):
+        window = encoder.window
+        size = " x ".join(map(str, encoder.image))
+        yield (
+            f"A `.npz` file with images of {size} in the array `x`; the silo holds rows {window.top} to "
+            f"{window.bottom - 1} and columns {window.left} to {window.right - 1} of their pixels.\n"
+        )
+        return
+    if isinstance(encoder, SequenceEncoder):
+        missing = "is refused" if encoder.fill is None else "is the latest one before it, or else a fitted one"
+        yield (
+            f"A `.npz` file with an array `x` (rows, {encoder.steps}, {len(encoder.names)}): {encoder.steps} points in "
+            f"time of {', '.join(f'`{name}`' for name in encoder.names)}. A value that is missing (NaN) {missing}.\n"
+        )
+        return
+    if part.id is not None:
+        yield f"Rows are known by column `{part.id}`.\n"
+    lines = "".join(_column(column, part.name) for column in encoder.columns)
+    yield _TABLE + lines if lines else "It needs none.\n"
+
+
+def _column(column: NumericColumn | CategoricalColumn, silo: str) -> str:
+    if isinstance(column, NumericColumn):
+        kind, missing = "number", "is refused" if column.fill is None else f"{column.fill:.6g} stands in"
+    else:
+        kind = f"one of {len(column.categories)} categories: {_some(column.categories)}"
+        missing = "none of them" if column.allow_missing else "is refused"
+    return f"| {_some([own_name(column.name, silo)])} | {kind} | {missing} |\n"
+
+
+def _some(names: Sequence[str]) -> str:
+    listed = ", ".join(f"`{name}`".replace("|", "\\|").replace("\n", " ") for name in names[:_LISTED])
+    return listed + (", ..." if len(names) > _LISTED else "")
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ("silo " if len(names) == 1 else "silos ") + ", ".join(f"'{name}'" for name in names)
 
 
 def require_room(target: Path) -> None:

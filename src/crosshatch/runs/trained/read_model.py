@@ -10,11 +10,9 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from crosshatch.errors import CrosshatchError, RunError
-from crosshatch.own_parts import is_own
-from crosshatch.predict.joint_model import JointModel
+from crosshatch.own_parts import blaming, is_own
+from crosshatch.predict.joint_model import JointModel, SiloPart
 from crosshatch.predict.model_shape import COMMON, HEAD, ROUND, CommonShape, SiloShape
-from crosshatch.predict.silo_part import SiloPart
-from crosshatch.runs.parts.blaming import blaming
 from crosshatch.trees import Layout, flatten
 
 Shape = TypeVar("Shape", bound=msgspec.Struct)

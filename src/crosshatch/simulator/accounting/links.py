@@ -201,7 +201,7 @@ class Links:
         each: Ids = np.full(len(at_work.rows), steps)
         if rows is not None:
             each = np.sum([rows[(local.first + q) % len(rows)] > 0 for q in range(steps)], axis=0)
-        for j, where in zip(silos, at_work.places, strict=True) if self.one_machine or self.one_party else ():
+        for j, where in zip(silos, at_work.places, strict=True):
             if self.one_machine or j in self.one_party:
                 # A hospital of pairs trains one model for each of its devices, one after the other.
                 steps_here = each[where].sum() if self.hubs_together else each[where].max(initial=0)

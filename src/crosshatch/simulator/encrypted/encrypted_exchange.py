@@ -20,10 +20,10 @@ from crosshatch.local.layers import Layer
 from crosshatch.local.problem import LossInputs
 from crosshatch.local.solve import solve
 from crosshatch.privacy.fixed_point import Whole
-from crosshatch.privacy.masked_gradients import gradient
+from crosshatch.privacy.masked_gradients import gradient, gradient_slots
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.encryption import EncryptedContents
+from crosshatch.protocol.encryption import ciphertexts, plaintexts
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.ciphertexts import Ciphertexts, DecryptedGradients
@@ -116,18 +116,19 @@ class EncryptedExchange:
     def _send(self, found: DecryptedGradients, asking: Sequence[int], shape: tuple[int, ...], asked: Asked) -> None:
         """Three messages per silo, and what parties compute between them."""
         (rows, outputs), holder, down = shape, asked.holder, asked.down
-        contents = EncryptedContents(self.settings, rows)
-        numbers = [self.layers[j].size for j in asking]
+        settings, slots = self.settings, gradient_slots(self.settings.point, rows, self.settings.key_bits)
+        packed = [slots.plaintexts(self.layers[j].size) for j in asking]
         self.clocks.work(holder, found.encrypt)
-        self.links.send(None, HubLeg(down, "down", [holder], asking, [contents.derivatives(outputs)] * len(asking)))
+        derivatives = [ciphertexts(settings, rows * outputs)] * len(asking)
+        self.links.send(None, HubLeg(down, "down", [holder], asking, derivatives))
         for j in asking:
             self.clocks.wait(j, [holder])
             self.clocks.work(j, found.multiply[j])
         up, back = (asked.next_call(exchange, down.round) for exchange in ("masked_gradients", "read_gradients"))
-        self.links.send(None, HubLeg(up, "up", asking, [holder], [contents.masked(n) for n in numbers]))
+        self.links.send(None, HubLeg(up, "up", asking, [holder], [ciphertexts(settings, n) for n in packed]))
         self.clocks.wait(holder, asking)
         self.clocks.work(holder, found.decrypt)
-        self.links.send(None, HubLeg(back, "down", [holder], asking, [contents.read(n) for n in numbers]))
+        self.links.send(None, HubLeg(back, "down", [holder], asking, [plaintexts(settings, n) for n in packed]))
         for j in asking:
             self.clocks.wait(j, [holder])
 

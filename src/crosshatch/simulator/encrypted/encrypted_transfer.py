@@ -31,7 +31,8 @@ from crosshatch.privacy.transfer_gradients import (
     sum_of_signs,
     transfer_slots,
 )
-from crosshatch.protocol.encrypted_transfers import TransferContents, label_sums
+from crosshatch.protocol.encrypted_transfers import label_sums
+from crosshatch.protocol.encryption import ciphertexts, plaintexts
 from crosshatch.protocol.message_contents import Specs
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
@@ -95,8 +96,9 @@ class EncryptedTransfer:
         for j in receivers:
             plain = self._plain(j, known[j], holder)
             self._told[j], seconds[j] = self.ciphertexts.tell(1 - j, plain)
-        contents = [self._contents(batch.rows).components] * len(receivers)
-        self._across([1 - j for j in receivers], seconds, contents, "components")
+        width = self.chains[0][-1].outputs  # a ciphertext per number of the rows, and of half of a symmetric matrix
+        components = ciphertexts(self.settings, batch.rows * width + width * (width + 1) // 2)
+        self._across([1 - j for j in receivers], seconds, [components] * len(receivers), "components")
         if holder in receivers:
             told, inputs = self._told[holder], known[holder]
             assert inputs.y is not None
@@ -132,7 +134,9 @@ class EncryptedTransfer:
         for problem, weight in zip(problems, weights, strict=True):
             answers[problem.silo] = []
             chosen[problem.task.names[problem.silo]] = {"loop"}
-            found = self._descend(problem, answers[problem.silo])
+            state = None if problem.state is None else problem.state[0]
+            gradient = partial(self._gradient, problem, answers[problem.silo])
+            found = descend_along(problem, problem.start.reshape(-1), state, gradient)
             solved.append(found.unsqueeze(0) if keep else found * weight.to(found))
         self.clocks.begin()
         for step in range(problems[0].local.steps):
@@ -140,19 +144,8 @@ class EncryptedTransfer:
         self.clocks.end()
         return solved
 
-    def _descend(self, problem: Problem, answers: list[Answer]) -> Tensor:
-        """All steps of one side; what they took is noted in `answers`."""
-        block_size = sum(self._sides[problem.silo].sizes)
-        found = descend_along(problem, partial(self._gradient, problem, answers))
-        if problem.anchors is not None:
-            block = found[:block_size]
-            with torch.no_grad():
-                mean = problem.anchors.class_mean(partial(self.task.embed, problem.silo, block), every=True)
-            found = torch.cat([block, mean, found[block_size + len(mean) :]])
-        return found
-
-    def _gradient(self, problem: Problem, answers: list[Answer], flat: Tensor) -> Tensor:
-        """The data's part of the gradient (p,) at a side's vector."""
+    def _gradient(self, problem: Problem, answers: list[Answer], _: int, flat: Tensor) -> tuple[Tensor, None]:
+        """The data's part of the gradient (p,) at a side's vector; what it took is noted in `answers`."""
         side, told, part = self._sides[problem.silo], self._told[problem.silo], problem.parts[0]
         block, held = self.task.split(problem.silo, flat)
         forward = side.through(block, part.x)
@@ -167,7 +160,7 @@ class EncryptedTransfer:
         if self.hear is not None and held is None:
             self.hear({problem.silo: torch.stack([hidden, block])}, self._batch, 1 - problem.silo, len(answers) - 1)
         found = hidden + clear_gradient(problem, forward)
-        return found if held is None else torch.cat([found, torch.zeros_like(held)])
+        return found if held is None else torch.cat([found, torch.zeros_like(held)]), None
 
     def _without_labels(self, problem: Problem, side: Side, forward: ChainPass) -> Callable[[], list[Any]]:
         told = self._told[problem.silo]
@@ -194,16 +187,14 @@ class EncryptedTransfer:
         chain = self.chains[silo]
         return transfer_slots(self.settings.point, rows, chain[-1].outputs, len(chain), self.settings.key_bits)
 
-    def _contents(self, rows: int) -> TransferContents:
-        return TransferContents(self.settings, rows, self.chains)
-
     def _send(self, answers: dict[int, Answer], rows: int) -> None:
         """A local step's messages: masked gradients to the owners of the keys, and back what these read."""
-        silos, contents = list(answers), self._contents(rows)
+        silos, settings = list(answers), self.settings
+        packed = [self._slots(j, rows).plaintexts(sum(self._sides[j].sizes)) for j in silos]
         multiply = {1 - j: answers[j].multiply for j in silos}
-        self._across(silos, multiply, [contents.masked(j) for j in silos], "masked_gradients")
+        self._across(silos, multiply, [ciphertexts(settings, n) for n in packed], "masked_gradients")
         decrypt = {j: answers[j].decrypt for j in silos}
-        self._across([1 - j for j in silos], decrypt, [contents.read(j) for j in silos], "read_gradients")
+        self._across([1 - j for j in silos], decrypt, [plaintexts(settings, n) for n in packed], "read_gradients")
 
     def _across(
         self, senders: Sequence[int], seconds: dict[int, float], contents: Sequence[Specs], exchange: str

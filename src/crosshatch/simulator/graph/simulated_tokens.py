@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-_VIEWS = 20_000  # kept, about 10 MB
-
-
 @dataclass
 class Tokens:
     """All tokens. Visits and averages write into their tensors, no exchange puts another one in their place."""
@@ -49,9 +46,6 @@ class SimulatedTokens:
     server: bool
     graph: nx.Graph
     chosen: dict[str, str] = field(default_factory=dict)  # how visits are computed, by silo
-    # Parts of models and scores by token and agent: to cut them out anew would take as long as a small product.
-    _views: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
-    _cut: tuple[Tensor | None, Tensor | None] = field(default=(None, None), repr=False)  # what they are parts of
 
     def __post_init__(self) -> None:
         """Note where each block stands among all parameters, how each agent computes, and how long it takes."""
@@ -81,13 +75,9 @@ class SimulatedTokens:
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
         """Token by token; each has copies of its own, so the order matters to the clocks alone."""
         at = tokens.at.tolist()
-        if self._cut[0] is not tokens.models or self._cut[1] is not tokens.scores or len(self._views) > _VIEWS:
-            self._cut, self._views = (tokens.models, tokens.scores), {}
         for g, k in enumerate(at):
-            if (g, k) not in self._views:
-                self._views[g, k] = tokens.models[g, self._spans[k]], tokens.scores[g]
             step = self.agents[k].largest_step if step_size is None else step_size
-            self.agents[k].visit(*self._views[g, k], steps=steps, step_size=step)
+            self.agents[k].visit(tokens.models[g, self._spans[k]], tokens.scores[g], steps=steps, step_size=step)
         self._time_visits(tokens, at, steps)
         return tokens
 

@@ -1,8 +1,9 @@
-"""The hubs' averages over their clients' blocks, with the local steps before them, which may be computed here.
+"""What comes of local steps: the clients' own blocks, or their hubs' averages over them.
 
-An average needs less than every client's own block: from a common start one pass serves all clients. So `descend` says
-in the blocks it returns which steps were taken, and here, in one place, they are computed for whoever needs what comes
-out of them: those of all silos and groups in one go.
+Blocks say which steps were taken, and in this one place they are computed, for whoever needs what comes out of them.
+For an average that is less than every client's own block, since from a common start one pass serves all clients; so an
+average computes the steps before it, those of all silos and groups in one go. A party's own average is in
+`parties/roles/block_keeper.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,7 +19,7 @@ from crosshatch.local.problem import Problem
 from crosshatch.protocol.what_is_known import check_sent
 from crosshatch.simulator.passes import Passes
 from crosshatch.simulator.vertical.batch import Batch
-from crosshatch.simulator.vertical.blocks import Blocks, Moved, rows_of
+from crosshatch.simulator.vertical.blocks import Blocks, rows_of
 from crosshatch.simulator.vertical.branches import Branches
 
 _ROUNDING = 1e-9  # what may be left of 1 where all clients are at work
@@ -31,54 +31,50 @@ Solver = Callable[..., list[Tensor]]
 
 @dataclass(frozen=True)
 class Weighed:
-    """Blocks whose clients are to be averaged, by silo how much clients at work count, and all others together."""
+    """Blocks to be averaged, by silo: those of the clients at work (clients, p), or the steps that lead there."""
 
-    blocks: Blocks
-    at_work: Mapping[int, Tensor]  # one number for each client
-    idle: Mapping[int, float]  # with the block that a client would have started from
+    base: Sequence[Tensor]
+    moved: Mapping[int, Tensor | Problem]
+    at_work: Mapping[int, Tensor]  # how much each client at work counts
+    idle: Mapping[int, float]  # and all others together, with the block that they would have started from
     passes: Passes
 
 
-def client_blocks(blocks: Blocks, solver: Solver, passes: Passes) -> dict[int, Tensor]:
-    """The blocks (clients at work, p) of silos whose clients have taken steps."""
-    rows, due = _found(blocks, passes)
+def outcomes(steps: Sequence[Problem], solver: Solver, passes: Passes) -> list[Tensor]:
+    """The blocks (clients at work, p) that steps lead to."""
+    due = [one for one in steps if id(one) not in passes.blocks]
     if due:
-        problems = list(due.values())
-        ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in problems]
-        solved = solver(problems, ones, keep=True, passes=passes.find(problems))
-        passes.blocks |= {id(problem): (problem, found) for problem, found in zip(problems, solved, strict=True)}
-        rows |= dict(zip(due, solved, strict=True))
-    return rows
+        ones = [torch.ones(one.clients, dtype=torch.float64) for one in due]
+        solved = solver(due, ones, keep=True, passes=passes.find(due))
+        own = (rows[:, : one.start.shape[-1]] for one, rows in zip(due, solved, strict=True))  # without any states
+        passes.blocks |= {id(one): (one, rows) for one, rows in zip(due, own, strict=True)}
+    return [passes.blocks[id(one)][1] for one in steps]
 
 
-def _found(blocks: Blocks, passes: Passes) -> tuple[dict[int, Tensor], dict[int, Problem]]:
-    """By silo its clients' blocks where they are known, and else the steps from which they follow."""
-    every = {j: passes.blocks.get(id(moved.to), (None, moved.to))[1] for j, moved in blocks.moved.items()}
-    rows = {j: one for j, one in every.items() if isinstance(one, Tensor)}
-    return rows, {j: one for j, one in every.items() if isinstance(one, Problem)}
-
-
-def averaged(groups: Sequence[Weighed], solver: Solver) -> tuple[Blocks, ...]:
+def averaged(groups: Sequence[Weighed], solver: Solver) -> list[Blocks]:
     """The blocks of some groups after their averages, the steps before these computed in one go."""
     sums: dict[tuple[int, int], Tensor] = {}  # by group and silo, over the clients at work
     due: dict[tuple[int, int], Problem] = {}
     kept: list[KeptPass | None] = []
     for g, one in enumerate(groups):
-        known, steps = _found(one.blocks, one.passes)
-        sums |= {(g, j): one.at_work[j].to(rows) @ rows for j, rows in known.items()}
+        steps = {j: moved for j, moved in one.moved.items() if isinstance(moved, Problem)}
+        known = [j for j, taken in steps.items() if taken.state is not None or id(taken) in one.passes.blocks]
+        rows = dict(zip(known, outcomes([steps.pop(j) for j in known], solver, one.passes), strict=True))
+        rows |= {j: moved for j, moved in one.moved.items() if isinstance(moved, Tensor)}
+        sums |= {(g, j): one.at_work[j].to(own) @ own for j, own in rows.items()}
+        due |= {(g, j): taken for j, taken in steps.items()}
         kept += one.passes.find(list(steps.values()))
-        due |= {(g, j): problem for j, problem in steps.items()}
     if due:
         weights = [groups[g].at_work[j] for g, j in due]
         sums |= dict(zip(due, solver(list(due.values()), weights, keep=False, passes=kept), strict=True))
     after = []
     for g, one in enumerate(groups):
-        base = list(one.blocks.base)
+        base = list(one.base)
         for j, idle in one.idle.items():
             total = sums[g, j]
             base[j] = total.add_(base[j], alpha=idle) if idle > _ROUNDING else total
         after.append(Blocks(tuple(base)))
-    return tuple(after)
+    return after
 
 
 @dataclass(frozen=True)
@@ -99,33 +95,16 @@ class AtClients:
         held = blocks.received or blocks.branches or blocks.base
         if self.branches is not None:
             held = self.branches.at_clients(held, batch)
-        if not blocks.moved:
-            return list(held)
-        rows = client_blocks(blocks, self.solver, self.passes)
-        return [
-            rows_of(batch.clients[j], blocks.moved[j].clients, rows[j], start) if j in rows else start
-            for j, start in enumerate(held)
-        ]
+        known, steps = list(held), [(j, one) for j, taken in blocks.moved.items() for one in taken]
+        rows = outcomes([one for _, one in steps], self.solver, self.passes)
+        for (j, one), moved in zip(steps, rows, strict=True):
+            known[j] = rows_of(batch.clients[j], one.at_work, moved, known[j])
+        return known
 
     def at_hubs(self, blocks: Blocks) -> Blocks:
         """The same with the steps of silos that are one party: their hubs have the client's block at once."""
-        moved = {j: one for j, one in blocks.moved.items() if j in self.one_party}
-        if not moved:
-            return blocks
+        last = {j: taken[-1] for j, taken in blocks.moved.items() if j in self.one_party}
         base = list(blocks.base)
-        for j, rows in client_blocks(replace(blocks, moved=moved), self.solver, self.passes).items():
+        for j, rows in zip(last, outcomes(list(last.values()), self.solver, self.passes), strict=True):
             base[j] = rows[0]
         return replace(blocks, base=tuple(base))
-
-    def with_resting(self, before: Blocks, after: Blocks, batch: Batch, silos: Sequence[int]) -> Blocks:
-        """Clients of these silos that took steps on an earlier batch alone have the blocks they had."""
-        apart = [j for j in silos if not np.isin(before.moved[j].clients, batch.clients[j]).all()]
-        if not apart:
-            return after
-        old, new = (client_blocks(blocks, self.solver, self.passes) for blocks in (before, after))
-        moved = dict(after.moved)
-        for j in apart:
-            every = np.union1d(batch.clients[j], before.moved[j].clients)
-            resting = rows_of(every, before.moved[j].clients, old[j], new[j][0])  # who has none is in the new ones
-            moved[j] = Moved(every, rows_of(every, batch.clients[j], new[j], resting))
-        return replace(after, moved=moved)

@@ -14,31 +14,20 @@ from crosshatch.protocol.batches import Ids
 
 
 @dataclass(frozen=True)
-class Moved:
-    """Clients of a silo that took local steps: their blocks (clients, p) then, or the steps, from which these follow.
-
-    From the steps averages follow too, with less work (`averaging.py`).
-    """
-
-    clients: Ids
-    to: Tensor | Problem
-
-
-@dataclass(frozen=True)
 class Blocks:
     """Weights of every silo: `base[j]` (p,) at its hub, and what its clients have made of it in this round.
 
     `branches[j]` (innermost branches, p) is where branches below the hub stand within a round; empty: as the hub.
     `received[j]` is what clients got of it where a codec stood in between, (p,) or one for each innermost branch;
     empty: they got just that. `sent_to[j]` are the clients that got it; empty: nobody yet. `moved` has the silos whose
-    clients took steps since.
+    clients took steps since, with these steps, oldest first: each client stands where the last that were its own led.
     """
 
     base: tuple[Tensor, ...]
     branches: tuple[Tensor, ...] = ()
     received: tuple[Tensor, ...] = ()
     sent_to: tuple[Ids, ...] = ()
-    moved: Mapping[int, Moved] = field(default_factory=dict)
+    moved: Mapping[int, tuple[Problem, ...]] = field(default_factory=dict)
 
 
 def rows_of(wanted: Ids, clients: Ids, rows: Tensor, start: Tensor) -> Tensor:

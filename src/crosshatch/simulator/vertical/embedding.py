@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -51,6 +51,7 @@ class Embedder:
     one_party: frozenset[int] = frozenset()  # silos whose hub is their client, and has its block at once
     anchors: Anchors | None = None  # whose mean the class mean is, in a transfer task
     in_pairs: bool = False  # a server keeps the blocks: a hub has the one its clients were told
+    elsewhere: Callable[[Mapping[int, Tensor], Batch], Mapping[int, Outputs]] | None = None  # workers, where there are
 
     def embed(
         self,
@@ -70,8 +71,14 @@ class Embedder:
         values: list[Outputs] = [()] * len(weights) if known is None else list(known.values)
         stamps = [made] * len(weights) if known is None or only is None else list(known.made)
         if only is not None:
-            values[only], stamps[only] = self._silo(weights[only], batch, only), made
-        for chain, alike in self._alike if only is None else ():
+            stamps[only] = made
+        if self.elsewhere is not None:
+            asked = range(len(weights)) if only is None else [only]
+            for j, outputs in self.elsewhere({j: weights[j] for j in asked}, batch).items():
+                values[j] = outputs
+        elif only is not None:
+            values[only] = self._silo(weights[only], batch, only)
+        for chain, alike in self._alike if only is None and self.elsewhere is None else ():
             for j, outputs in zip(alike, self._silos([weights[j] for j in alike], batch, alike, chain), strict=True):
                 values[j] = outputs
         head: Tensor | None = None

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import Algorithm, ClientWeights, Federation, LocalSteps, Number, Within, declared
+from crosshatch.local.problem import Problem
 from crosshatch.local.solve import Strategy, solve
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.class_means import find_anchors
@@ -26,18 +27,15 @@ from crosshatch.simulator.accounting.branch_accounts import BranchAccounts
 from crosshatch.simulator.passes import Passes
 from crosshatch.simulator.vertical.averaging import AtClients, Solver, Weighed, averaged
 from crosshatch.simulator.vertical.batch import Batch, Draws
-from crosshatch.simulator.vertical.blocks import Blocks, Moved
+from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.branches import Branches
 from crosshatch.simulator.vertical.descending import Descending, Exchanged, rows_by_part
 from crosshatch.simulator.vertical.embedding import Embedder, Embeddings
+from crosshatch.simulator.vertical.encryption_hook import Encryption
 from crosshatch.simulator.vertical.on_the_way import OnTheWay
 from crosshatch.simulator.vertical.optimising import Optimising
 from crosshatch.simulator.vertical.sharing import Asked, Frozen, Sharing
 from crosshatch.task.task import Task
-
-if TYPE_CHECKING:  # needs gmpy2, which is an extra
-    from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange
-    from crosshatch.simulator.encrypted.encrypted_transfer import EncryptedTransfer
 
 
 @dataclass
@@ -57,7 +55,7 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     threads: int = 1
     branches: Branches | None = None  # between hubs and clients, where there are any
     optimising: Optimising | None = None  # the states of the task's optimiser, where it has one
-    encrypted: EncryptedExchange | EncryptedTransfer | None = None  # how derivatives travel, where not in clear
+    encrypted: Encryption | None = None  # how derivatives travel, where not in clear
     chosen: dict[str, set[str]] = field(default_factory=dict)  # strategies by silo, for the record
     round: int = 0
     uses: Counter[str] = field(default_factory=Counter)  # of each exchange in this round
@@ -171,25 +169,26 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
                 tree.up(batch, j, depth, call)
             starts = self.branches.at_clients(blocks.received or blocks.branches or blocks.base, batch)
             owners, trained = [silo.owners for silo in self.data.silos], self.task.trained
-            moved = {j: rows[j] for j in silos}
+            own = {j: rows[j] for j in silos}
             return self.branches.average(
-                blocks, moved, starts, batch, weights, owners, self.on_the_way, trained, depth, call
+                blocks, own, starts, batch, weights, owners, self.on_the_way, trained, depth, call
             )
-        coded = "average" in self._coded
-        if coded or any(one.clients is not batch.clients[j] for j, one in blocks.moved.items()):
-            rows, starts = self.at_clients.weights(blocks, batch, blocks.moved), blocks.received or blocks.base
+        coded, last = "average" in self._coded, {j: blocks.moved[j][-1] for j in silos}
+        moved: dict[int, Tensor | Problem] = {**last}
+        if coded or any(len(blocks.moved[j]) > 1 or one.numbers is not batch.clients[j] for j, one in last.items()):
+            rows, starts = self.at_clients.weights(blocks, batch, silos), blocks.received or blocks.base
             for j in silos if coded else ():
                 rows[j] = self.on_the_way.blocks(
                     rows[j], starts[j], j, batch.clients[j], self.clients[j], call, where=self.task.trained[j]
                 )
-            blocks = replace(blocks, moved={j: Moved(batch.clients[j], rows[j]) for j in silos})
+            moved = {j: rows[j] for j in silos}
         self.accounts.average(batch, tuple(silos), within, call)
         holders = {j: (self.data.silos[j].owners, self.clients[j], batch.clients[j]) for j in silos}
         at_work = client_weights(holders, weights)
         idle = {j: 0.0 if len(each) == self.clients[j] else 1.0 - float(each.sum()) for j, each in at_work.items()}
         if self.optimising is not None:
             self.optimising.average(batch, at_work, idle)
-        return Weighed(blocks, at_work, idle, self.passes)
+        return Weighed(blocks.base, moved, at_work, idle, self.passes)
 
     def _held(self, blocks: Blocks, batch: Batch, silos: Sequence[int]) -> Sequence[Tensor]:
         """By silo what its clients at work hold, (p,) or each its own (clients, p)."""
@@ -276,12 +275,13 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         problems = self._descending.problems({j: weights[j] for j in silos}, [(batch, frozen), *earlier], local)
         in_one_part = len(batch.parts) == 1 and not earlier
         self.accounts.links.work(batch, silos, local, None if in_one_part else rows_by_part(problems))
-        asked = problems if self.optimising is None else self.optimising.solve(problems, self.solver)
-        taken = {j: Moved(batch.clients[j], one) for j, one in asked.items()}
+        if self.optimising is not None:
+            self.passes.blocks |= self.optimising.solve(problems, self.solver)
         if len(self.at_clients.one_party) == len(self.silos):  # nobody has anybody to average with
-            ones = dict.fromkeys(asked, torch.ones(1, dtype=torch.float64))
-            alone = Weighed(Blocks(blocks.base, moved=taken), ones, dict.fromkeys(ones, 0.0), self.passes)
+            ones = dict.fromkeys(problems, torch.ones(1, dtype=torch.float64))
+            alone = Weighed(blocks.base, problems, ones, dict.fromkeys(ones, 0.0), self.passes)
             return averaged([alone], self.solver)[0]  # the client's block is the hub's
-        after = replace(blocks, moved={**blocks.moved, **taken})
-        again = [j for j in silos if j in blocks.moved]
-        return self.at_clients.with_resting(blocks, after, batch, again) if again else after
+        moved = dict(blocks.moved)
+        for j, steps in problems.items():  # who rests now stands where earlier steps led
+            moved[j] = (*(old for old in moved.get(j, ()) if not np.isin(old.at_work, steps.at_work).all()), steps)
+        return replace(blocks, moved=moved)

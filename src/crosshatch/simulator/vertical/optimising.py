@@ -72,17 +72,14 @@ class Optimising:
         places = self._places(silo, clients)
         self._at_clients[silo] = self._of_clients(silo).index_copy(0, places, states)
 
-    def solve(self, problems: Mapping[int, Problem], solver: Solver) -> dict[int, Tensor]:
-        """The clients' blocks (clients at work, p) after their steps, by silo; their states are noted."""
-        ones = [torch.ones(problem.clients, dtype=torch.float64) for problem in problems.values()]
-        done = {}
-        for (j, problem), rows in zip(
-            problems.items(), solver(list(problems.values()), ones, keep=True, passes=()), strict=True
-        ):
-            assert problem.numbers is not None
-            numbers = len(self.like[j])
-            done[j] = rows[:, :numbers].contiguous()
-            self._set_states(j, problem.numbers, rows[:, numbers:])
+    def solve(self, problems: Mapping[int, Problem], solver: Solver) -> dict[int, tuple[Problem, Tensor]]:
+        """The clients' blocks (clients at work, p) after steps, as `Passes.blocks` has them; their states are noted."""
+        steps, done = list(problems.values()), dict[int, tuple[Problem, Tensor]]()
+        ones = [torch.ones(one.clients, dtype=torch.float64) for one in steps]
+        for one, rows in zip(steps, solver(steps, ones, keep=True, passes=()), strict=True):
+            numbers = len(self.like[one.silo])
+            done[id(one)] = one, rows[:, :numbers].contiguous()
+            self._set_states(one.silo, one.at_work, rows[:, numbers:])
         return done
 
     def broadcast(self, batch: Batch) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from crosshatch.simulator.vertical.batch import Batch, Holdings
+from crosshatch.simulator.vertical.batch import Batch
 
 
 def with_own_heads(
@@ -20,16 +19,7 @@ def with_own_heads(
     """
     if heads is None or heads.dim() == 1:
         return compute(heads, *rows)
-    every = [torch.as_tensor(index) for index in _rows_by_client(batch.held[holder][part])]
-    index = torch.cat(every)
-    pieces = [
-        compute(head, *(one.index_select(0, mine) for one in rows)) for head, mine in zip(heads, every, strict=True)
-    ]
-    joined = torch.cat(pieces)
-    return torch.empty_like(joined).index_copy_(0, index, joined)
-
-
-def _rows_by_client(held: Holdings) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """For each client at work the places of its rows in the batch."""
-    order = np.arange(held.counts.sum()) if held.order is None else held.order.cpu().numpy()
-    return np.split(order, np.cumsum(held.counts)[:-1])
+    sorted_rows = [batch.by_client(holder, part, one) for one in rows]
+    counts = batch.held[holder][part].counts.tolist()
+    pieces = zip(heads, *(torch.split(one, counts) for one in sorted_rows), strict=True)
+    return batch.as_drawn(holder, part, torch.cat([compute(*piece) for piece in pieces]))

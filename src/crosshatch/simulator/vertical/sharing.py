@@ -1,6 +1,7 @@
 """What an exchange tells the silos of each other: embeddings, or the loss's derivatives where one holds the labels.
 
-The simulator has all labels in one place; who may use them is decided here, by which of the two is sent.
+The simulator has all labels in one place; who may use them is decided by which of the two is
+sent, in `exchange` of `federation.py`. Parties are given no others' labels at all: `parties/vertical_parties.py`.
 """
 
 from __future__ import annotations

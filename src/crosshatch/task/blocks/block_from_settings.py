@@ -1,21 +1,43 @@
-"""From a silo's sample shape and settings to its module."""
+"""From a silo's sample shape and settings to its module, one from a user's own Python file perhaps."""
 
 import contextlib
+import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from crosshatch.errors import ModelError, saying_where
+from crosshatch.own_parts import PartKind, building, find_part, short_name
 from crosshatch.task.blocks.cnn import CNN
 from crosshatch.task.blocks.linear import Linear
 from crosshatch.task.blocks.lstm import LSTM
 from crosshatch.task.blocks.mlp import MLP
 from crosshatch.task.blocks.resnet import ResNet18
-from crosshatch.task.blocks.user import load_block
 from crosshatch.task.model_settings import ModelSettings
+
+BLOCK = PartKind("a block", "block", ModelError)
+
+
+def load_block(
+    name: str, input_shape: tuple[int, ...], outputs: int, arguments: Mapping[str, object], *, folder: Path
+) -> nn.Module:
+    """An instance of the class `name` speaks of; relative paths start in `folder`.
+
+    The class is called with `arguments`, and with `input_shape` and `outputs` where its constructor takes them.
+    """
+    found = find_part(name, BLOCK, folder=folder)
+    if not (isinstance(found, type) and issubclass(found, nn.Module)):
+        raise ModelError(f"{name} is not a torch.nn.Module class: derive {short_name(name)} from torch.nn.Module")
+    offered: dict[str, object] = {"input_shape": input_shape, "outputs": outputs}
+    parameters = inspect.signature(found).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    chosen = {key: value for key, value in offered.items() if takes_all or key in parameters}
+    with building(name, BLOCK, f" for samples of shape {input_shape}"):
+        return found(**{**chosen, **arguments})
+
 
 _KINDS = {1: "table rows (features,)", 2: "sequences (steps, features)", 3: "images (channels, height, width)"}
 

@@ -38,17 +38,19 @@ every = 1
 metrics = ["auc"]
 targets = ["auc=0.62", "validation_auc=0.61"]
 """
+MINUTE = 60.0
 NAMES = {1: "FedSGD", 5: "Q = 5", 10: "Q = 10"}
 TARGETS = {"lowest": "auc=0.6", "middle": "auc=0.61", "highest": "auc=0.62"}
+METHODS = tuple(
+    Method(name, () if q == 1 else ("algorithm.name=fedbcd", f"algorithm.local_steps={q}")) for q, name in NAMES.items()
+)
+LARGE = ("model.hidden=[64]", "model.outputs=64")
 RUNS = RunSet(
     "F5",
     CONFIG,
-    tuple(
-        Method(name, () if q == 1 else ("algorithm.name=fedbcd", f"algorithm.local_steps={q}"))
-        for q, name in NAMES.items()
-    ),
+    METHODS,
     SEEDS,
     "credit_default",
     Search(STEP, (1.0, 3.0, 10.0), "fewest rounds to validation auc=0.61", common_by=("Q = 10",)),
-    {"full": ("model.hidden=[64]", "model.outputs=64", "run.rounds=300")},
+    {"full": (*LARGE, "run.rounds=300")},
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from crosshatch.errors import RunError
+from crosshatch.parties.line import Name
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.directory import PARTIES, RunDirectory
@@ -40,11 +41,10 @@ def begin_again(out: Path, round: int) -> None:
             f"all have kept those of {', '.join(map(str, kept))}" if kept else "there is no round that all have kept"
         )
         raise RunError(f"--from {round}: not every party has kept a state of that round: {choice}")
-    for home, plan in plans.items():
-        for seat in plan.seats:
-            written = Store(home / seat.name).read(round)
-            assert written is not None
-            unpack(written, KINDS, run=plan.run, party=seat.name)  # whole, and its own
+    for name, run, store in _keeping(plans):
+        written = store.read(round)
+        assert written is not None
+        unpack(written, KINDS, run=run, party=name)  # whole, and its own
     path = out / PARTIES / _RECORD
     line = msgspec.json.encode(_Decision(round, kept, decided=datetime.now(UTC).isoformat(timespec="seconds")))
     write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")
@@ -71,6 +71,11 @@ def plans_of(folder: Path) -> dict[Path, ProcessPlan]:
     return {home: ProcessPlan.read(home) for home in homes}
 
 
+def _keeping(plans: Mapping[Path, ProcessPlan]) -> list[tuple[Name, str, Store]]:
+    """Who keeps states: name, run and folder."""
+    every = [(seat, plan.run, home) for home, plan in plans.items() for seat in plan.seats]
+    return [(seat.name, run, Store(home / seat.name)) for seat, run, home in every if not seat.follows]
+
+
 def _kept_by_all(plans: Mapping[Path, ProcessPlan]) -> list[int]:
-    kept = [set(Store(home / seat.name).copies()) for home, plan in plans.items() for seat in plan.seats]
-    return sorted(set.intersection(*kept))
+    return sorted(set.intersection(*(set(store.copies()) for _, _, store in _keeping(plans))))

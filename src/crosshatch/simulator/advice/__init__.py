@@ -1,0 +1,1 @@
+"""What to do where training has diverged; only asked once it has."""
