@@ -1,7 +1,8 @@
 """Counts messages and bytes: per kind of link and direction, and per exchange.
 
 Who counts: `simulator/accounting/links.py` (on a graph `agent_links.py`) for messages that are simulated, and
-`parties/post.py` for those that parties send.
+`parties/post.py` for those that parties send; a hub counts there for clients that keep nothing. The totals of a
+launched run are added up in `runs/evaluating/lines.py`.
 """
 
 from collections.abc import Iterable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crosshatch.errors import MessageError
-from crosshatch.parties.due import longest_of
+from crosshatch.parties.longest_messages import longest_of
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.recovery.mail import Frame, FrameKind
 from crosshatch.runtime.envelope import Opener, pack

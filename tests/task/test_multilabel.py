@@ -27,7 +27,7 @@ from crosshatch.runs.train import train
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import build_task
 from crosshatch.task.losses import Logistic, MultiLogistic, require_labels
-from crosshatch.task.losses.own_loss import find_loss
+from crosshatch.task.losses.find_loss import find_loss
 from crosshatch.task.metrics import evaluate
 from crosshatch.task.model_settings import ModelSettings
 from crosshatch.trees import flatten

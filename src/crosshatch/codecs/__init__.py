@@ -2,7 +2,8 @@
 
 To add one: a frozen dataclass that derives from `Stage`, or from `Step` where nothing gets shorter, in a file of its
 own (`codec.py` says what its methods mean); its spelling, which its `__str__` gives back, goes into `parse.py`, and its
-name into this file. One of the user's own is named `file.py:Class` and needs neither.
+name into this file and `crosshatch/__init__.pyi`. One of the user's own is named `file.py:Class` and needs none of
+these.
 """
 
 from crosshatch.codecs.chain import Chain

@@ -12,7 +12,7 @@ from crosshatch.parties.agents.dual_role import Dual
 from crosshatch.parties.agents.token_roles import Tokens
 from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
-from crosshatch.parties.roles.block_keeper import mean_of
+from crosshatch.parties.roles.block_averaging import mean_of
 from crosshatch.parties.roles.hub_role import HubRole
 
 

@@ -29,7 +29,7 @@ from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import branch_name, client_name, hub_name, server_name
 from crosshatch.parties.party import Party
 from crosshatch.parties.post import Post
-from crosshatch.parties.roles.block_keeper import Keeper
+from crosshatch.parties.roles.block_averaging import Keeper
 from crosshatch.parties.roles.branch_role import BranchRole
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import Above, HubRole
@@ -233,7 +233,7 @@ class Group:
         """With copies of its own rows, and of its labels where it has them."""
         agreed, data = self.agreed, self.data
         ids = np.flatnonzero(self.rosters[silo].owners == number)
-        knows = agreed.label_holder is None or agreed.label_holder == silo
+        knows = agreed.label_holder in (None, silo)  # held labels are kept back from all other silos
         y = data.y_train[ids].clone() if knows else None
         model = Model.of(self.task, silo, agreed.widths, knows=knows)
         steps: Steps = PlainSteps(model, silo, number, agreed.in_order_of_ids)

@@ -17,7 +17,7 @@ from crosshatch.task.blocks import ClassMean, build_block, without_features
 from crosshatch.task.build_task import build_head
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import SampleLoss
-from crosshatch.task.losses.own_loss import find_loss
+from crosshatch.task.losses.find_loss import find_loss
 from crosshatch.task.model_settings import BlockChanges, ModelSettings
 
 COMMON = "model"

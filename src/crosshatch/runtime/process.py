@@ -15,8 +15,8 @@ from pathlib import Path
 from threading import Lock
 
 from crosshatch.errors import CrosshatchError, RunError, one_line
-from crosshatch.parties.due import longest_of
 from crosshatch.parties.line import Key, LeftBehind, Name
+from crosshatch.parties.longest_messages import longest_of
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.greeting import Greeting
 from crosshatch.parties.recovery.kinds import KINDS

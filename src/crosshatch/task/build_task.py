@@ -28,7 +28,7 @@ from crosshatch.task.losses import (
     Transfer,
     require_target,
 )
-from crosshatch.task.losses.own_loss import find_loss
+from crosshatch.task.losses.find_loss import find_loss
 from crosshatch.task.losses.transfer import require_signs, require_two_silos
 from crosshatch.task.model_settings import BlockChanges, ModelSettings
 from crosshatch.task.regulariser import Regulariser

@@ -19,11 +19,11 @@ from crosshatch.parties.recovery.packed_state import StoredState, pack
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.runs.config import read_config
-from crosshatch.runs.evaluating.held_share import Briefing, hold_out
+from crosshatch.runs.evaluating.own_test_rows import Briefing, hold_out
 from crosshatch.runs.launching.child import parties_in
+from crosshatch.runs.launching.own_rows import read_share
 from crosshatch.runs.launching.party_processes import Children
 from crosshatch.runs.launching.seating import houses_of, seat
-from crosshatch.runs.launching.share import read_share
 from crosshatch.runs.launching.text_files import what_is_agreed
 from crosshatch.runs.prepare import prepare
 from tests.runs.launching.kinds import config_of

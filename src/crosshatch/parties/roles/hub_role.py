@@ -1,4 +1,4 @@
-"""A hub's own half of every exchange."""
+"""A hub's own half of every exchange; blocks are averaged in `block_averaging.py`, with branches in `tree.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crosshatch.parties.holdings.agreed import Batch, Roster
 from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import client_name, hub_name
-from crosshatch.parties.roles.block_keeper import Keeper
+from crosshatch.parties.roles.block_averaging import Keeper
 from crosshatch.parties.roles.passing_on import gather, give_head, pass_head, put_together, read, told_to_holders
 from crosshatch.parties.roles.role import Role
 from crosshatch.parties.roles.tree import Node

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from crosshatch.channels import Channels
 from crosshatch.parties.holdings.agreed import Agreed, Batch, Roster
-from crosshatch.parties.roles.block_keeper import Keeper, told_to_each
+from crosshatch.parties.roles.block_averaging import Keeper, told_to_each
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.message_contents import Call, holder_bytes
 

@@ -14,7 +14,7 @@ from crosshatch.exchanges import ClientWeights, Within
 from crosshatch.parties.holdings.agreed import Agreed, Batch, Selection
 from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.names_of_parties import client_name, hub_name
-from crosshatch.parties.roles.block_keeper import Keeper, mean_of
+from crosshatch.parties.roles.block_averaging import Keeper, mean_of
 from crosshatch.parties.roles.role import Role
 from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import server_channel

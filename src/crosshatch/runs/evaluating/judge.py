@@ -21,8 +21,8 @@ from crosshatch.parties.evaluation.found import Found, Scored, Verdict
 from crosshatch.report.measures import Target, TargetsAhead
 from crosshatch.runs.best_round import BestRound, ends_run, on_rows
 from crosshatch.runs.config import Config
-from crosshatch.runs.evaluating.held_share import Briefing
 from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, add_line
+from crosshatch.runs.evaluating.own_test_rows import Briefing
 from crosshatch.runs.evaluating.some_rows import SomeRows
 from crosshatch.runs.files import write_whole
 from crosshatch.runs.trained.judged import judge_scores

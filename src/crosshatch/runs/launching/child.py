@@ -32,10 +32,10 @@ from crosshatch.parties.line import Name
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
 from crosshatch.runs.config import Config, read_config
-from crosshatch.runs.evaluating.held_share import read_briefing, read_held
 from crosshatch.runs.evaluating.lines import note_what_is_sent
+from crosshatch.runs.evaluating.own_test_rows import read_briefing, read_held
+from crosshatch.runs.launching.own_rows import read_share
 from crosshatch.runs.launching.process_plan import CONFIG, HELD, REFUSED, ProcessPlan, SeatPlan
-from crosshatch.runs.launching.share import read_share
 from crosshatch.runs.launching.telling import keep_telling
 from crosshatch.runs.launching.text_files import what_is_agreed
 from crosshatch.runtime.identity import Identity

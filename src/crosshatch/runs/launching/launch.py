@@ -23,7 +23,7 @@ from crosshatch.runs.directory import (
     require_same,
     stored_config,
 )
-from crosshatch.runs.evaluating.held_share import Briefing, hold_out
+from crosshatch.runs.evaluating.own_test_rows import Briefing, hold_out
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.launching.from_kept_round import begin_again, tell_decisions
 from crosshatch.runs.launching.launched_run import LaunchedRun

@@ -24,9 +24,9 @@ from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.directory import RunDirectory
-from crosshatch.runs.evaluating.counted import CountedRun
 from crosshatch.runs.evaluating.judge import best_of
 from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, GrowingLines, read_lines, sent_by, what_was_sent
+from crosshatch.runs.evaluating.simulated_time import CountedRun
 from crosshatch.runs.files import writing
 from crosshatch.runs.launching.party_processes import Children
 from crosshatch.runs.launching.telling import PartyProgress

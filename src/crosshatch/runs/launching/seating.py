@@ -17,8 +17,8 @@ from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.runs.config import Config, config_text, part_files
+from crosshatch.runs.launching.own_rows import peers_of, write_share
 from crosshatch.runs.launching.process_plan import CONFIG, ProcessPlan, SeatPlan
-from crosshatch.runs.launching.share import peers_of, write_share
 from crosshatch.runs.launching.text_files import write_parts
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.store import write_whole

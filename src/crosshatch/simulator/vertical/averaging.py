@@ -2,8 +2,8 @@
 
 Blocks say which steps were taken, and in this one place they are computed, for whoever needs what comes out of them.
 For an average that is less than every client's own block, since from a common start one pass serves all clients; so an
-average computes the steps before it, those of all silos and groups in one go. A party's own average is in
-`parties/roles/block_keeper.py`.
+average computes the steps before it, those of all silos and groups in one go. Averages of branches are in
+`branches.py`, of groups in `groups.py`; a party's own is in `parties/roles/block_averaging.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a model is trained to make small: losses of a sample, with weights or without, and which labels they take.
 
 To add one: a class with what `SampleLoss` asks for and an entry in `LOSSES`, both in `sample_losses.py`, its name in
-`task/model_settings.py`, and in this file. One of the user's own is named `file.py:Class` and needs none of these.
+`task/model_settings.py`, and in this file and `crosshatch/__init__.pyi`. The order of `LOSSES` decides what "auto"
+takes: a new one stands at the end. One of the user's own is named `file.py:Class` and needs none of these.
 """
 
 from crosshatch.task.losses.label_checks import require_labels, require_target

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from crosshatch import wire
 from crosshatch.errors import MessageError
-from crosshatch.parties.due import longest_of
 from crosshatch.parties.line import Key, Line, Name
+from crosshatch.parties.longest_messages import longest_of
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
 from crosshatch.testing.federations import FederationCase, all_cases

@@ -8,7 +8,7 @@ import torch
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import on_silos
 from crosshatch.network import BandwidthNetwork, Link
-from crosshatch.runs.evaluating.counted import are_linear, hollow
+from crosshatch.runs.evaluating.simulated_time import are_linear, hollow
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.task import Task
 from crosshatch.testing.federations import all_cases
