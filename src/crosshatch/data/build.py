@@ -61,8 +61,9 @@ def load_dataset(
                 f"data.{key} is for your own files and data.name = '{settings.name}' has its own: leave it out"
             )
     asked_for = [name for silo in silos for name in silo.columns]
-    raw = read_one_file(settings, base, asked_for) if settings.path is not None else read_named_set(settings, folder)
-    return _made(raw, settings)
+    if settings.path is not None:
+        return _made(read_one_file(settings, base, asked_for), settings)
+    return _made(read_named_set(str(settings.name), folder, settings.positive), settings)
 
 
 def federate(

@@ -2,20 +2,20 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crosshatch.data.data_settings import CsvSettings, DataSettings, SiloSettings
+from crosshatch.data.data_settings import DataSettings, SiloSettings
 from crosshatch.data.dataset import Array, Indices, Raw, Samples
-from crosshatch.data.looking.id_hints import FEW_IDS, found_if_alike
-from crosshatch.data.looking.seen import FileSeen
 from crosshatch.data.make_dataset import plain_array
 from crosshatch.data.notes import CHOSEN, GRAVE, Note
 from crosshatch.data.reading.one_file import (
+    OwnTable,
     Wanted,
     label_array,
     no_common_id,
@@ -26,6 +26,13 @@ from crosshatch.data.reading.one_file import (
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import ConfigError, DataError, PartitionError
 from crosshatch.partition.features import unknown
+
+_FEW_IDS = 200_000
+_WAYS = {
+    "without leading zeros (name the id column in data.csv.numbers)": (r"^0+(\d)", "${1}"),
+    "without '.0' behind": (r"\.0+$", ""),
+    "without spaces, hyphens and commas": (r"[\s\-_/.,]+", ""),
+}
 
 
 def read_file_per_silo(
@@ -44,16 +51,8 @@ def read_file_per_silo(
     """
     if without := [silo.name for silo in silos if silo.path is None]:
         raise PartitionError(f"silo '{without[0]}' has no path but others have one: give every silo a file, or none")
-    train = _join(
-        {silo.name: _Source(base / str(silo.path), *_understanding(silo, settings)) for silo in silos},
-        settings,
-        base,
-        settings.path,
-        label_silo,
-        keep_alone=keep_alone,
-    )
-    notes, files = train.notes, train.files
-    others: dict[str, _Joined] = {}
+    raw, readings = _join(settings, silos, base, "path", settings.path, label_silo, keep_alone=keep_alone)
+    train, place = raw.train, Path(str(silos[0].path))
     validation_labels = settings.validation if isinstance(settings.validation, str) else None
     for kind, label_path in (("test", settings.test_path), ("validation", validation_labels)):
         key = f"{kind}_path"
@@ -67,121 +66,58 @@ def read_file_per_silo(
             raise ConfigError(f"{given} is given and no silo has a {key}: give every silo one, or leave it out")
         if not having:
             continue
-        others[kind] = other = _join(
-            {silo.name: _Source(base / str(paths[silo.name]), *_understanding(silo, settings)) for silo in silos},
-            settings,
-            base,
-            label_path,
-            label_silo,
-            known=train.readings,
-            purpose=kind,
-        )
-        place, other_place = Path(str(silos[0].path)), Path(str(paths[silos[0].name]))
-        same_columns(train.samples, other.samples, place, other_place)
-        no_common_id(train.samples.ids, other.samples.ids, place, other_place, kind)
-        notes += other.notes
-        files += other.files
-    assert isinstance(train.samples.x, pl.DataFrame)
-    name = " + ".join(Path(str(silo.path)).name for silo in silos)
-    return Raw(
-        name,
-        "table",
-        train.samples,
-        others["test"].samples if "test" in others else None,
-        tuple(train.samples.x.columns),
-        groups=train.holders,
-        notes=notes,
-        validation=others["validation"].samples if "validation" in others else None,
-        alone=train.alone,
-        alone_at=train.alone_at,
-        readings=train.named_readings,
-        files=files,
-        left_out=train.left_out,
-    )
+        other, _ = _join(settings, silos, base, key, label_path, label_silo, known=readings)
+        other_place = Path(str(paths[silos[0].name]))
+        same_columns(train, other.train, place, other_place)
+        no_common_id(train.ids, other.train.ids, place, other_place, kind)
+        found: dict[str, Any] = {kind: other.train}
+        raw = replace(raw, **found, notes=raw.notes + other.notes, files=raw.files + other.files)
+    return raw
 
 
-@dataclass(frozen=True)
-class _Source:
-    path: Path
-    id: str | None
-    csv: CsvSettings
-    forced: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class _Joined:
-    samples: Samples
-    holders: tuple[str, ...]  # the silo of each column
-    notes: tuple[Note, ...]
-    readings: Mapping[str, Mapping[str, ColumnReading]]  # by silo
-    files: tuple[FileSeen, ...]
-    left_out: tuple[str, ...]
-    alone: Samples | None = None
-    alone_at: str = ""
-
-    @property
-    def named_readings(self) -> dict[str, ColumnReading]:
-        """By the names that columns have after the join."""
-        assert isinstance(self.samples.x, pl.DataFrame)
-        return {
-            name: reading
-            for silo, name in zip(self.holders, self.samples.x.columns, strict=True)
-            if (reading := self.readings[silo].get(name.removeprefix(f"{silo}."))) is not None
-        }
-
-
-def _understanding(silo: SiloSettings, settings: DataSettings) -> tuple[str | None, CsvSettings, frozenset[str]]:
-    return silo.id or settings.id, silo.csv.over(settings.csv), frozenset(silo.columns)
+Readings = Mapping[str, ColumnReading]
 
 
 def _join(
-    files: Mapping[str, _Source],
-    settings: DataSettings,
-    base: Path,
-    label_path: str | None,
-    label_silo: str | None,
-    *,
-    keep_alone: bool = False,
-    known: Mapping[str, Mapping[str, ColumnReading]] | None = None,
-    purpose: str = "training",
-) -> _Joined:
-    """Read the files of all silos (and the label file) and put their common ids into one order.
+    settings: DataSettings, silos: Sequence[SiloSettings], base: Path, key: str, label_path: str | None,
+    label_silo: str | None, *, keep_alone: bool = False, known: Mapping[str, Readings] | None = None,
+) -> tuple[Raw, Mapping[str, Readings]]:  # fmt: skip
+    """The files that silos name by this key (and the label file) with their common ids in one order, as training rows.
 
-    `known` is how the columns of the training files were read.
+    Beside them how the columns of each file were read; `known` is that of the training files.
     """
-    sources = dict(files)
+    sources = {silo.name: (silo, base / str(getattr(silo, key))) for silo in silos}
     if label_path is not None:
-        sources[""] = _Source(base / label_path, settings.id, settings.csv)  # no silo has an empty name
+        sources[""] = SiloSettings(""), base / label_path  # no silo has an empty name
+    files = [silo.name for silo in silos]
+    paths = {name: path for name, (_, path) in sources.items()}
     frames: dict[str, pl.DataFrame] = {}
     ids: dict[str, Array] = {}
-    notes: tuple[Note, ...] = ()
-    readings: dict[str, Mapping[str, ColumnReading]] = {}
-    seen: dict[str, FileSeen] = {}
-    left_out: dict[str, tuple[str, ...]] = {}
-    for silo, source in sources.items():
-        path, column = source.path, source.id
+    tables: dict[str, OwnTable] = {}
+    for name, (wished, path) in sources.items():
         # `silo.column` where names repeat
         own, codes = (
-            [name.removeprefix(f"{silo}.") for name in names] for names in (settings.leave_out, settings.categorical)
+            frozenset(one.removeprefix(f"{name}.") for one in names)
+            for names in (settings.leave_out, settings.categorical)
         )
-        table = read_own_table(
+        csv, column = wished.csv.over(settings.csv), wished.id or settings.id
+        tables[name] = table = read_own_table(
             path,
             Wanted(
-                source.csv, column, settings.labels, frozenset(own), frozenset(codes), source.forced, silo, purpose,
-                None if known is None else known.get(silo, {}),
+                csv, column, settings.labels, own, codes, frozenset(wished.columns), name,
+                "training" if known is None else key.removesuffix("_path"),
+                None if known is None else known.get(name, {}),
             ),
         )  # fmt: skip
-        for name in set(source.csv.numbers) - set(settings.csv.numbers) - set(table.frame.columns):
-            raise unknown("column", name, table.frame.columns, f"csv.numbers of silo '{silo}'")
-        frame, readings[silo], notes = table.frame, table.readings, notes + table.notes
-        seen[silo], left_out[silo] = table.seen, table.left_out
+        for odd in set(csv.numbers) - set(settings.csv.numbers) - set(table.frame.columns):
+            raise unknown("column", odd, table.frame.columns, f"csv.numbers of silo '{name}'")
         if column is None:
             raise DataError(
                 f"{path}: no id column is named, and silos with files of their own are joined on it: set data.id"
             )
-        ids[silo] = unique_ids(frame, column, path)
-        frames[silo] = frame.drop(column)
-    paths = {silo: source.path for silo, source in sources.items()}
+        ids[name] = unique_ids(table.frame, column, path)
+        frames[name] = table.frame.drop(column)
+    notes = tuple(note for table in tables.values() for note in table.notes)
     holders_of_labels = {label: _label_holder(frames, label, paths, label_silo) for label in settings.labels or (None,)}
     if len(set(holders_of_labels.values())) > 1:
         (first, one), (second, other) = list(holders_of_labels.items())[:2]
@@ -200,7 +136,7 @@ def _join(
         ids = {silo: one.astype(str) for silo, one in ids.items()}  # 17 in one file, "17" in another
     common: Array = reduce(np.intersect1d, ids.values())
     most = min(len(one) for one in ids.values())
-    few = 2 * len(common) < most or most <= FEW_IDS  # comparing spellings of a million ids takes long
+    few = 2 * len(common) < most or most <= _FEW_IDS  # comparing spellings of a million ids takes long
     alike, way = found_if_alike(ids) if len(common) < most and few else (0, "")
     hint = f"; written alike, {way}, {alike} of {most} would be" if alike > len(common) else ""
     if not len(common):
@@ -219,7 +155,7 @@ def _join(
             continue  # ids and labels alone
         parts.append(frames[silo][rows[silo]])
         holders += [silo] * parts[-1].width
-    alone, alone_at = None, label_silo or holder or next(iter(files))
+    alone, alone_at = None, label_silo or holder or files[0]
     if keep_alone:
         others = np.setdiff1d(np.intersect1d(ids[alone_at], ids[holder]), common)
         alone = Samples(frames[alone_at][_places(ids[alone_at], others)], labels[_places(ids[holder], others)], others)
@@ -233,15 +169,40 @@ def _join(
         if len(one) > kept
     )  # fmt: skip
     extra = {} if weights is None else {str(settings.sample_weights): weights[rows[holder]]}
-    samples = Samples(pl.concat(parts, how="horizontal"), labels[rows[holder]], common, extra)
-    shown = tuple(replace(seen[silo], lost=len(one) - len(common)) for silo, one in ids.items())
-    out = tuple(
-        f"{silo}.{name}" if times[name] > 1 else name
-        for silo in files
-        for name in left_out[silo]
-        if name not in settings.labels and name != settings.sample_weights
-    )
-    return _Joined(samples, tuple(holders), notes, readings, shown, out, alone, alone_at if keep_alone else "")
+    x = pl.concat(parts, how="horizontal")
+    samples, columns = Samples(x, labels[rows[holder]], common, extra), tuple(x.columns)
+    readings = {
+        name: reading
+        for silo, name in zip(holders, columns, strict=True)
+        if (reading := tables[silo].readings.get(name.removeprefix(f"{silo}."))) is not None
+    }
+    raw = Raw(
+        " + ".join(paths[silo].name for silo in files), "table", samples, None, columns, tuple(holders), notes,
+        alone=alone, alone_at=alone_at if keep_alone else "", readings=readings,
+        files=tuple(replace(tables[silo].seen, lost=len(one) - len(common)) for silo, one in ids.items()),
+        left_out=tuple(
+            f"{silo}.{name}" if times[name] > 1 else name
+            for silo in files
+            for name in tables[silo].left_out
+            if name not in settings.labels and name != settings.sample_weights
+        ),
+    )  # fmt: skip
+    return raw, {name: table.readings for name, table in tables.items()}
+
+
+def found_if_alike(ids: Mapping[str, Array]) -> tuple[int, str]:
+    """The most ids that all have if they are written alike, and how that would be."""
+    texts = {name: pl.Series([str(one) for one in values.tolist()]) for name, values in ids.items()}
+    small = {name: text.str.to_lowercase() for name, text in texts.items()}
+    tried = {"": texts, **{way: _written_alike(texts, way) for way in _WAYS}, "in small letters": small}
+    tried["without zeros, spaces and capitals"] = reduce(_written_alike, _WAYS, small)
+    counts = {way: len(set.intersection(*(set(text.to_list()) for text in one.values()))) for way, one in tried.items()}
+    best = max(counts, key=lambda way: counts[way])
+    return counts[best], best
+
+
+def _written_alike(texts: Mapping[str, pl.Series], way: str) -> dict[str, pl.Series]:
+    return {name: text.str.replace_all(*_WAYS[way]) for name, text in texts.items()}
 
 
 def _places(ids: Array, wanted: Array) -> Indices:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crosshatch.data.build import load_dataset
 from crosshatch.data.data_settings import DataSettings
-from crosshatch.data.looking.id_hints import found_if_alike
+from crosshatch.data.join import found_if_alike
 from crosshatch.data.looking.look_at_labels import _ordered_purity
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note, by_weight, most_important
 

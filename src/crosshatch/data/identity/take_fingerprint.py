@@ -160,7 +160,6 @@ def take_named(dataset: Dataset, federation: FederationSettings, key: OwnerKey) 
 
 
 def _with_labels(dataset: Dataset, samples: Samples, part: int, used: UsedRows, digest: Digester) -> str:
-    """Who the rows of a part are, and their labels."""
     order = used.of_part(part)
     labels = digest.of_column("labels of some", [as_written(dataset, samples.y)], order)
     return digest.of("who and labels", *RowIds.of([used.each[part]]).bytes(order), labels)

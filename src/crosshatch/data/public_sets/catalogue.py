@@ -82,7 +82,6 @@ def _channels(check: ArchiveCheck, arrays: Arrays) -> str:
 
 
 def _groups(check: ArchiveCheck, arrays: Arrays) -> str:
-    """How many columns each group has."""
     names, found = np.unique(arrays[check.array], return_counts=True)
     return " ".join(f"{name} {size}" for name, size in sorted(zip(names.tolist(), found.tolist(), strict=True)))
 

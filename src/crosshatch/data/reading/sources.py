@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from crosshatch.data.data_settings import DataSettings, FederationSettings
-from crosshatch.data.dataset import Raw
 from crosshatch.data.public_sets import named_sets
 from crosshatch.errors import DataError
 
 TABLES = (".csv", ".tsv", ".parquet")
+named_file = named_sets.require_named
+read_named_set = named_sets.read_named
 
 
 def require_sources(data: DataSettings, federation: FederationSettings, folder: Path | None) -> None:
@@ -30,13 +31,3 @@ def require_table(path: Path) -> None:
         raise DataError(f"{path}: unsupported kind of file '{path.suffix}': use .csv, .tsv or .parquet")
     if not path.is_file():
         raise DataError(f"no file {path}: check the path (it is relative to the config file)")
-
-
-def named_file(name: str, folder: Path | None) -> Path | None:
-    """The file of a set in the data folder, or a DataError; None for one that is built in."""
-    return named_sets.require_named(name, folder)
-
-
-def read_named_set(settings: DataSettings, folder: Path | None) -> Raw:
-    """What data.name says: a set that is built in, or one of the data folder."""
-    return named_sets.read_named(str(settings.name), folder, settings.positive)
