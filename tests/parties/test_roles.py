@@ -13,11 +13,11 @@ from crosshatch.exchanges import Blocks, DualFederation, Federation, TokenFedera
 from crosshatch.parties.agents.dual_role import DualAgent
 from crosshatch.parties.agents.token_roles import TokenAgent, TokenServer
 from crosshatch.parties.party import AnyRole
-from crosshatch.parties.roles.branch_role import BranchRole
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.parties.roles.role import Role
 from crosshatch.parties.roles.server_role import ServerRole
+from crosshatch.parties.roles.tree import BranchRole
 from crosshatch.testing.federations import make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
 

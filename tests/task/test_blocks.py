@@ -239,10 +239,6 @@ def test_other_refusals() -> None:
         build_block("bank", (4,), 0, ModelSettings())
     with pytest.raises(ModelError, match="give one size"):
         build_block("bank", (4, 3), 1, ModelSettings("lstm", hidden=(4, 4)))
-    with pytest.raises(ModelError, match="unknown activation"):
-        MLP((4,), 1, activation="gelu")
-    with pytest.raises(ModelError, match="unknown norm"):
-        ResNet18((1, 8, 8), 1, channels=4, norm="layer")
 
 
 def test_lstm_folds_a_tables_columns_into_points_in_time() -> None:

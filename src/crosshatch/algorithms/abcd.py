@@ -58,7 +58,6 @@ class ABCD(DrawsBatches):
     proved_by = (theorem_names.ABCD,)
 
     def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
         super().__post_init__()
         self.factor(2)
         require_whole("algorithm.window", self.window, least=1, remedy="W = 1 is the round's own batch")

@@ -41,7 +41,6 @@ class DCPA(Planned):
     local_steps: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
         steps = {"step_size": self.step_size, "dual_step": self.dual_step, "consensus_step": self.consensus_step}
         for name, value in steps.items():
             if value != "auto" and not (isinstance(value, int | float) and 0 < value < float("inf")):

@@ -40,7 +40,6 @@ class FedBCD(DrawsBatches):
     proved_by = (theorem_names.FEDBCD,)
 
     def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
         super().__post_init__()
         if not 0 <= self.proximal < float("inf"):
             raise ConfigError(f"algorithm.proximal = {self.proximal}: mu must be a finite number of at least 0")

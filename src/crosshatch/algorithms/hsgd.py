@@ -39,7 +39,6 @@ class HSGD(Planned):
     proved_by = (theorem_names.HSGD,)
 
     def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
         super().__post_init__()
         check_global_steps(self.global_steps, self.local_steps)
 

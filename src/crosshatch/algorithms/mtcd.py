@@ -78,7 +78,6 @@ class MTCD(Planned):
     finds_step = True
 
     def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
         super().__post_init__()
         require_whole("algorithm.tokens", self.tokens, least=1)
         require_whole("algorithm.hops_between_averages", self.hops_between_averages)
@@ -89,7 +88,6 @@ class MTCD(Planned):
 
     @property
     def server(self) -> bool:
-        """Whether there is a server."""
         return self.hops_between_averages > 0
 
     @property

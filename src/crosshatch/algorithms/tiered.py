@@ -36,7 +36,6 @@ class Tiered(DrawsBatches):
     auto = ("step_size",)
 
     def __post_init__(self) -> None:
-        """Refuse settings that make no sense."""
         super().__post_init__()
         if self.fraction is not None and self.batch_size is not None:
             raise ConfigError("algorithm.batch_size and algorithm.fraction both choose the samples: give one of them")

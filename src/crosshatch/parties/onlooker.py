@@ -17,7 +17,6 @@ from crosshatch.parties.roles.hub_role import HubRole
 
 
 def total(meters: Iterable[Meter]) -> Meter:
-    """What all parties have sent."""
     found = Meter()
     for one in meters:
         for mine, theirs in ((found.links, one.links), (found.exchanges, one.exchanges)):

@@ -59,19 +59,16 @@ class Party:
     evaluation: Evaluation | None = None
 
     def join(self, line: Line) -> None:
-        """Put it on a line to the others."""
         self.role.post.line = line
         if self.evaluation is not None:
             self.evaluation.join(line)
 
     @property
     def ended(self) -> bool:
-        """Whether its evaluation has ended the run."""
         return self.evaluation is not None and self.evaluation.ended
 
     @property
     def meter(self) -> Meter:
-        """What it has sent so far."""
         return self.role.post.meter
 
     @property

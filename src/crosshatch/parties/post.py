@@ -99,7 +99,6 @@ class Uses:
     _count: Counter[str] = field(default_factory=Counter)
 
     def begin_round(self) -> None:
-        """No exchange was used yet."""
         self._count.clear()
 
     def call(self, exchange: str, round: int) -> Call:

@@ -30,11 +30,10 @@ from crosshatch.parties.names_of_parties import branch_name, client_name, hub_na
 from crosshatch.parties.party import Party
 from crosshatch.parties.post import Post
 from crosshatch.parties.roles.block_averaging import Keeper
-from crosshatch.parties.roles.branch_role import BranchRole
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import Above, HubRole
 from crosshatch.parties.roles.server_role import Below, ServerRole
-from crosshatch.parties.roles.tree import Node, node_above
+from crosshatch.parties.roles.tree import BranchRole, Node, node_above
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.class_means import find_anchors
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
@@ -160,7 +159,6 @@ class Group:
         return Selection(most.clients, known, most.owners[known])
 
     def keeper(self, silo: int) -> Keeper:
-        """Of a silo's block."""
         vectors = self.vectors[silo]
         return Keeper(self.agreed, silo, self.rosters[silo], vectors, self.agreed.channels(silo), vectors.no_moments())
 
@@ -204,14 +202,14 @@ class Group:
         post, keeper = Post(self.agreed.dtype, followers=followers), self.keeper(silo)
         role = HubRole(
             agreed=self.agreed, post=post, silo=silo, group=self.number, groups=groups, selection=self.selection(),
-            keeper=keeper, servers=servers, anchored=anchored, node=self._node(silo, 0, 0, post, keeper),
+            keeper=keeper, servers=servers, anchored=anchored, node=self._node(0, 0, post, keeper),
         )  # fmt: skip
         return Party(hub_name(self.number, silo), role, text, self.house(silo), Blocks(self.vectors[silo].first))
 
-    def _node(self, silo: int, level: int, number: int, post: Post, keeper: Keeper) -> Node | None:
-        if not self.agreed.branches or silo in self.agreed.one_party:
+    def _node(self, level: int, number: int, post: Post, keeper: Keeper) -> Node | None:
+        if not self.agreed.branches or keeper.silo in self.agreed.one_party:
             return None
-        return Node(self.agreed, post, self.number, silo, level, number, keeper.roster, keeper.vectors, keeper.channels)
+        return Node(post, self.number, level, number, keeper)
 
     def _branches(self, silo: int, text: Any, groups: int) -> list[Party]:
         found = []
@@ -219,7 +217,7 @@ class Group:
             numbers = {node_above(self.agreed, silo, k, level) for k in range(self.agreed.clients[silo])}
             for number in sorted(numbers):  # those with clients
                 post = Post(self.agreed.dtype)
-                node = self._node(silo, level, number, post, self.keeper(silo))
+                node = self._node(level, number, post, self.keeper(silo))
                 if node is not None:
                     role = BranchRole(
                         agreed=self.agreed, post=post, silo=silo, group=self.number, groups=groups,

@@ -127,7 +127,6 @@ def require_transfer(alignment: str, weight: float, mean_samples: int | None) ->
 
 
 def require_class_weights(weights: tuple[float, ...]) -> None:
-    """Refuse weights that are no positive numbers."""
     for weight in weights:
         if isinstance(weight, bool) or not 0 < weight < float("inf"):
             raise ModelError(f"model.class_weights has {weight}: give finite numbers above 0; 1 changes nothing")

@@ -143,14 +143,8 @@ def _hsgd(folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.
     assert kind == "hsgd"
     x, half = folder.arrays["X"], folder.arrays["X"].shape[1] // 2
     groups = np.repeat(np.arange(len(parameters["groups"])), parameters["groups"])
-    owners = (groups.astype(np.int64), np.arange(len(x), dtype=np.int64))
-    silos = tuple(
-        SiloData(name, features, features, tuple(f"x{c}" for c in columns), owner, int(owner.max()) + 1)
-        for name, columns, owner in zip(
-            ("hospital", "devices"), (range(half), range(half, x.shape[1])), owners, strict=True
-        )
-        for features in [torch.as_tensor(x[:, list(columns)], dtype=torch.float64)]
-    )
+    hospital, devices = list(range(half)), list(range(half, x.shape[1]))
+    silos = _silo("hospital", x, hospital, groups), _silo("devices", x, devices, np.arange(len(x)))
     y = torch.as_tensor(folder.arrays["y"], dtype=torch.float64)
     data = FederatedData(silos, y, y, "regression", 1, groups=groups)
     blocks = tuple(_linear(folder.arrays[name]) for name in ("W1", "W2"))
@@ -200,19 +194,23 @@ def _schedule(parameters: Mapping[str, Any]) -> Schedule:
 def _data(folder: GoldenFolder, kind: str, parameters: Mapping[str, Any]) -> FederatedData:
     x, owners = folder.arrays["X"], folder.arrays["owners"]
     labels = folder.arrays["y_binary" if parameters["loss_fn"] == "logistic" else "y"]
-    silos = []
-    for j, columns in enumerate(folder.blocks):
-        features = torch.as_tensor(x[:, columns], dtype=torch.float64)
-        mine = owners[j].astype(np.int64) if kind == "tdcd" else np.zeros(len(x), dtype=np.int64)
-        names = tuple(f"x{c}" for c in columns)
-        silos.append(SiloData(f"silo{j}", features, features, names, mine, int(mine.max()) + 1))
+    silos = tuple(
+        _silo(f"silo{j}", x, columns, owners[j] if kind == "tdcd" else np.zeros(len(x)))
+        for j, columns in enumerate(folder.blocks)
+    )
     held = parameters.get("labels") == "held"
     y = torch.as_tensor(labels, dtype=torch.float64)
     binary = parameters["loss_fn"] == "logistic"
     return FederatedData(
-        tuple(silos), y, y, "binary" if binary else "regression", 2 if binary else 1,
+        silos, y, y, "binary" if binary else "regression", 2 if binary else 1,
         label_silo=silos[-1].name if held else None,
     )  # fmt: skip
+
+
+def _silo(name: str, x: npt.NDArray[Any], columns: list[int], owners: npt.NDArray[Any]) -> SiloData:
+    features = torch.as_tensor(x[:, columns], dtype=torch.float64)
+    names = tuple(f"x{c}" for c in columns)
+    return SiloData(name, features, features, names, owners.astype(np.int64), int(owners.max()) + 1)
 
 
 def main(arguments: list[str] | None = None) -> int:

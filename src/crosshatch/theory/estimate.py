@@ -192,7 +192,6 @@ class _Point:
 
 
 def _pretrain(point: _Point, step_size: float) -> Tensor:
-    """A few mini-batch steps of the central model."""
     theta = point.theta
     for _, rows in zip(range(point.effort.steps), point.draws("pre-training"), strict=False):
         theta = theta - step_size * point.central.gradient(theta, rows)

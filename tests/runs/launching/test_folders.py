@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from crosshatch.errors import RunError
-from crosshatch.parties.evaluation.agent_evaluation import HeldRows
+from crosshatch.parties.evaluation.agent_evaluation import AgentEvaluation
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, judging_party
 from crosshatch.parties.line import Name
 from crosshatch.parties.parties_of import parties_of
@@ -62,9 +62,10 @@ def packed(party: Party) -> bytes:
 def held_rows(party: Party) -> list[torch.Tensor | None]:
     """What it has of the rows held out: their numbers or owners, features and labels."""
     assert party.evaluation is not None
-    held = getattr(party.evaluation.fed, "held", None)
-    if isinstance(held, HeldRows):
-        return [held.x, held.y, torch.tensor(held.validation)]
+    fed = party.evaluation.fed
+    if isinstance(fed, AgentEvaluation):
+        return [fed.held, fed.labels, torch.tensor(fed.validation)]
+    held = getattr(fed, "held", None)
     if isinstance(held, ClientRole):
         return [torch.as_tensor(held.client.ids), held.client.x, held.client.y]
     return [torch.as_tensor(held.keeper.roster.owners)] if isinstance(held, HubRole) else []

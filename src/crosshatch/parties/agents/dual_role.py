@@ -46,10 +46,6 @@ class DualAgent(AgentRole):
     steps: DualSteps
     count: int
 
-    def set_out(self, dual: Dual) -> Dual:
-        """Nothing happens before the first round."""
-        return dual
-
     def descend(self, own: Dual) -> Dual:
         """`w+ = prox(w - mu_w X' y)`, and `2 w+ - w` for the dual."""
         mu = self.steps.weights

@@ -22,8 +22,6 @@ from crosshatch.protocol.agents import check_agents
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 
-_CURVATURE = {"squared": 1.0, "logistic": 0.25, "cross_entropy": 0.5}  # largest second derivative in the scores
-
 
 @dataclass(kw_only=True)
 class AgentRole:
@@ -34,6 +32,10 @@ class AgentRole:
 
     def begin_round(self, round: int) -> None:
         """Nothing is counted by round: an agent's messages are told apart by token or neighbour."""
+
+    def set_out(self, values: Any) -> Any:
+        """Nothing happens before the first round."""
+        return values
 
     def state(self) -> dict[str, Any]:
         return {"meter": self.post.meter.snapshot()}
@@ -53,7 +55,6 @@ class Agent:
 
     @property
     def is_linear(self) -> bool:
-        """Whether its outputs are linear in its parameters."""
         chain = as_chain(self.model.block)
         return chain is not None and len(chain) == 1 and chain[0].activation == "none"
 
@@ -69,7 +70,7 @@ class Agent:
     @property
     def largest_step(self) -> float:
         """One over the smoothness of its summed loss; any step does where the features are all zero."""
-        smoothness = _CURVATURE[self.model.loss.name] * self.norm_squared
+        smoothness = self.model.loss.curvature * self.norm_squared
         return 1.0 / smoothness if smoothness else 1.0
 
     def embed(self, theta: Tensor) -> Tensor:

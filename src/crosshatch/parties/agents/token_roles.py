@@ -63,7 +63,6 @@ class TokenRole(AgentRole):
         return replace(tokens, at=self.walk.next(tokens.at, round, stay=stay))
 
     def set_out(self, tokens: Tokens) -> Tokens:
-        """What happens once, before the first round."""
         return self._add_up(tokens, "gather", 0, held=False) if self.beforehand.gathers else tokens
 
     def _add_up(self, tokens: Tokens, exchange: str, round: int, *, held: bool) -> Tokens:  # noqa: ARG002
@@ -103,7 +102,6 @@ class TokenAgent(TokenRole):
         return [token for token, k in enumerate(at.tolist()) if k == self.agent.number]
 
     def visit(self, tokens: Tokens, *, steps: int, step_size: float | None) -> Tokens:
-        """Its steps for the tokens it holds."""
         copies, held = list(tokens.copies), dict(tokens.held)
         for token in self._mine(tokens.at):
             step = self.agent.largest_step if step_size is None else step_size
@@ -134,7 +132,6 @@ class TokenAgent(TokenRole):
         return replace(tokens, held={**tokens.held, **got})
 
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
-        """The tokens that leave, and those that arrive."""
         after, held, me = super().pass_tokens(tokens, round=round, stay=stay), dict(tokens.held), self.agent.number
         moves = [
             (Call("pass token", round, token), here, there)
@@ -151,7 +148,6 @@ class TokenAgent(TokenRole):
 
 
 def has_server(algorithm: TokenAlgorithm, beforehand: Beforehand) -> bool:
-    """Whether there is a server of tokens."""
     return algorithm.server or beforehand.gathers
 
 

@@ -22,25 +22,19 @@ from crosshatch.protocol.message_contents import Call
 MOST_ROWS = 65_536  # in one message
 
 
-@dataclass(frozen=True)
-class HeldRows:
-    """An agent's columns (n, ...) of the rows held out, validation rows first, and at the first agent their labels."""
-
-    x: Tensor
-    validation: int
-    y: Tensor | None = None
-
-
 @final
 @dataclass(kw_only=True)
 class AgentEvaluation(EvaluatingFederation):
     """One agent's; `above` is who is nearer to the first agent, `below` those that are farther, by number.
 
-    The server of tokens is told the decision by the first agent, where there is one (`serves`).
+    `held` (n, ...) are its columns of the rows held out, the first `validation` of them validation rows, `labels` (n,)
+    theirs, at the first agent. The server of tokens is told the decision by that one, where there is one (`serves`).
     """
 
     agent: Agent
-    held: HeldRows
+    held: Tensor
+    validation: int
+    labels: Tensor | None
     looked_at: int
     above: int | None
     below: tuple[int, ...]
@@ -65,11 +59,11 @@ class AgentEvaluation(EvaluatingFederation):
         return Found(found + float(penalty), zero, scored)
 
     def look_again(self, told: Tensor) -> Scored | None:
-        scores = self._scores(told, self.held.x)
+        scores = self._scores(told, self.held)
         if scores is None:
             return None
-        assert self.held.y is not None
-        return Scored(scores, self.held.y, self.held.validation)
+        assert self.labels is not None
+        return Scored(scores, self.labels, self.validation)
 
     def decide(self, verdict: Verdict) -> Verdict:
         """Down the tree, and to the server."""

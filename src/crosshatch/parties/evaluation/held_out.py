@@ -43,7 +43,6 @@ def clients_of_first(data: FederatedData, silo: int) -> int:
 
 
 def _first(data: FederatedData) -> Ids:
-    """The samples of the first group."""
     return np.arange(len(data.y_train)) if data.groups is None else np.flatnonzero(data.groups == data.groups.min())
 
 

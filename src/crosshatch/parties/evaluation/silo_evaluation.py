@@ -49,7 +49,6 @@ class SiloEvaluation(EvaluatingFederation):
 
     @property
     def _is_holder(self) -> bool:
-        """Whether it is the hub that all figures are found at."""
         return isinstance(self.role, HubRole) and self.role.group == 0 and self.role.silo == self.holder
 
     def begin_round(self, round: int) -> None:
@@ -176,7 +175,6 @@ class SiloEvaluation(EvaluatingFederation):
         return scores, y
 
     def _up(self, role: Role, call: Call, *tensors: Tensor) -> None:
-        """From a client to its hub."""
         assert role.silo is not None
         link = None if role.silo in role.agreed.one_party else CLIENT_UP
         self.post.send(hub_name(role.group, role.silo), link, call, *tensors)

@@ -25,7 +25,6 @@ class EvaluatingFederation(ABC):
     round: int = 0
 
     def begin_round(self, round: int) -> None:
-        """A round begins, in which there may be evaluations."""
         self.round = round
         self.uses.begin_round()
 
@@ -83,11 +82,9 @@ class Evaluation:
     noted: Callable[[int], object] = lambda _: None  # told of every evaluation when it is over
 
     def join(self, line: Line) -> None:
-        """Put it on a line to the others."""
         self.fed.post.line = line
 
     def is_due(self, done: int) -> bool:
-        """Whether the model is looked at after so many rounds."""
         return done % self.every == 0 or done == self.rounds
 
     def run(self, values: Any, done: int) -> None:
@@ -103,7 +100,6 @@ class Evaluation:
         self.noted(done)
 
     def state(self) -> dict[str, Any]:
-        """What later evaluations depend on."""
         return {"kept": self.kept, "ended": self.ended, **self.fed.state()}
 
     def load(self, state: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import on_duals, on_tokens, with_division
 from crosshatch.parties.agents.token_roles import SERVER, has_server
-from crosshatch.parties.evaluation.agent_evaluation import AgentEvaluation, HeldRows, TokenServerEvaluation
+from crosshatch.parties.evaluation.agent_evaluation import AgentEvaluation, TokenServerEvaluation
 from crosshatch.parties.evaluation.found import Judge
 from crosshatch.parties.evaluation.held_out import held_out, validation_rows
 from crosshatch.parties.evaluation.silo_evaluation import SiloEvaluation
@@ -67,7 +67,6 @@ def judging_party(parties: Mapping[Name, Party], data: FederatedData) -> Name:
 def with_evaluation(
     parties: Mapping[Name, Party], data: FederatedData, task: Task, algorithm: Any, plan: EvaluationPlan, *, seed: int
 ) -> None:
-    """Have the parties of these training data evaluate."""
     alone = replace(task, optimiser=None)
     graph = on_tokens(algorithm) or on_duals(algorithm)
     make = _of_agents if graph else _of_silos
@@ -149,11 +148,9 @@ def _of_agents(
             continue
         number = role.agent.number
         first = number == 0
-        held = HeldRows(
-            plan.held.silos[number].train.clone(), plan.validation, plan.held.y_train.clone() if first else None
-        )
         found[name] = AgentEvaluation(
-            agent=role.agent, held=held, above=above.get(number), post=post,
+            agent=role.agent, held=plan.held.silos[number].train.clone(), validation=plan.validation,
+            labels=plan.held.y_train.clone() if first else None, above=above.get(number), post=post,
             serves=on_tokens(algorithm) and has_server(algorithm, role.beforehand),
             looked_at=len(data.y_train) if plan.train_samples is None else plan.train_samples,
             below=tuple(sorted(k for k, up in above.items() if up == number)), judging=plan.judge if first else None,

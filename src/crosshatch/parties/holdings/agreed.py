@@ -55,7 +55,6 @@ class Agreed:
 
     @property
     def silos(self) -> range:
-        """Numbers of the silos."""
         return range(len(self.clients))
 
     def others(self, silo: int) -> Sequence[int]:

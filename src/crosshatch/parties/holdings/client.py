@@ -70,12 +70,10 @@ class Client:
         return ids[self._place[ids] >= 0]
 
     def labels(self, batch: Batch, part: int | None = None) -> Tensor:
-        """Of its samples in the batch."""
         assert self.y is not None, "labels are held by another silo"
         return self.y[self._mine(batch.ids(part))]
 
     def counts(self, batch: Batch) -> list[int]:
-        """How many samples of each part it has."""
         return [len(self._mine(part)) for part in batch.parts]
 
     def at_work(self, batch: Batch, part: int | None = None) -> bool:

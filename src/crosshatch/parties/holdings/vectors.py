@@ -31,7 +31,6 @@ class Vectors:
 
     @classmethod
     def of(cls, task: Task, silo: int) -> Vectors:
-        """Those of silo number `silo`."""
         head, block = task.head, task.blocks[silo]
         pieces = [flatten(block), *([flatten(head)] if head is not None and task.holds_head(silo) else [])]
         size = 0 if head is None else Layout.of(head).size
@@ -60,11 +59,9 @@ class Vectors:
         return arrived.clone() if self.trained is None else self.first.index_copy(0, self.trained, arrived)
 
     def head_of(self, weights: Tensor) -> Tensor:
-        """The head's part of the holder's vector."""
         return weights[self.block_size :]
 
     def sent_head(self, weights: Tensor) -> Tensor:
-        """What travels of the head in the holder's vector."""
         head = self.head_of(weights)
         return head if self.trained_head is None else head[self.trained_head]
 

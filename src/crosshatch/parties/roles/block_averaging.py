@@ -66,7 +66,7 @@ class Keeper:
         `told` is what they had.
         """
         mine = self.vectors.sent(block)
-        blocks = {k: self._block_of(k, one[0], told, len(mine), call) for k, one in given.items()}
+        blocks = {k: self.block_of(k, one[0], told, call) for k, one in given.items()}
         moments = {k: one[1] for k, one in given.items() if len(one) > 1}
         if moments:
             assert self.moments is not None
@@ -83,15 +83,15 @@ class Keeper:
                 total += weight * mine
         return total
 
-    def _block_of(self, client: int, content: Tensor, told: Tensor | None, size: int, call: Call) -> Tensor:
+    def block_of(self, client: int, content: Tensor, told: Tensor | None, call: Call) -> Tensor:
+        """What a client's message says its block is; where a codec wrote it, how far that is from what it was told."""
         if "average" not in self.channels.codecs:
             return content
         assert told is not None
         draw = self.channels.draw("average", str(self.silo), (call.round, call.use), client)
-        return self.vectors.sent(told) + self.channels.read_vector(draw, content, size, self.agreed.dtype)
+        return self.vectors.sent(told) + self.channels.read_vector(draw, content, self.vectors.size, self.agreed.dtype)
 
     def state(self) -> dict[str, Any]:
-        """What it carries from round to round."""
         return {"channels": self.channels.snapshot(), "moments": None if self.moments is None else self.moments.flat}
 
     def load(self, state: Mapping[str, Any]) -> None:

@@ -56,7 +56,6 @@ class ClientRole(Role):
         self.client.begin_round()
 
     def state(self) -> dict[str, Any]:
-        """Counters, codec memories and moments."""
         moments = None if self.client.moments is None else self.client.moments.flat
         return {**super().state(), "channels": self.channels.snapshot(), "moments": moments}
 
@@ -210,7 +209,6 @@ class ClientRole(Role):
         return {self.silo if headed else None: torch.zeros(rows, width, dtype=self.agreed.dtype)}
 
     def _by_silo(self, mine: Tensor, silos: Sequence[int], *, summed: bool) -> dict[int | None, Tensor]:
-        """What its hub sent of the others, taken apart."""
         if summed:
             return {None: mine}
         return dict(zip(silos, torch.split(mine, [self.agreed.widths[j] for j in silos], dim=1), strict=True))
@@ -270,13 +268,8 @@ class ClientRole(Role):
         self, use: HeldUse, silo: int, others: Mapping[int | None, Tensor], heard: Mapping[int | None, Tensor]
     ) -> Tensor:
         """The derivative for a silo, for its rows of the parts answered."""
-        client, batch, part, own, head = (
-            self.client,
-            use.batch,
-            use.about.answered_part,
-            use.around.values,
-            use.around.head,
-        )
+        client, batch, part = self.client, use.batch, use.about.answered_part
+        own, head = use.around.values, use.around.head
         assert own is not None
         y = client.labels(batch, part)
         if self.agreed.transfers:

@@ -62,7 +62,6 @@ class HubRole(Role):
         return self.keeper.roster
 
     def state(self) -> dict[str, Any]:
-        """Counters, codec memories and moments."""
         return {**super().state(), **self.keeper.state()}
 
     def load(self, state: Mapping[str, Any]) -> None:

@@ -43,7 +43,6 @@ class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
     round: int = 0
 
     def begin_round(self, round: int) -> None:
-        """No exchange was used yet."""
         self.round = round
         self.uses.begin_round()
 
@@ -60,12 +59,10 @@ class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
 
     @property
     def beforehand(self) -> Beforehand:
-        """What all parties had settled before the first round."""
         return Beforehand(self.agreed.widths, self.agreed.in_order_of_ids)
 
     @property
     def silos(self) -> Sequence[int]:
-        """Numbers of the silos."""
         return self.agreed.silos
 
     @property

@@ -42,7 +42,6 @@ class ServerRole(Role):
     sizes: tuple[int, ...]
 
     def state(self) -> dict[str, Any]:
-        """Counters, codec memories, and what it keeps for clients."""
         channels = [one.channels.snapshot() for one in self.below]
         keepers = [[keeper.state() for keeper in one.keepers] for one in self.below]
         return {**super().state(), "channels": channels, "keepers": keepers}

@@ -6,21 +6,23 @@ counts in an average with the block that the party above it holds, which it woul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any, final
 
 import torch
 from torch import Tensor
 
-from crosshatch.channels import Channels
 from crosshatch.errors import ConfigError
-from crosshatch.parties.holdings.agreed import Agreed, Batch, Roster
+from crosshatch.exchanges import Within
+from crosshatch.parties.holdings.agreed import Agreed, Batch
 from crosshatch.parties.holdings.values import Blocks
-from crosshatch.parties.holdings.vectors import Vectors
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import branch_name, client_name
 from crosshatch.parties.post import Post
+from crosshatch.parties.roles.block_averaging import Keeper
+from crosshatch.parties.roles.role import Role
 from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import ClientWeights, block_channel
 
@@ -34,38 +36,34 @@ def node_above(agreed: Agreed, silo: int, client: int, level: int) -> int:
 class Node:
     """One party of the tree and what it does with blocks; the hub is the node of level 0."""
 
-    agreed: Agreed
     post: Post
     group: int
-    silo: int
     level: int
     number: int
-    roster: Roster
-    vectors: Vectors
-    channels: Channels
+    keeper: Keeper
 
-    @property
-    def _is_deepest(self) -> bool:
-        return self.level == len(self.agreed.branches)
+    def __post_init__(self) -> None:
+        self._agreed, self._silo, self._clients = self.keeper.agreed, self.keeper.silo, self.keeper.roster.clients
+        self._is_deepest = self.level == len(self._agreed.branches)
 
     def _node_above(self, client: int, level: int) -> int:
-        return node_above(self.agreed, self.silo, client, level)
+        return node_above(self._agreed, self._silo, client, level)
 
     def _is_mine(self, client: int) -> bool:
         return self._node_above(client, self.level) == self.number
 
     def _above(self, client: int) -> Name:
-        return branch_name(self.group, self.silo, self.level - 1, self._node_above(client, self.level - 1))
+        return branch_name(self.group, self._silo, self.level - 1, self._node_above(client, self.level - 1))
 
     def _below(self, clients: Sequence[int]) -> dict[int, Name]:
         """Who is next below it with these clients, by number: branches, or the clients themselves."""
         if self._is_deepest:
-            return {k: client_name(self.group, self.silo, k) for k in clients}
+            return {k: client_name(self.group, self._silo, k) for k in clients}
         numbers = dict.fromkeys(self._node_above(k, self.level + 1) for k in clients)
-        return {n: branch_name(self.group, self.silo, self.level + 1, n) for n in numbers}
+        return {n: branch_name(self.group, self._silo, self.level + 1, n) for n in numbers}
 
     def _at_work(self, batch: Batch) -> list[int]:
-        return [k for k in self.roster.at_work(batch) if self._is_mine(k)]
+        return [k for k in self.keeper.roster.at_work(batch) if self._is_mine(k)]
 
     def pass_down(self, clients: Sequence[int], call: Call, content: Tensor) -> None:
         """A message on its way to these clients."""
@@ -74,7 +72,7 @@ class Node:
 
     def pass_decision(self, call: Call) -> float:
         """What was decided comes from above and goes on to everybody below."""
-        clients = [k for k in range(self.roster.clients) if self._is_mine(k)]
+        clients = [k for k in range(self._clients) if self._is_mine(k)]
         (said,) = self.post.recv(self._above(clients[0]), call)
         self.pass_down(clients, call, said)
         return float(said)
@@ -84,21 +82,21 @@ class Node:
         clients = self._at_work(batch)
         if self.level < depth or not clients:
             return Blocks(blocks.mine)
-        name, sender = block_channel(self.silo, depth), self._node_above(clients[0], depth)
-        draw = self.channels.draw("broadcast", name, (call.round, call.use), sender)
+        name, sender = block_channel(self._silo, depth), self._node_above(clients[0], depth)
+        draw = self.keeper.channels.draw("broadcast", name, (call.round, call.use), sender)
         if self.level == depth:
-            content = self.channels.write_vector(draw, self.vectors.sent(self._held(blocks)))
+            content = self.keeper.channels.write_vector(draw, self.keeper.vectors.sent(self._held(blocks)))
         else:
             (content,) = self.post.recv(self._above(clients[0]), call)
         self.pass_down(clients, call, content)
-        arrived = self.channels.read_vector(draw, content, self.vectors.size, self.agreed.dtype)
-        told = self.vectors.filled(arrived)
+        arrived = self.keeper.channels.read_vector(draw, content, self.keeper.vectors.size, self._agreed.dtype)
+        told = self.keeper.vectors.filled(arrived)
         return Blocks(blocks.mine if self.level == depth else told, told)
 
     def _held(self, blocks: Blocks) -> Tensor:
         if blocks.mine is None:
             raise ConfigError(
-                f"branch {self.number} at depth {self.level} of silo number {self.silo} has no block: broadcast from "
+                f"branch {self.number} at depth {self.level} of silo number {self._silo} has no block: broadcast from "
                 "the hub (depth 0) to this batch before"
             )
         return blocks.mine
@@ -108,12 +106,13 @@ class Node:
         clients = self._at_work(batch)
         if self.level < depth or not clients:
             return Blocks(blocks.mine if self.level <= depth else None)
-        own, each = self.vectors.sent(self._held(blocks)), self.roster.weights(self.roster.at_work(batch), weights)
-        mine = [k for k in range(self.roster.clients) if self._is_mine(k)]
+        own, roster = self.keeper.vectors.sent(self._held(blocks)), self.keeper.roster
+        each = roster.weights(roster.at_work(batch), weights)
+        mine = [k for k in range(self._clients) if self._is_mine(k)]
         total = torch.zeros_like(own)
         if self._is_deepest:
             for k in mine:
-                total = total + each[k] * (self._block_of(k, blocks.latest, call) if k in clients else own)
+                total = total + each[k] * (self._sent_by(k, blocks.latest, call) if k in clients else own)
         else:
             below = self._below(clients)
             for name in below.values():
@@ -124,12 +123,37 @@ class Node:
         if self.level > depth:
             self.post.send(self._above(clients[0]), "branch-hub up", call, total)
             return Blocks(blocks.mine)
-        return Blocks(self.vectors.filled(total / sum(each[k] for k in mine)))
+        return Blocks(self.keeper.vectors.filled(total / sum(each[k] for k in mine)))
 
-    def _block_of(self, client: int, told: Tensor | None, call: Call) -> Tensor:
-        (content,) = self.post.recv(client_name(self.group, self.silo, client), call)
-        if "average" not in self.channels.codecs:
-            return content
-        assert told is not None
-        draw = self.channels.draw("average", str(self.silo), (call.round, call.use), client)
-        return self.vectors.sent(told) + self.channels.read_vector(draw, content, self.vectors.size, self.agreed.dtype)
+    def _sent_by(self, client: int, told: Tensor | None, call: Call) -> Tensor:
+        (content,) = self.post.recv(client_name(self.group, self._silo, client), call)
+        return self.keeper.block_of(client, content, told, call)
+
+
+@final
+@dataclass(kw_only=True)
+class BranchRole(Role):
+    """A branch's own half: blocks and decisions pass through it, of all else it sees nothing."""
+
+    silo: int
+    node: Node
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "channels": self.node.keeper.channels.snapshot()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        super().load(state)
+        self.node.keeper.channels.restore(state["channels"])
+
+    def _broadcast(self, blocks: Blocks, batch: Batch, within: Within, depth: int, call: Call) -> Blocks:
+        return blocks if within == "federation" else self.node.broadcast(blocks, batch, depth, call)
+
+    def _average(
+        self, blocks: Blocks, batch: Batch, weights: ClientWeights, within: Within, depth: int, call: Call
+    ) -> Blocks:
+        if within == "federation" or self.silo not in blocks.moved:
+            return self._rest(blocks)
+        return self.node.average(blocks, batch, weights, depth, call)
+
+    def _decide(self, value: float, by: int, call: Call) -> float:  # noqa: ARG002
+        return self.node.pass_decision(call)

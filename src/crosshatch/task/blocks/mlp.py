@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor, nn
 
-from crosshatch.errors import ModelError
+_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid}
 
 
 class MLP(nn.Module):
@@ -27,21 +27,10 @@ class MLP(nn.Module):
         chain: list[nn.Module] = [nn.Flatten()] if len(input_shape) > 1 else []
         width = math.prod(input_shape)
         for units in hidden:
-            chain += [nn.Linear(width, units, bias=bias), _activation(activation)]
+            chain += [nn.Linear(width, units, bias=bias), _ACTIVATIONS[activation]()]
             width = units
         self.layers = nn.Sequential(*chain, nn.Linear(width, outputs, bias=bias))
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.layers(x)
         return out
-
-
-def _activation(name: str) -> nn.Module:
-    match name:
-        case "relu":
-            return nn.ReLU()
-        case "tanh":
-            return nn.Tanh()
-        case "sigmoid":
-            return nn.Sigmoid()
-    raise ModelError(f"unknown activation {name!r} in model.activation: choose relu, tanh or sigmoid")

@@ -5,8 +5,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from crosshatch.errors import ModelError
-
 
 class ResNet18(nn.Module):
     """Image parts (n, c, h, w) to outputs (n, outputs) by eight residual units in four stages.
@@ -66,9 +64,6 @@ def _convolution(before: int, after: int, stride: int) -> nn.Conv2d:
 
 
 def _norm(norm: str, channels: int) -> nn.Module:
-    match norm:
-        case "group":
-            return nn.GroupNorm(math.gcd(32, channels), channels)  # 32 groups, or what divides an unusual width
-        case "batch":
-            return nn.BatchNorm2d(channels)
-    raise ModelError(f"unknown norm {norm!r} in model.norm: choose group or batch")
+    if norm == "batch":
+        return nn.BatchNorm2d(channels)
+    return nn.GroupNorm(math.gcd(32, channels), channels)  # 32 groups, or what divides an unusual width

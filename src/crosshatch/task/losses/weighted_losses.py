@@ -1,5 +1,6 @@
 """Losses in which samples count differently, by their class or one by one, around the losses themselves."""
 
+from abc import ABC
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -12,8 +13,25 @@ from crosshatch.task.losses.sample_losses import CrossEntropy, Logistic, SampleL
 from crosshatch.task.model_settings import require_class_weights
 
 
+class _Weighted(ABC):
+    """What the loss around which the weights are says of itself."""
+
+    loss: SampleLoss
+
+    @property
+    def name(self) -> str:
+        return self.loss.name
+
+    @property
+    def target(self) -> str:
+        return self.loss.target
+
+    def predict(self, scores: Tensor) -> Tensor:
+        return self.loss.predict(scores)
+
+
 @dataclass(frozen=True)
-class ClassWeighted:
+class ClassWeighted(_Weighted):
     """Another loss, each sample's times the weight of its class; `weights[k]` is that of class k.
 
     Means over samples stay means: they are divided by the number of samples, not by the sum of the weights.
@@ -27,14 +45,6 @@ class ClassWeighted:
 
     def __post_init__(self) -> None:
         require_class_weights(self.weights)
-
-    @property
-    def name(self) -> str:
-        return self.loss.name
-
-    @property
-    def target(self) -> str:
-        return self.loss.target
 
     @property
     def curvature(self) -> float:
@@ -65,12 +75,9 @@ class ClassWeighted:
         weight = self._of(label, derivative)
         return self.loss.continued(derivative / weight, moved).mul_(weight)
 
-    def predict(self, scores: Tensor) -> Tensor:
-        return self.loss.predict(scores)
-
 
 @dataclass(frozen=True)
-class SampleWeighted:
+class SampleWeighted(_Weighted):
     """Another loss, each sample's times a weight of its own, which stands beside its label: y is (..., n, labels + 1).
 
     No weight is above `largest`. Means over samples stay means; weights whose mean is one keep the scale of the loss.
@@ -82,14 +89,6 @@ class SampleWeighted:
 
     loss: SampleLoss
     largest: float
-
-    @property
-    def name(self) -> str:
-        return self.loss.name
-
-    @property
-    def target(self) -> str:
-        return self.loss.target
 
     @property
     def curvature(self) -> float:
@@ -110,9 +109,6 @@ class SampleWeighted:
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
         """That of the loss itself times the sample's weight, (..., n, c)."""
         return self.loss.derivative(scores, self.labels(y)).mul_(y[..., -1:])
-
-    def predict(self, scores: Tensor) -> Tensor:
-        return self.loss.predict(scores)
 
 
 @cache
