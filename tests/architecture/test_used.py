@@ -11,12 +11,13 @@ from tests.architecture.modules import Module, modules
 
 # Not called in the package, and right so.
 EXPECTED = {
+    "LINE_CHECKS": "for the tests of any line",
     "_should_skip_dynamo": "torch asks for it when the class is made",
+    "check_values": "for the tests of any case",
     "demo": "a command: typer calls it",
     "persistent_id": "pickle asks for it",
     "persistent_load": "pickle asks for it",
     "reducer_override": "pickle asks for it",
-    "rounds_kept": "for worlds of tests, which say how many may be kept",
     "share_derivatives": "for texts written before there was exchange",
 }
 

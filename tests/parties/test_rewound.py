@@ -20,8 +20,8 @@ from crosshatch.parties.recovery.packed_state import StoredState, pack, unpack
 from crosshatch.private_randomness import PrivateSeed
 from crosshatch.testing.federations import make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
+from crosshatch.testing.run_disturbed import run_disturbed
 from tests.architecture.modules import ROOT
-from tests.support.virtual_time.run_disturbed import run_disturbed
 
 Noise: Any = runpy.run_path(str(ROOT / "examples" / "noise.py"))["Noise"]
 ME, SEED = "client-0-0-1", PrivateSeed.fresh("0badcafe")

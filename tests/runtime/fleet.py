@@ -33,8 +33,8 @@ from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runtime.handshakes import HANDSHAKES_ONLY
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.store import Store
+from crosshatch.testing.check_restarts import restart_cases, undisturbed
 from tests.runtime.fleet_process import REFUSED, RUN, Setup, live
-from tests.support.virtual_time.check_restarts import restart_cases, undisturbed
 
 _RANK = {"server": 0, "hub": 1, "agent": 2, "client": 3}
 _LOOK = 0.02  # seconds between two looks

@@ -21,7 +21,7 @@ from crosshatch.runtime.handshakes import GrpcLog
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.process import Course, Process, Seat
 from crosshatch.runtime.store import Pace
-from tests.support.virtual_time.check_restarts import restart_cases
+from crosshatch.testing.check_restarts import restart_cases
 
 RUN = "0badcafe"
 REFUSED = 2

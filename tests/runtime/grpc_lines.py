@@ -14,7 +14,7 @@ from crosshatch.runtime.complaints import Complaints
 from crosshatch.runtime.identity import Identity, Peers
 from crosshatch.runtime.joined import JoinedLine
 from crosshatch.runtime.streams import Streams
-from tests.support.check_line import Lines, Program
+from crosshatch.testing.check_line import Lines, Program
 
 ROUNDS = 4
 LONGEST = 10_000_000

@@ -16,7 +16,7 @@ from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import FORMAT, StoredState, pack, unpack
 from crosshatch.runtime.beginning import Beginning
 from crosshatch.runtime.store import Store, write_whole
-from tests.support.virtual_time.check_restarts import restart_cases
+from crosshatch.testing.check_restarts import restart_cases
 
 HERE = {"torch": "2.13.0", "threads": "1", "kernels": "avx2"}
 NEW = Beginning("0badcafe", HERE)

@@ -18,10 +18,10 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from crosshatch.parties.line import Key, Line, Name
+from crosshatch.testing.check_restarts import restart_cases
 from crosshatch.testing.parties.engine import PartyByParty
 from tests.runtime.fleet import Fleet
 from tests.runtime.proxy import Proxies, Weather
-from tests.support.virtual_time.check_restarts import restart_cases
 
 CASES = ("TDCD", "ABCD", "HSGD, coded", "MTCD")
 KILLED = (

@@ -10,8 +10,8 @@ import pytest
 from crosshatch.errors import MessageError, RunError
 from crosshatch.parties.line import Line, Name
 from crosshatch.runtime.streams import Streams
+from crosshatch.testing.check_line import LINE_CHECKS, Lines
 from tests.runtime.grpc_lines import GrpcLines
-from tests.support.check_line import LINE_CHECKS, Lines
 
 
 @pytest.mark.parametrize("check", LINE_CHECKS)

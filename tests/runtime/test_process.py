@@ -17,8 +17,8 @@ from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.process import Course, Process, Seat
 from crosshatch.runtime.store import Store
+from crosshatch.testing.check_restarts import restart_cases, undisturbed
 from tests.runtime.fleet import free_ports
-from tests.support.virtual_time.check_restarts import restart_cases, undisturbed
 
 RUN = "0badcafe"
 

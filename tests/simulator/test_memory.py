@@ -15,9 +15,9 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import LocalSteps
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.memory import pack, unpack
+from crosshatch.testing.check_values import same_value
 from crosshatch.testing.federations import make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty
-from tests.support.check_values import same_value
 
 
 @dataclass(frozen=True)

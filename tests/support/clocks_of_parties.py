@@ -23,7 +23,7 @@ from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
 from crosshatch.protocol.what_is_known import find_parts
 from crosshatch.testing.federations import FederationCase
-from tests.support.virtual_time.world import Station, World
+from crosshatch.testing.world import Station, World
 
 _FOREVER = 2**31  # rounds
 

@@ -14,9 +14,9 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical import embedding
 from crosshatch.simulator.vertical.federation import SimulatedFederation
+from crosshatch.testing.check_values import check_values, same_value
 from crosshatch.testing.federations import all_cases, make_data, make_task
 from crosshatch.testing.transfer_federations import transfer_cases
-from tests.support.check_values import check_values, same_value
 
 CASES = {case.name: case for case in (*all_cases(), *transfer_cases())}
 

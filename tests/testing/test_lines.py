@@ -10,10 +10,10 @@ import pytest
 from crosshatch.errors import CrosshatchError
 from crosshatch.parties.line import Key, Line, Name
 from crosshatch.parties.recovery.mail import Mail
+from crosshatch.testing.check_line import LINE_CHECKS, Lines, Program, check_reconnection, check_slow_receiver
+from crosshatch.testing.faults import FaultCounts, Faults
 from crosshatch.testing.parties.turns import TurnLine, Turns
-from tests.support.check_line import LINE_CHECKS, Lines, Program, check_reconnection, check_slow_receiver
-from tests.support.virtual_time.faults import FaultCounts, Faults
-from tests.support.virtual_time.world import World
+from crosshatch.testing.world import World
 
 ROUNDS = 4
 

@@ -84,7 +84,7 @@ def test_a_state_is_all_that_rounds_to_come_depend_on(name: str) -> None:
 
 def test_parties_know_nothing_of_the_simulator() -> None:
     named = [module for module in modules() if module.name.startswith(("crosshatch.testing.", "crosshatch.parties."))]
-    of_simulator = ("crosshatch.testing.golden", "tests.support.check_values")
+    of_simulator = ("crosshatch.testing.golden", "crosshatch.testing.check_values")
     ours = [module for module in named if module.name not in of_simulator]
     assert len(ours) > 20
     assert not [(m.place, name) for m in ours for _, name in imports(m) if name.startswith("crosshatch.simulator")]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crosshatch.parties.party import Party
-from tests.support.virtual_time.check_restarts import check_restarts, restart_cases
+from crosshatch.testing.check_restarts import check_restarts, restart_cases
 
 CASES = list(restart_cases())
 BESIDES = {"MTCD, small networks", "transfer, ABCD, distance, labels held", "JFL", "branches, coded"}
@@ -46,6 +46,6 @@ def test_a_party_that_comes_back_without_something_is_noticed(lost: str, monkeyp
         try:
             check_restarts("ABCD", seed)
         except AssertionError as error:
-            assert f'python -m tests.support.virtual_time.check_restarts "ABCD" {seed}' in str(error)  # noqa: PT017
+            assert f'python -m crosshatch.testing.check_restarts "ABCD" {seed}' in str(error)  # noqa: PT017
             noticed += 1
     assert noticed > 0

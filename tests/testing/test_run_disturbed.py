@@ -14,10 +14,10 @@ from crosshatch.errors import CrosshatchError
 from crosshatch.parties.recovery import packed_state
 from crosshatch.parties.recovery.packed_state import StoredState
 from crosshatch.seeds import generator
-from tests.support.virtual_time import run_disturbed as module
-from tests.support.virtual_time.faults import NO_FAULTS, FaultCounts, Faults
-from tests.support.virtual_time.run_disturbed import run_disturbed
-from tests.support.virtual_time.world import World
+from crosshatch.testing import run_disturbed as module
+from crosshatch.testing.faults import NO_FAULTS, FaultCounts, Faults
+from crosshatch.testing.run_disturbed import run_disturbed
+from crosshatch.testing.world import World
 from tests.testing.toy_parties import PEERS, Toy, toys
 
 ROUNDS = 15

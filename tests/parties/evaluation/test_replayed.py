@@ -16,10 +16,10 @@ from crosshatch.parties.line import Key, Line, Name
 from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
+from crosshatch.testing.check_restarts import restart_cases
 from crosshatch.testing.parties.engine import PartyByParty
+from crosshatch.testing.run_disturbed import run_disturbed
 from tests.support.held_out_rows import with_held_out
-from tests.support.virtual_time.check_restarts import restart_cases
-from tests.support.virtual_time.run_disturbed import run_disturbed
 
 NAMES = [name for name in restart_cases() if name != "JFL"]
 

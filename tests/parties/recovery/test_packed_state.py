@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.parties.recovery.packed_state import FORMAT, StoredState, pack, unpack
-from tests.support.check_values import same_value
+from crosshatch.testing.check_values import same_value
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from crosshatch.parties.recovery.mail import Frame, Mail
 from crosshatch.parties.recovery.packed_state import StoredState, pack, unpack
 from crosshatch.plain_data import Kinds
 from crosshatch.private_randomness import PrivateSeed
-from tests.support.virtual_time.faults import FaultCounts, Faults
-from tests.support.virtual_time.world import Station, World
+from crosshatch.testing.faults import FaultCounts, Faults
+from crosshatch.testing.world import Station, World
 
 _RUN = "0badcafe"
 _INTERVALS = (1, 1, 2, 3)  # rounds between two states of a party, one of these

@@ -16,8 +16,8 @@ from random import Random
 from crosshatch.errors import CrosshatchError
 from crosshatch.parties.line import Key, LeftBehind, Name
 from crosshatch.parties.recovery.mail import Frame, FrameKind, Mail
+from crosshatch.testing.faults import NO_FAULTS, FaultCounts, Faults, Times
 from crosshatch.testing.strands import Strand, StrandEnded
-from tests.support.virtual_time.faults import NO_FAULTS, FaultCounts, Faults, Times
 
 _MOST_EVENTS = 2_000_000  # a run of so many has no end
 

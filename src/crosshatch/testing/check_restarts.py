@@ -2,7 +2,7 @@
 
 The model and the meter at the end are those of an undisturbed run, to the bit. To see one seed again:
 
-    python -m tests.support.virtual_time.check_restarts "TDCD" 17
+    python -m crosshatch.testing.check_restarts "TDCD" 17
 """
 
 import sys
@@ -25,6 +25,7 @@ from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.schedules import InverseSqrt
 from crosshatch.task.optimisers import Adam
+from crosshatch.testing.faults import FaultCounts
 from crosshatch.testing.federations import (
     FederationCase,
     graph_cases,
@@ -34,9 +35,8 @@ from crosshatch.testing.federations import (
     vertical_cases,
 )
 from crosshatch.testing.parties.engine import PartyByParty
+from crosshatch.testing.run_disturbed import run_disturbed
 from crosshatch.testing.transfer_federations import transfer_cases
-from tests.support.virtual_time.faults import FaultCounts
-from tests.support.virtual_time.run_disturbed import run_disturbed
 
 _NAMED = {
     "HSGD, coded": 8,
@@ -107,7 +107,7 @@ def check_restarts(name: str, seed: int) -> FaultCounts:
         assert total(party.meter for party in end.parties.values()) == meter, "other bytes are counted"
         assert end.counted.kept <= end.rounds_kept, f"messages of {end.counted.kept} rounds were kept for a party"
     except (AssertionError, CrosshatchError) as error:
-        command = f'python -m tests.support.virtual_time.check_restarts "{name}" {seed}'
+        command = f'python -m crosshatch.testing.check_restarts "{name}" {seed}'
         raise AssertionError(f"{name}, seed {seed}: {error}\nto see it again: {command}") from error
     return end.counted
 
