@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.topology import Tier, Topology
@@ -45,8 +44,6 @@ class FedAvg(DrawsBatches):
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """One round t of Algorithm 1."""
-        if len(fed.silos) != 1:
-            raise ConfigError(f"algorithm 'fedavg' takes one silo, this federation has {len(fed.silos)}: use 'tdcd'")
         parts = self.local_steps if self.fresh_batches else 1
         batch = fed.draw_batch(self.batch_size, round=r, parts=parts)
         blocks = fed.broadcast(blocks, batch)
