@@ -1,19 +1,21 @@
-"""The sets a data folder may hold, as `known_sets.toml` lists them, which of them are there, and small checks of them:
-whether their arrays are what the sets' makers published.
+"""The sets a data folder may hold, as `known_sets.toml` lists them: which of them are there, their rows, and whether
+their arrays are what the sets' makers published.
 """
 
 import hashlib
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from crosshatch.data.dataset import Array
-from crosshatch.data.public_sets.builtin import BUILTIN
+from crosshatch.data.dataset import Array, Raw
+from crosshatch.data.public_sets.builtin import BUILTIN, load_builtin
 from crosshatch.data.public_sets.in_folder import locate, names_in, open_set
+from crosshatch.data.public_sets.nus_wide import NUS_WIDE, read_nus_wide
+from crosshatch.data.reading.archive import read_archive
 from crosshatch.errors import DataError, one_line
 from crosshatch.partition.features import unknown
 
@@ -178,6 +180,33 @@ def known_names(folder: Path | None) -> list[str]:
     """Everything that [data] may name: built in, known, or a file of the folder."""
     own = names_in(folder) if folder is not None else []
     return list(dict.fromkeys([*BUILTIN, *KNOWN, *own]))
+
+
+def require_named(name: str, folder: Path | None) -> Path | None:
+    """The file of a set in the data folder; None for one that is built in."""
+    if name in BUILTIN:
+        return None
+    path = None if folder is None else locate(folder, name)
+    if path is not None and path.is_file():
+        return path
+    if name in KNOWN:
+        if folder is None:
+            raise DataError(f"data '{name}' is read from a data folder: give it by --data or CROSSHATCH_DATA")
+        raise DataError(f"no file {path}: {KNOWN[name].get}; or choose another folder by --data or CROSSHATCH_DATA")
+    where = "data.name" if folder is None else f"data.name, folder {folder}"
+    raise DataError(str(unknown("data set", name, known_names(folder), where)) + " (see `crosshatch datasets`)")
+
+
+def read_named(name: str, folder: Path | None, positive: str | int | None = None) -> Raw:
+    """All rows, those of a known set in its official order; `positive`: what labels are about, of many kinds."""
+    path = require_named(name, folder)
+    if path is None:
+        return load_builtin(name)
+    if name == NUS_WIDE:
+        return read_nus_wide(path, positive)
+    known = KNOWN.get(name)
+    official = {} if known is None else {"train_rows": known.train_rows, "split_by": known.split_by}
+    return replace(read_archive(path, open_set(path), name=name), **official)  # type: ignore[arg-type]
 
 
 def _shape_of(folder: Path, name: str) -> str:

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from crosshatch.data.data_settings import DataSettings, FederationSettings
-from crosshatch.data.public_sets import named_sets
+from crosshatch.data.public_sets import catalogue
 from crosshatch.errors import DataError
 
 TABLES = (".csv", ".tsv", ".parquet")
-named_file = named_sets.require_named
-read_named_set = named_sets.read_named
+named_file = catalogue.require_named
+read_named_set = catalogue.read_named
 
 
 def require_sources(data: DataSettings, federation: FederationSettings, folder: Path | None) -> None:
