@@ -2,8 +2,10 @@
 
 import zlib
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crosshatch.errors import ConfigError
 
@@ -19,6 +21,17 @@ def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
     words = (seed, zlib.crc32(purpose.encode()), len(numbers), *numbers)
     # of 32 bits each numpy takes them as they are, and is a third faster
     return np.random.default_rng(np.array(words, dtype=np.uint32) if 0 <= min(words) <= max(words) < 2**32 else words)
+
+
+def shuffled(count: int, random: np.random.Generator) -> npt.NDArray[Any]:
+    """The numbers 0 to count - 1 as `random.permutation(count)` has them, in half the memory where they are small.
+
+    >>> shuffled(5, generator(7, "example")).tolist() == generator(7, "example").permutation(5).tolist()
+    True
+    """
+    numbers = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
+    random.shuffle(numbers)
+    return numbers
 
 
 def torch_seed(seed: int, purpose: str, *numbers: int) -> int:

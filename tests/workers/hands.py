@@ -14,10 +14,10 @@ from torch import Tensor
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.task import Task
 from crosshatch.testing.federations import FederationCase
-from crosshatch.workers.crew import PIECES, Crew, Spent
+from crosshatch.workers.crew import KINDS, PIECES, Crew, Given, Spent, held
 from crosshatch.workers.employ import employ
 from crosshatch.workers.requests import Request
-from crosshatch.workers.shard import Rows, Shard
+from crosshatch.workers.shard import Shard
 
 
 class Hands(Crew):
@@ -27,27 +27,26 @@ class Hands(Crew):
     """
 
     def __init__(self, count: int, dies: Callable[[], bool] = lambda: False, *, apart: bool = False) -> None:
-        self.pieces, self.spent, self._count, self._dies = PIECES, Spent(), count, dies
+        self.pieces, self.spent, self.count, self._dies = PIECES, Spent(), count, dies
         self.replaced = 0
         self._pickler = _Apart if apart else pickle.Pickler
 
-    def begin(self, task: Task, rows: Rows, names: Mapping[int, str]) -> None:
+    def begin(self, task: Task, rows: Given, names: Mapping[int, str]) -> None:
         assert set(names) == set(range(self.pieces))
         self._task, self._rows = task, rows
-        self._shards = [self._make(hand) for hand in range(self._count)]
+        self._shards = [self._make(hand) for hand in range(self.count)]
 
     def _make(self, hand: int) -> Shard:
-        mine = {(j, piece): x for (j, piece), x in self._rows.items() if piece % self._count == hand}
-        return Shard(self._task, mine, threads=1)
+        return Shard(self._task, held(self._rows(range(hand, KINDS * self.pieces, self.count))), threads=1)
 
     def ask(self, requests: Sequence[Request]) -> list[Tensor]:
         began, each = time.perf_counter(), []
         answers: dict[int, Tensor] = {}
-        for hand in range(self._count):
+        for hand in range(self.count):
             if self._dies():
                 self._shards[hand] = self._make(hand)
                 self.replaced += 1
-            mine = [i for i, one in enumerate(requests) if one.piece % self._count == hand]
+            mine = [i for i, one in enumerate(requests) if one.piece % self.count == hand]
             file = io.BytesIO()
             self._pickler(file).dump([requests[i] for i in mine])
             found, seconds = self._shards[hand].answer(pickle.loads(file.getvalue()))
@@ -57,7 +56,7 @@ class Hands(Crew):
         return [answers[i] for i in range(len(requests))]
 
     def describe(self) -> dict[str, Any]:
-        return {"workers": self._count}
+        return {"workers": self.count}
 
 
 class _Apart(pickle.Pickler):

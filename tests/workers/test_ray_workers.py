@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 from crosshatch.errors import RunError
@@ -19,6 +22,7 @@ from crosshatch.workers import ray_crew
 from crosshatch.workers.crew import InlineWorkers
 from crosshatch.workers.ray_crew import RayWorkers
 from tests.support.command_line import environment
+from tests.support.ray_nodes import ray_head, ray_node, surroundings
 from tests.support.whole_sweeps import wait_until
 from tests.workers.hands import same_bits, simulate
 
@@ -38,6 +42,13 @@ ON_A_GRAPH = """
 data = {name = "breast_cancer"}
 algorithm = {name = "mtcd", step_size = 0.001}
 run = {rounds = 60}
+"""
+APART = """
+data = {path = "rows.parquet", label = "label"}
+federation = {silos = 2, clients = 5}
+algorithm = {name = "tdcd", local_steps = 4, step_size = 0.1, batch_size = 64}
+evaluate = {every = 20}
+run = {rounds = 60, seed = 7, threads = 1, load = "apart"}
 """
 OWN_BLOCK = """
 from torch import nn
@@ -132,9 +143,11 @@ def test_a_worker_that_is_killed(case: FederationCase) -> None:
         assert sum(crew.deaths) == killing.killed == 3
 
 
-def crosshatch(home: Path, *words: str, config: str = "small.toml") -> subprocess.CompletedProcess[str]:
+def crosshatch(
+    home: Path, *words: str, config: str = "small.toml", command: str = "train"
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "crosshatch", "train", config, *words],
+        [sys.executable, "-m", "crosshatch", command, config, *words],
         cwd=home, env=environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
 
@@ -227,3 +240,90 @@ def test_another_version_at_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.raises(RunError, match=r"worker 1 has torch .*, here it is 0\.1: install the same version there"),
     ):
         simulate(CASES[0], crew, rounds=0)
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Path:
+    """A folder with a table and a config that has workers read it."""
+    x = np.random.default_rng(1).normal(size=(900, 6))
+    frame = pl.DataFrame({f"x{k}": x[:, k] for k in range(6)} | {"label": (x.sum(1) > 0).astype(int)})
+    frame.write_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "small.toml").write_text(APART)
+    return tmp_path
+
+
+def test_rows_read_apart(apart: Path) -> None:
+    """Also by a worker that begins anew, and by others than those that the run began with."""
+    assert crosshatch(apart, "--workers", "0", "--out", "whole").returncode == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crosshatch", "train", "small.toml", "--workers", "3", "--out", "out", "--quiet",
+         "--set", "run.rounds=1000000"],
+        cwd=apart, env=environment(), start_new_session=True,
+    )  # fmt: skip
+    metrics = apart / "out" / "metrics.jsonl"
+
+    def lines() -> int:
+        return metrics.read_text().count("\n") if metrics.is_file() else 0
+
+    try:
+        wait_until(lambda: lines() >= 2)
+        actors = [one for one in below(process.pid) if "ray::Worker" in Path(f"/proc/{one}/cmdline").read_text()]
+        assert len(actors) == 3
+        os.kill(actors[1], signal.SIGKILL)
+        before = lines()
+        wait_until(lambda: lines() > before + 2)
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait()
+    words = ("--set", f"run.rounds={20 * (lines() + 2)}")
+    ended = crosshatch(apart, "--workers", "2", "--out", "out", "--resume", *words)
+    assert ended.returncode == 0, ended.stderr
+    assert crosshatch(apart, "--workers", "0", "--out", "whole", "--resume", *words).returncode == 0
+    assert model(apart / "out") == model(apart / "whole")
+
+
+def test_a_file_that_a_worker_cannot_read(apart: Path) -> None:
+    (apart / "rows.parquet").write_bytes(b"PAR1 and nothing else PAR1")
+    ended = crosshatch(apart, "--workers", "2", "--out", "out")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+    assert ended.stderr.startswith(f"error: worker 1: {apart / 'rows.parquet'} is unreadable: ")
+    assert not (apart / "out").exists()
+
+
+def test_a_second_node_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker begins anew on the first."""
+    for key, value in surroundings().items():
+        monkeypatch.setenv(key, value)
+    case = CASES[0]
+    wanted = simulate(case, InlineWorkers(), rounds=8)
+    with (
+        ray_head(tmp_path, cores=2) as (address, _),
+        ray_node(tmp_path, address, cores=1) as second,
+        RayWorkers(2, address=address) as crew,
+    ):
+        simulator = simulate(case, crew, rounds=3)
+        nodes = crew._ray.get([actor.__ray_call__.remote(_node) for actor in crew._actors])
+        assert len(set(nodes)) == 2
+        (raylet,) = raylets(list(below(second)))
+        os.kill(raylet, signal.SIGKILL)
+        for _ in range(5):
+            simulator.run_round()
+        assert same_bits(simulator, wanted)
+        assert sum(crew.deaths) == 1
+
+
+def test_runs_of_a_sweep_with_workers(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(CONFIG)
+    words = ("--workers", "2", "--grid", "algorithm.step_size=0.05,0.1", "--set", "data.validation=0.2")
+    ended = crosshatch(tmp_path, *words, "--out", "swept", command="sweep")
+    assert ended.returncode == 0, ended.stderr
+    summaries = list((tmp_path / "swept" / "runs").glob("*/summary.json"))
+    assert [json.loads(path.read_text())["workers"]["workers"] for path in summaries] == [2, 2]
+
+
+def _node(_: Any) -> str:
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())

@@ -10,7 +10,7 @@ from crosshatch.data.data_settings import CsvSettings, DataSettings, FederationS
 from crosshatch.data.dataset import Array, Dataset, Raw
 from crosshatch.data.divide_features import divide_features, silo_settings
 from crosshatch.data.divide_samples import divide_samples, divide_test_samples
-from crosshatch.data.encoding.encode_part import encode_part
+from crosshatch.data.encoding.encode_part import Encoded, encode_part
 from crosshatch.data.federated import FederatedData, OwnSamples, SiloData, keep_silos, with_sample_weights
 from crosshatch.data.join import read_file_per_silo
 from crosshatch.data.make_dataset import column_values, make_dataset
@@ -92,12 +92,15 @@ def federate(
     tested = divide_test_samples(dataset, silos, federation, divided, seed=seed) if per_client else {}
     held = []
     for silo, part in zip(silos, parts, strict=True):
-        encoded = encode_part(with_own_rows(part, dataset, silo.name), preparation)
+        encode = encode_part if dataset.elsewhere is None else dataset.elsewhere.encode_part
+        encoded: Encoded = encode(with_own_rows(part, dataset, silo.name), preparation)
         train = encoded.train
         if dataset.alone is not None and dataset.alone_at == silo.name:
             own = OwnSamples(silo.name, train[len(dataset.train) :], _labels(dataset.alone.y, dataset))
             train = train[: len(dataset.train)]
         owners, clients = divided.owners[silo.name]
+        if dataset.elsewhere is not None:  # rows may be many, and these are kept for each silo
+            owners = owners.astype(np.min_scalar_type(-clients))
         if not part.columns and clients > (1 if divided.groups is None else len(np.unique(divided.groups))):
             raise PartitionError(
                 f"silo '{silo.name}' has the labels and no columns, and {clients} clients: there is no block for them "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +102,13 @@ class Raw:
     left_out: tuple[str, ...] = ()
 
 
+class PartsElsewhere(Protocol):
+    """Whoever has the rows of a data set whose columns are empty here."""
+
+    def encode_part(self, part: Any, preparation: Preparation) -> Any:
+        """As the function of this name; the numbers of features stay where the rows are."""
+
+
 @dataclass(frozen=True)
 class Dataset:
     """Training and test samples with the same columns; class labels are 0..classes-1, `classes` is 0 for regression.
@@ -116,7 +123,7 @@ class Dataset:
     `delivered` are all rows of the source before any was put aside or left out: their ids, in parts, if they have any,
     and their labels as they were written.
     `readings` say how the columns of people's own files are written, `csv` what the settings say of it,
-    `files` what was understood.
+    `files` what was understood. Where rows are `elsewhere`, columns are empty here.
     """
 
     name: str
@@ -138,6 +145,7 @@ class Dataset:
     readings: Mapping[str, ColumnReading] = field(default_factory=dict)
     csv: CsvSettings = field(default_factory=CsvSettings)
     files: tuple[FileSeen, ...] = ()
+    elsewhere: PartsElsewhere | None = None
 
 
 Source = TypeVar("Source", Raw, Dataset)

@@ -62,8 +62,8 @@ def encode_labels(
         others = _names(both[~chosen])
         names = (*(others if len(others) < 2 else (f"not {positive}",)), *_names(both[chosen]))
         both = chosen.astype(np.int64)
-    values, coded = np.unique(both, return_inverse=True)
-    coded = coded.reshape(-1).astype(np.int64)
+    values = np.unique(both)
+    coded = np.searchsorted(values, both).astype(np.min_scalar_type(-len(values)))
     if len(values) < 2:
         raise DataError(
             f"{place}: all {len(both)} labels are '{values[0]}', one class only: training needs at least two"

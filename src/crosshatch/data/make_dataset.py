@@ -107,7 +107,8 @@ def _numbered(raw: Raw) -> Raw:
     count = 0
     for name, part in parts_of(raw).items():
         if name != "alone":
-            numbered[name] = replace(part, numbers=np.arange(count, count + len(part)))
+            kind = np.int32 if count + len(part) < 2**31 else np.int64
+            numbered[name] = replace(part, numbers=np.arange(count, count + len(part), dtype=kind))
             count += len(part)
     return replace(raw, **numbered)
 

@@ -1,15 +1,18 @@
 """Putting rows aside for testing or validation: seeded, stratified by class, what belongs together on one side."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 
 from crosshatch.data.dataset import Array, Indices
 from crosshatch.errors import ConfigError, DataError
-from crosshatch.seeds import generator
+from crosshatch.seeds import generator, shuffled
 
 MOST = 0.9
 """The largest share of the rows that may be put aside."""
+_AT_ONCE = 2**20  # rows, to spare memory
+_FEW = 50  # classes that are picked one by one
 
 
 def split_rows(
@@ -78,11 +81,22 @@ def balanced_rows(y: Array, target: str, *, seed: int) -> Indices:
 
 def _choose(y: Array | None, n: int, fraction: float, random: np.random.Generator) -> Array:
     """A mask (n,) with about fraction * n true entries, the classes of `y` in proportion."""
-    shuffled = random.permutation(n)
-    if y is not None:
-        shuffled = shuffled[np.argsort(y[shuffled], kind="stable")]
     # Every 1/fraction-th row of the class-sorted shuffle: proportional in each class and exact in total.
-    marks = np.floor(np.arange(1, n + 1) * fraction + 0.5) - np.floor(np.arange(n) * fraction + 0.5)
-    chosen = np.zeros(n, dtype=bool)
-    chosen[shuffled] = marks > 0
+    chosen, done = np.zeros(n, dtype=bool), 0
+    for rows in _by_class(shuffled(n, random), y):
+        for some in np.array_split(rows, 1 + len(rows) // _AT_ONCE):
+            numbers = np.arange(done, done + len(some) + 1)
+            chosen[some[np.diff(np.floor(numbers * fraction + 0.5)) > 0]] = True
+            done += len(some)
     return chosen
+
+
+def _by_class(rows: Indices, y: Array | None) -> Iterator[Indices]:
+    """Rows with the labels y, or all alike: class after class, in each as they come."""
+    if y is None:
+        yield rows
+    elif len(classes := np.unique(y)) > _FEW:
+        yield rows[np.argsort(y[rows], kind="stable")]
+    else:
+        for one in classes:
+            yield rows[y[rows] == one]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosshatch.errors import PartitionError
+from crosshatch.seeds import shuffled
 
 Owners = npt.NDArray[np.int64]
 Labels = npt.NDArray[Any]
@@ -41,7 +42,7 @@ def by_permutation(n: int, clients: int, *, random: np.random.Generator, sizes: 
     """Contiguous blocks of a random permutation of the samples, as in the TDCD and HSGD experiments."""
     counts = client_sizes(n, clients, sizes)
     owners = np.empty(n, dtype=np.int64)
-    owners[random.permutation(n)] = np.repeat(np.arange(clients), counts)
+    owners[shuffled(n, random)] = np.repeat(np.arange(clients, dtype=np.min_scalar_type(clients)), counts)
     return owners
 
 

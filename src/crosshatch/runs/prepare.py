@@ -28,7 +28,6 @@ from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.runs.identity.run_data import Load, Warn, load, read_data
 from crosshatch.runs.leaking.count_leakage import Leakage, count_leakage
 from crosshatch.runs.leaking.exposed_rows import left_out_note, settle_rows
-from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.summary import try_own_metrics
 from crosshatch.simulator.assemble import require_device
 from crosshatch.simulator.client_metrics import require_clients
@@ -220,7 +219,7 @@ def _resolve(config: Config, data: FederatedData) -> Config:
         )
     run = replace(
         config.run,
-        threads=config.run.threads or max(1, available_cores() // max(1, config.run.workers or 1)),
+        threads=config.run.threads_each,
         checkpoint_every=config.run.checkpoint_every or config.evaluate.every,
     )
     return replace(config, model=resolve_model(data, config.model), evaluate=evaluate, run=run)

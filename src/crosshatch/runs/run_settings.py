@@ -80,7 +80,8 @@ class RunSettings:
     `processes`: of `crosshatch launch`, one per party, or one for all clients of a silo; each party stores its state
     every so many rounds, or "1s", of `store_every`, and waits for another no longer than `wait`. `workers`: so many
     processes compute forward passes and local steps, with `threads` each; 0 is this process alone, with the bits of any
-    other number of them. Each has whole `pieces` of the silos' clients, over which sums are taken.
+    other number of them. Each has whole `pieces` of the silos' clients, over which sums are taken. `load`: rows are
+    read here and handed out, or apart, by each worker its own.
     """
 
     rounds: int
@@ -101,6 +102,7 @@ class RunSettings:
     wait: str = "10m"
     workers: int | None = None
     pieces: int = 12
+    load: Literal["here", "apart"] = "here"
 
     def __post_init__(self) -> None:
         _at_least_one(self, "run", {
@@ -111,6 +113,8 @@ class RunSettings:
             "pieces": "leave it out for 12",
         })  # fmt: skip
         require_whole("run.seed", self.seed)
+        if self.load == "apart" and self.workers is None:
+            raise ConfigError("run.load = 'apart' has workers read their own rows: set run.workers, or leave it out")
         if self.workers is not None:
             require_whole("run.workers", self.workers, least=0, remedy="leave it out to compute without workers")
             if self.workers > self.pieces:
@@ -133,6 +137,11 @@ class RunSettings:
         if len(set(self.track)) < len(self.track):
             raise ConfigError(f"run.track = {list(self.track)}: a tracker stands there twice: name it once")
         _ = self.store_pace, self.wait_seconds
+
+    @property
+    def threads_each(self) -> int:
+        """Of every process that computes."""
+        return self.threads or max(1, available_cores() // max(1, self.workers or 1))
 
     @property
     def store_pace(self) -> tuple[float, int | None]:

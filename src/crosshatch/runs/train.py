@@ -38,7 +38,7 @@ from crosshatch.runs.watcher import Outcome, Watcher
 from crosshatch.simulator.divergence import Divergence, Growth
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.own_metric import find_metrics
-from crosshatch.workers.hire import hired
+from crosshatch.workers.hire import Hired, hired
 
 
 def train(
@@ -65,16 +65,17 @@ def train(
     """
     watcher = with_trackers(config.run.track, watcher)
     path = Path(out)
-    with blaming(part_files(config).names), one_writer(path, "training"):
+    run = config.run
+    who = hired(run, run.threads_each, load, ray)
+    with blaming(part_files(config).names), one_writer(path, "training"), who as workers:
         directory = open_existing(path) if resume else open_new(path)
         if (path / PARTIES).is_dir():
             raise RunError(f"the parties of {path} are processes: go on with crosshatch launch --resume")
-        return _train(directory, config, folder=folder, resume=resume, watcher=watcher, load=load, ray=ray)
+        return _train(directory, config, folder=folder, resume=resume, watcher=watcher, workers=workers)
 
 
 def _train(
-    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, load: Load,
-    ray: str | None,
+    directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, workers: Hired
 ) -> Outcome:  # fmt: skip
     out = directory.path
     stored = stored_config(directory) if resume else None
@@ -82,7 +83,7 @@ def _train(
     config = config if stored is None else adopt(config, stored)
     prepared = prepare(
         config, folder=folder, step_seconds=known, tell=watcher.tell, of=None if stored is None else out,
-        warn=watcher.warned, keep=True, load=load,
+        warn=watcher.warned, keep=True, load=workers.load,
     )  # fmt: skip
     if stored is not None:
         require_same(stored, prepared.config, directory)
@@ -98,15 +99,15 @@ def _train(
             return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
     if prepared.leakage is not None:
         prepared.leakage.record(loop.simulator)
-    with hired(loop.simulator, (run := prepared.config.run).workers, run.threads, run.pieces, ray):
-        watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked
-        try:
-            outcome = _run(loop, watcher)
-        except BaseException as error:
-            why = one_line(error) or type(error).__name__
-            watcher.ended(Outcome(out, finished=False, round=loop.simulator.round, summary=loop.summary, why=why))
-            raise
-        watcher.ended(outcome)
+    workers.compute(loop.simulator)
+    watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked
+    try:
+        outcome = _run(loop, watcher)
+    except BaseException as error:
+        why = one_line(error) or type(error).__name__
+        watcher.ended(Outcome(out, finished=False, round=loop.simulator.round, summary=loop.summary, why=why))
+        raise
+    watcher.ended(outcome)
     return outcome
 
 

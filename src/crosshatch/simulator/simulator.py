@@ -116,6 +116,8 @@ class Simulator:
         require_adaptable(algorithm, task, on_graph=not isinstance(self.state, VerticalState))
         self.round = 0
         self.describe_workers: Callable[[], dict[str, Any]] | None = None  # where others compute
+        self.features_here = True  # or workers alone have them
+        self.embed: Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]] = self._embed
         self.embed_training: Callable[[Sequence[Tensor], int | None], Sequence[Tensor]] = self._embed_training
 
     @property
@@ -175,7 +177,7 @@ class Simulator:
     def _diverged(self, what: str) -> TrainingError:
         from crosshatch.simulator.advice.culprit import find_culprit  # late, as below: few runs ask for it
 
-        culprit = find_culprit(self.data, self.task, self.weights)
+        culprit = find_culprit(self.data, self.task, self.weights) if self.features_here else None
         if self.round == 0:
             default = "look at the features, and at what the blocks return"
             return TrainingError(f"before the first round {what} not finite: {culprit or default}")
@@ -194,7 +196,7 @@ class Simulator:
     def scores(self, xs: Sequence[Tensor], weights: tuple[Tensor, ...] | None = None) -> Tensor:
         """Scores (n, c) of samples given as one tensor per silo, under the hubs' blocks or other `weights`."""
         model = self.weights if weights is None else weights
-        return torch.cat([self._combine(model, self._embed(model, batch)) for batch in fixed_batches(xs)])
+        return torch.cat([self._combine(model, self.embed(model, batch)) for batch in fixed_batches(xs)])
 
     def _embed(self, model: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
         return [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -33,6 +32,7 @@ class AtWorkers:
     division: Division
     like: tuple[Tensor, ...]  # by silo (0, ...): what samples are like
     keep_passes: bool  # the next local work is a single step
+    samples: int  # for training
 
     def embed(
         self, group: int, seed: int, passes: Passes, weights: Mapping[int, Tensor], batch: Batch
@@ -103,11 +103,15 @@ class AtWorkers:
 
     def embed_training(self, model: Sequence[Tensor], samples: int | None) -> list[Tensor]:
         """The embeddings of the (first) training samples in evaluation, by silo."""
+        count = self.samples if samples is None else min(samples, self.samples)
+        return self.embed_at(model, [places[:count] for places in self.division.places])
+
+    def embed_at(self, model: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
+        """The same of the samples at these places (n,) of each silo."""
         requests, whose = [], []
-        for j, weights in enumerate(model):
-            order = self._in_place[j] if samples is None else torch.argsort(self.division.places[j][:samples])
-            places = self.division.places[j].index_select(0, order)
-            cuts = torch.searchsorted(places, torch.as_tensor(self.division.edges[j]), out_int32=False).tolist()
+        for j, (weights, wanted) in enumerate(zip(model, xs, strict=True)):
+            places, order = wanted.sort()
+            cuts = torch.searchsorted(places, torch.as_tensor(self.division.edges[j])).tolist()
             for piece, (low, high) in enumerate(pairwise(cuts)):
                 if high > low:
                     rows = places[low:high] - int(self.division.edges[j][piece])
@@ -115,13 +119,8 @@ class AtWorkers:
                     whose.append((j, order[low:high]))
         outputs: dict[int, Tensor] = {}
         for (j, where), rows in zip(whose, self.crew.ask(requests), strict=True):
-            count = len(self.division.places[j][:samples])
-            outputs.setdefault(j, rows.new_empty(count, rows.shape[1])).index_copy_(0, where, rows)
+            outputs.setdefault(j, rows.new_empty(len(xs[j]), rows.shape[1])).index_copy_(0, where, rows)
         return [outputs[j] for j in range(len(model))]
-
-    @cached_property
-    def _in_place(self) -> list[Tensor]:
-        return [torch.from_numpy(self.division.samples(j)) for j in range(len(self.like))]
 
 
 def _first_rows(parts: Sequence[Part]) -> Ids:

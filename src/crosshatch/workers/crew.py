@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from torch import Tensor
 
 from crosshatch.task.task import Task
+from crosshatch.workers.apart.reading import RowsToRead
 from crosshatch.workers.requests import Request
 from crosshatch.workers.shard import Rows, Shard
 
+T = TypeVar("T")
+Given = Callable[[Collection[int]], Rows | RowsToRead]
+"""By silo and piece the rows (n, ...) of some pieces, or where to read them."""
+
 PIECES = 12
 """Of each silo's clients, if nobody says otherwise: one, two, three, four, six or twelve workers have as many each."""
+
+
+KINDS = 3
+"""Of pieces: training, test and validation samples."""
+
+
+def held(given: Rows | RowsToRead) -> Rows:
+    """The rows themselves."""
+    return given.read() if isinstance(given, RowsToRead) else given
 
 
 @dataclass
@@ -51,10 +65,23 @@ class Crew(ABC):
 
     pieces: int
     spent: Spent
+    count: int = 1  # of those who do something at the same time
+
+    def holder(self, piece: int) -> int:
+        """Who holds a piece; those of test and validation samples are numbered on."""
+        return piece % self.pieces * self.count // self.pieces
+
+    def held_by(self, worker: int) -> list[int]:
+        """The pieces that one worker holds."""
+        return [piece for piece in range(KINDS * self.pieces) if self.holder(piece) == worker]
+
+    def do(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        """What needs no rows that somebody holds, each by another worker, or all by this process."""
+        return [one() for one in work]
 
     @abstractmethod
-    def begin(self, task: Task, rows: Rows, names: Mapping[int, str]) -> None:
-        """Hand out the rows (n, ...) of every silo and piece; `names` says of each piece whose rows it has."""
+    def begin(self, task: Task, rows: Given, names: Mapping[int, str]) -> None:
+        """Hand out the rows of every silo and piece; `names` says of each piece whose rows it has."""
 
     @abstractmethod
     def ask(self, requests: Sequence[Request]) -> list[Tensor]:
@@ -77,8 +104,8 @@ class InlineWorkers(Crew):
         self.pieces, self.spent, self._threads = pieces, Spent(), threads
         self._shard: Shard | None = None
 
-    def begin(self, task: Task, rows: Rows, names: Mapping[int, str]) -> None:  # noqa: ARG002
-        self._shard, self.spent = Shard(task, rows, self._threads), Spent()
+    def begin(self, task: Task, rows: Given, names: Mapping[int, str]) -> None:  # noqa: ARG002
+        self._shard, self.spent = Shard(task, held(rows(range(KINDS * self.pieces))), self._threads), Spent()
 
     def ask(self, requests: Sequence[Request]) -> list[Tensor]:
         assert self._shard is not None

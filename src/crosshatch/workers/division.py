@@ -7,7 +7,7 @@ this order; which features are there only the worker knows that holds the piece.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +15,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from crosshatch.local.forward import BATCH_ROWS
+
 Ids = npt.NDArray[np.int64]
+_AT_ONCE = 2**20  # samples, to spare memory
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Division:
-    """How training samples lie in pieces: by silo the place (n,) of each sample, and where each piece begins."""
+    """How training samples lie in pieces: by silo the place (n,) of each sample, and where each piece begins.
+
+    Samples to be scored may lie behind them, in further pieces.
+    """
 
     places: tuple[Tensor, ...]
-    edges: tuple[Ids, ...]  # (pieces + 1,)
-
-    @property
-    def pieces(self) -> int:
-        return len(self.edges[0]) - 1
+    edges: tuple[Ids, ...]  # (pieces + 1,), or that of every further part
+    pieces_of: tuple[Ids, ...] = ()  # the piece of each client (clients,), -1 of one without samples
 
     def runs(self, silo: int, places: Ids) -> list[Run]:
         """Clients at work in their order, cut into those of one piece; `places` has that of a row of each."""
@@ -46,9 +49,23 @@ class Division:
 
     def samples(self, silo: int) -> Ids:
         """The numbers of the samples in the order in which a silo's rows lie."""
-        order = np.empty(len(self.places[silo]), dtype=np.int64)
-        order[self.places[silo].numpy()] = np.arange(len(order))
+        places = self.places[silo].numpy()
+        order = np.empty(len(places), dtype=places.dtype)
+        order[places] = np.arange(len(order), dtype=places.dtype)
         return order
+
+    def with_others(self, samples: Sequence[int], pieces: int) -> Division:
+        """The same with so many test samples, and others, behind the training samples: as many pieces for each kind.
+
+        What is scored at once is never cut.
+        """
+        ends = [self.edges[0][-1:]]
+        for count in samples:
+            size = -(-count // (pieces * BATCH_ROWS)) * BATCH_ROWS
+            ends.append(ends[-1][-1] + np.minimum(size * np.arange(1, pieces + 1), count))
+        edges = tuple(np.concatenate([own, *ends[1:]]) for own in self.edges)
+        behind = torch.arange(int(ends[0][-1]), int(ends[-1][-1]), dtype=torch.int32)
+        return replace(self, places=tuple(torch.cat([own, behind]) for own in self.places), edges=edges)
 
 
 def divide(owners: Sequence[Ids], groups: Ids | None, pieces: int) -> Division:
@@ -61,24 +78,39 @@ def divide(owners: Sequence[Ids], groups: Ids | None, pieces: int) -> Division:
     >>> divide([owners, np.zeros(8, dtype=np.int64)], None, 2).edges
     (array([0, 4, 8]), array([0, 8, 8]))
     """
-    places, edges = [], []
-    of_sample = (
-        np.zeros(len(owners[0]), dtype=np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
-    )
-    kinds = len(owners) * (int(of_sample.max(initial=0)) + 1)
+    places, edges, pieces_of = [], [], []
+    of_sample = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    kinds = len(owners) * (1 if of_sample is None else int(of_sample.max(initial=0)) + 1)
     for j, mine in enumerate(owners):
-        rows = np.bincount(mine)
+        rows = np.zeros(int(mine.max(initial=-1)) + 1, dtype=np.int64)
+        for some in np.array_split(mine, 1 + len(mine) // _AT_ONCE):
+            rows += np.bincount(some, minlength=len(rows))
         group = np.zeros(len(rows), dtype=np.int64)
-        group[mine] = of_sample
+        if of_sample is not None:
+            group[mine] = of_sample
         piece = np.zeros(len(rows), dtype=np.int64)
         for g in np.unique(group).tolist():
             members = np.flatnonzero(group == g)
             middle = np.cumsum(rows[members]) - rows[members] / 2
             found = np.minimum(pieces * middle / max(1, rows[members].sum()), pieces - 1).astype(np.int64)
             piece[members] = (found + (j * kinds // len(owners) + g) * pieces // kinds) % pieces
-        order = np.argsort(piece[mine] * len(rows) + mine, kind="stable")
-        place = np.empty(len(order), dtype=np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
-        places.append(torch.from_numpy(place))
-        edges.append(np.concatenate([[0], np.cumsum(np.bincount(piece[mine], minlength=pieces))]))
-    return Division(tuple(places), tuple(edges))
+        order = np.argsort(piece, kind="stable")
+        first = np.empty(len(rows), dtype=np.int64)  # of each client
+        first[order] = np.cumsum(rows[order]) - rows[order]
+        places.append(torch.from_numpy(_places(mine, first)))
+        ends = np.bincount(piece, weights=rows, minlength=pieces).cumsum().astype(np.int64)
+        edges.append(np.concatenate([[0], ends]))
+        pieces_of.append(np.where(rows > 0, piece, -1))
+    return Division(tuple(places), tuple(edges), tuple(pieces_of))
+
+
+def _places(owners: Ids, first: Ids) -> npt.NDArray[np.int32]:
+    """Where each sample (n,) lies if clients' samples begin at `first`, each in the order of its samples."""
+    found, free = np.empty(len(owners), dtype=np.int32), first.copy()
+    for low in range(0, len(owners), _AT_ONCE):
+        some = owners[low : low + _AT_ONCE]
+        clients, counts = np.unique(some, return_counts=True)
+        within = np.arange(len(some)) - np.repeat(np.cumsum(counts) - counts, counts)
+        found[low : low + len(some)][np.argsort(some, kind="stable")] = np.repeat(free[clients], counts) + within
+        free[clients] += counts
+    return found

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self, final
 
@@ -12,17 +14,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crosshatch.errors import RunError
+from crosshatch.errors import CrosshatchError, RunError, one_line
 from crosshatch.own_parts import loaded_files
 from crosshatch.ray_connection import connect, find_ray, start_here
 from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.task.task import Task
-from crosshatch.workers.crew import PIECES, Crew, Spent
+from crosshatch.workers.apart.reading import RowsToRead
+from crosshatch.workers.crew import PIECES, Crew, Given, Spent, T
 from crosshatch.workers.messages import Array, read, write
 from crosshatch.workers.requests import Request
-from crosshatch.workers.shard import Rows, Shard
+from crosshatch.workers.shard import Shard
 
 _STARTS = 4  # of each worker beyond the first: one that dies again and again, for want of memory, ends the run
+_LOOK_AROUND = 30.0  # seconds
 _SMALL = 2**16  # bytes: a tensor up to this is sent along, a larger one is put where all workers of a machine read it
 
 
@@ -30,18 +34,30 @@ _SMALL = 2**16  # bytes: a tensor up to this is sent along, a larger one is put 
 class Worker:
     """One actor: it holds a shard, reads requests and writes answers."""
 
-    def __init__(self, given: Sequence[Any], threads: int) -> None:
-        """`given`: where the task and the rows by silo and piece are read, anew after each start."""
-        import ray
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._common: dict[int, Tensor] = {}
 
-        task, rows = ray.get(list(given))
+    def begin(self, task: Task, rows: Mapping[tuple[int, int], Array] | RowsToRead) -> None:
+        """What it has from now on: the first thing that it is told."""
+        self._given = task, rows
+
+    @cached_property
+    def _held(self) -> tuple[Task, Shard]:
+        task, rows = self._given
+        del self._given
         keep_freed_memory()
         torch.set_num_threads(1)  # Ray sets its own idea of it
+        if isinstance(rows, RowsToRead):
+            return task, Shard(task, rows.read(), self._threads)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the rows are shared and cannot be written; nobody does
             held = {key: torch.from_numpy(array) for key, array in rows.items()}
-        self._task, self._shard = task, Shard(task, held, threads)
-        self._common: dict[int, Tensor] = {}
+        return task, Shard(task, held, self._threads)
+
+    def read(self) -> None:
+        """Returns when all rows are there."""
+        _ = self._held
 
     def versions(self) -> dict[str, str]:
         return versions()
@@ -50,12 +66,13 @@ class Worker:
         """Answers as arrays, and the seconds they took; `common` has tensors by number, or where to read them."""
         import ray
 
+        task, shard = self._held
         began = time.perf_counter()
         self._common = {number: one for number, one in self._common.items() if number in common}
         for number, one in common.items():
             if number not in self._common:
                 self._common[number] = torch.tensor(ray.get(one) if isinstance(one, ray.ObjectRef) else one)
-        answers, _ = self._shard.answer(read(written, self._task, self._common.__getitem__))
+        answers, _ = shard.answer(read(written, task, self._common.__getitem__))
         return [one.numpy() for one in answers], time.perf_counter() - began
 
 
@@ -73,10 +90,12 @@ class RayWorkers(Crew):
         if workers > pieces:
             raise RunError(f"run.workers = {workers} for run.pieces = {pieces}: use at most {pieces} workers")
         self.pieces, self.spent = pieces, Spent()
-        self._workers, self._threads, self._address = workers, threads, address
-        self._ray: Any = None
+        self.count, self._threads, self._address = workers, threads, address
+        self._ray: Any = None  # from when somebody is first asked
         self._actors: list[Any] = []
-        self._given: list[list[Any]] = []  # who begins anew reads it again
+        self._task: Any = None  # where it is read
+        self._rows: Given | None = None  # who begins anew is told again
+        self._put: dict[int, Any] = {}  # by worker where its rows are, if they are handed out
         self._has: list[str] = []  # whose rows, in words
         self.deaths = [0] * workers
         self._common: dict[int, tuple[int, Tensor, Any]] = {}  # of the round: by identity number, tensor, what is sent
@@ -84,33 +103,56 @@ class RayWorkers(Crew):
         self._numbers = 0
 
     def __enter__(self) -> Self:
-        self._ray = find_ray("run.workers" if self._address is None else "--ray", here=self._address is None)
-        if self._address is None:
-            start_here(self._ray, self._workers * self._threads)
-        else:
-            connect(self._ray, self._address)
-            cores = int(self._ray.cluster_resources().get("CPU", 0))
-            if cores < self._workers * self._threads:
-                self._ray.shutdown()
-                raise RunError(
-                    f"--ray {self._address}: the cluster has {cores} cores for {self._workers} workers with "
-                    f"{self._threads} threads each: use fewer (run.workers, run.threads)"
-                )
         return self
 
+    def _connect(self) -> None:
+        if self._ray is not None:
+            return
+        ray = find_ray("run.workers" if self._address is None else "--ray", here=self._address is None)
+        if self._address is None:
+            start_here(ray, self.count * self._threads)
+        else:
+            connect(ray, self._address)
+        self._ray = ray
+        self._require_cores()
+
+    def _require_cores(self) -> None:
+        """Refuse a cluster on which workers would wait for a core without end, from the start or as machines leave."""
+        cores, asked = int(self._ray.cluster_resources().get("CPU", 0)), self.count * self._threads
+        if cores < asked:
+            raise RunError(
+                f"--ray {self._address}: the cluster has {cores} cores for {self.count} workers with {self._threads} "
+                "threads each: use fewer (run.workers, run.threads), or add a machine"
+            )
+
     def __exit__(self, *_: object) -> None:
+        if self._ray is not None:
+            self._dismiss()
+            self._ray.shutdown()
+
+    def _dismiss(self) -> None:
+        """Those who held the rows of another simulation."""
         for actor in self._actors:
             self._ray.kill(actor)
-        self._ray.shutdown()
+        self._actors, self._has, self._put = [], [], {}
 
-    def begin(self, task: Task, rows: Rows, names: Mapping[int, str]) -> None:
+    def do(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        self._connect()
+        ask = self._ray.remote(num_cpus=self._threads, scheduling_strategy="SPREAD")(_do)
+        found = []
+        for n, answer in enumerate([ask.remote(one) for one in work]):
+            with self._naming(n):
+                found.append(self._ray.get(answer))
+        return found
+
+    def begin(self, task: Task, rows: Given, names: Mapping[int, str]) -> None:
+        self._connect()
         for file in loaded_files():  # a block or loss of the user's own travels with the task
             self._ray.cloudpickle.register_pickle_by_value(file)
-        shared = self._ray.put(task)
-        for n in range(self._workers):
-            mine = {key: x.numpy() for key, x in rows.items() if self._worker(key[1]) == n}
-            self._given.append([shared, self._ray.put(mine)])
-            self._has.append("; ".join(names[piece] for piece in names if self._worker(piece) == n and names[piece]))
+        self._dismiss()
+        self._task, self._rows = self._ray.put(task), rows
+        for n in range(self.count):
+            self._has.append("; ".join(names[piece] for piece in names if self.holder(piece) == n and names[piece]))
             self._actors.append(self._start(n))
         here = versions()
         for n, actor in enumerate(self._actors):
@@ -119,15 +161,48 @@ class RayWorkers(Crew):
                     raise RunError(
                         f"worker {n + 1} has {what} {there}, here it is {here[what]}: install the same version there"
                     )
+        for n, under_way in enumerate([actor.read.remote() for actor in self._actors]):
+            self._get(n, under_way, "read", ())
         self.spent = Spent()  # what it took to begin is not counted
 
     def _start(self, n: int) -> Any:
         options = {"num_cpus": self._threads, "scheduling_strategy": "SPREAD"}
-        return self._ray.remote(**options)(Worker).remote(self._given[n], self._threads)
+        actor = self._ray.remote(**options)(Worker).remote(self._threads)
+        actor.begin.remote(self._task, self._given(n))
+        return actor
 
-    def _worker(self, piece: int) -> int:
-        """Who holds a piece."""
-        return piece * self._workers // self.pieces
+    def _given(self, n: int) -> Any:
+        """The rows of a worker, put where all can read them; or where it reads them itself, which is not kept."""
+        if n not in self._put:
+            assert self._rows is not None
+            rows = self._rows(self.held_by(n))
+            if isinstance(rows, RowsToRead):
+                return rows
+            self._put[n] = self._ray.put({key: x.numpy() for key, x in rows.items()})
+        return self._put[n]
+
+    @contextmanager
+    def _naming(self, n: int) -> Iterator[None]:
+        """Have an error say which worker it is from."""
+        try:
+            yield
+        except self._ray.exceptions.RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, CrosshatchError):
+                raise type(cause)(f"worker {n + 1}: {cause}") from None
+            if isinstance(cause, MemoryError) or "can't allocate memory" in str(cause):
+                raise RunError(f"worker {n + 1} is out of memory; {self._sparing(n)}") from None
+            raise cause from None
+        except (self._ray.exceptions.WorkerCrashedError, self._ray.exceptions.OutOfMemoryError) as error:
+            raise RunError(f"worker {n + 1} died while it read rows ({one_line(error)}); {self._sparing(n)}") from None
+
+    def _sparing(self, n: int) -> str:
+        """Whose rows it has, and what needs less memory."""
+        whose = f"it has {self._has[n]}: " if self._has else ""
+        return (
+            f"{whose}if its machine is out of memory, set more run.workers, fewer run.threads or a smaller "
+            "algorithm.batch_size"
+        )
 
     def ask(self, requests: Sequence[Request]) -> list[Tensor]:
         began = time.perf_counter()
@@ -143,13 +218,13 @@ class RayWorkers(Crew):
         by_number = {number: sent for number, _, sent in self._common.values()}
         asked = []
         for n, actor in enumerate(self._actors):
-            mine = [i for i, request in enumerate(requests) if self._worker(request.piece) == n]
+            mine = [i for i, request in enumerate(requests) if self.holder(request.piece) == n]
             if mine:
                 written, mentioned = write([requests[i] for i in mine], by_identity)
                 told = written, {number: by_number[number] for number in mentioned}
                 asked.append((n, mine, told, actor.answer.remote(*told)))
         answers: dict[int, Tensor] = {}
-        seconds = [0.0] * (self._workers - len(asked))
+        seconds = [0.0] * (self.count - len(asked))
         for n, mine, told, under_way in asked:
             arrays, took = self._get(n, under_way, "answer", told)
             answers.update(zip(mine, map(torch.tensor, arrays), strict=True))
@@ -161,23 +236,26 @@ class RayWorkers(Crew):
         """What a worker answers; one that dies meanwhile is started anew, reads its rows and is asked again."""
         while True:
             try:
-                return self._ray.get(under_way)
-            except self._ray.exceptions.RayTaskError as error:
-                raise error.cause from None
+                with self._naming(n):
+                    while not self._ray.wait([under_way], timeout=_LOOK_AROUND)[0]:
+                        self._require_cores()
+                    return self._ray.get(under_way)
             except self._ray.exceptions.RayActorError as error:
                 self.deaths[n] += 1
                 if self.deaths[n] > _STARTS:
                     why = (str(error).strip().splitlines() or [""])[-1].strip()
-                    raise RunError(
-                        f"worker {n + 1} died {self.deaths[n]} times ({why}); it has {self._has[n]}: if its machine is "
-                        "out of memory, set more run.workers, fewer run.threads or a smaller algorithm.batch_size"
-                    ) from None
+                    raise RunError(f"worker {n + 1} died {self.deaths[n]} times ({why}); {self._sparing(n)}") from None
             self._actors[n] = self._start(n)
             under_way = getattr(self._actors[n], method).remote(*told)
 
     def describe(self) -> dict[str, Any]:
         died = {"deaths": sum(self.deaths)} if any(self.deaths) else {}
-        return {"workers": self._workers, "threads": self._threads, "pieces": self.pieces} | died
+        return {"workers": self.count, "threads": self._threads, "pieces": self.pieces} | died
+
+
+def _do(work: Callable[[], T]) -> T:
+    torch.set_num_threads(1)
+    return work()
 
 
 def versions() -> dict[str, str]:

@@ -136,15 +136,21 @@ def fit_table(frame: pl.DataFrame, preparation: Preparation, place: str) -> Tabl
     """Fit an encoder on training rows. `place` names the silo in errors."""
     columns: list[NumericColumn | CategoricalColumn] = []
     for series in frame:
-        if series.name in preparation.categorical or not is_numeric(series, place):
-            if not preparation.one_hot:
-                raise DataError(
-                    f"{place}: column '{series.name}' holds categories: set data.one_hot = true or leave the column out"
-                )
+        if holds_categories(series, preparation, place):
             columns.append(_fit_categorical(series, preparation, place))
         else:
             columns.append(_fit_numeric(series, preparation, place))
     return TableEncoder(tuple(columns))
+
+
+def holds_categories(series: pl.Series, preparation: Preparation, place: str) -> bool:
+    """Whether a column is to be one-hot encoded."""
+    categories = series.name in preparation.categorical or not is_numeric(series, place)
+    if categories and not preparation.one_hot:
+        raise DataError(
+            f"{place}: column '{series.name}' holds categories: set data.one_hot = true or leave the column out"
+        )
+    return categories
 
 
 def is_numeric(series: pl.Series, place: str) -> bool:
@@ -232,28 +238,41 @@ def _fit_numeric(series: pl.Series, preparation: Preparation, place: str) -> Num
         if fill is None:
             raise missing_values(series.name, int(missing.sum()), place)
         values = np.where(missing, fill, values)
-    mean, deviation = spread(values)
-    centre, scale = (mean, deviation) if preparation.standardise else (0.0, 1.0)
-    indicator = preparation.indicators and bool(missing.any())
-    limits = None if preparation.clip is None else clipping(mean, deviation, preparation.clip)
     usual = usual_values(values[~missing])
-    return NumericColumn(series.name, fill, limits, centre, scale, indicator, usual)
+    return numeric_column(series.name, preparation, fill, spread(values), usual, any_missing=bool(missing.any()))
+
+
+def numeric_column(
+    name: str, preparation: Preparation, fill: float | None, spread: tuple[float, float], usual: Usual | None, *,
+    any_missing: bool,
+) -> NumericColumn:  # fmt: skip
+    """What follows from mean and deviation of the training rows, the missing ones filled."""
+    centre, scale = spread if preparation.standardise else (0.0, 1.0)
+    limits = None if preparation.clip is None else clipping(*spread, preparation.clip)
+    return NumericColumn(name, fill, limits, centre, scale, preparation.indicators and any_missing, usual)
 
 
 def _fit_categorical(series: pl.Series, preparation: Preparation, place: str) -> CategoricalColumn:
     texts = as_text(series, place)
+    text = not is_numeric(series, place)
     categories = texts.drop_nulls().unique().to_list()
+    return categorical_column(series.name, preparation, categories, texts.null_count(), place, text=text)
+
+
+def categorical_column(
+    name: str, preparation: Preparation, categories: list[str], missing: int, place: str, *, text: bool
+) -> CategoricalColumn:
+    """What follows from the different values of the training rows; so many are missing."""
     if len(categories) > MOST_CATEGORIES:
         raise DataError(
-            f"{place}: column '{series.name}' has {len(categories)} categories (at most {MOST_CATEGORIES}): leave it "
+            f"{place}: column '{name}' has {len(categories)} categories (at most {MOST_CATEGORIES}): leave it "
             "out, or name it as data.id if it identifies rows"
         )
     allow_missing = preparation.impute != "none"
-    if texts.null_count() and not allow_missing:
-        raise missing_values(series.name, texts.null_count(), place)
-    indicator = preparation.indicators and texts.null_count() > 0
-    text = not is_numeric(series, place)
-    return CategoricalColumn(series.name, tuple(_in_order(categories)), allow_missing, indicator, text)
+    if missing and not allow_missing:
+        raise missing_values(name, missing, place)
+    indicator = preparation.indicators and missing > 0
+    return CategoricalColumn(name, tuple(_in_order(categories)), allow_missing, indicator, text)
 
 
 def _in_order(categories: list[str]) -> list[str]:

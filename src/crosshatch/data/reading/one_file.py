@@ -14,7 +14,7 @@ from crosshatch.data.looking.seen import FileSeen
 from crosshatch.data.make_dataset import plain_array
 from crosshatch.data.notes import DOUBTFUL, Note
 from crosshatch.data.reading.sources import require_table
-from crosshatch.data.reading.tables import ReadingRules, read_table
+from crosshatch.data.reading.tables import ReadingRules, Table, read_table
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.data.text.layout_notes import is_total
 from crosshatch.errors import DataError
@@ -26,7 +26,7 @@ class Wanted:
     """What is known of a file to train or test on: whose it is, its id column, what its columns are for.
 
     Text in `forced` columns is used whatever it is. `readings` are those of the training file, for one with further
-    rows.
+    rows. `first`: only about so many rows are read.
     """
 
     csv: CsvSettings
@@ -38,6 +38,7 @@ class Wanted:
     silo: str = ""
     purpose: str = "training"
     readings: Mapping[str, ColumnReading] | None = None
+    first: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,17 @@ def read_own_table(path: Path, wanted: Wanted) -> OwnTable:
     ids = frozenset() if wanted.id is None else frozenset([wanted.id])
     known = wanted.readings or {}
     table = read_table(
-        path, ReadingRules(wanted.csv, ids, codes=wanted.categorical, unused=wanted.leave_out, readings=known)
+        path,
+        ReadingRules(
+            wanted.csv, ids, codes=wanted.categorical, unused=wanted.leave_out, readings=known, first=wanted.first
+        ),
     )
+    return own_table(table, wanted)
+
+
+def own_table(table: Table, wanted: Wanted) -> OwnTable:
+    """What is to be said of a table that was read."""
+    path, ids = table.path, frozenset() if wanted.id is None else frozenset([wanted.id])
     for column in table.frame:
         if column.dtype.is_float() and column.name not in wanted.leave_out:
             _require_moderate(column, path)
@@ -86,14 +96,19 @@ def _require_moderate(column: pl.Series, path: Path) -> None:
         )
 
 
+def wanted_of(settings: DataSettings, forced: Collection[str] = ()) -> Wanted:
+    """Of the one file at data.path."""
+    return Wanted(
+        settings.csv, settings.id, settings.labels, frozenset(settings.leave_out), frozenset(settings.categorical),
+        frozenset(forced),
+    )  # fmt: skip
+
+
 def read_one_file(settings: DataSettings, base: Path, forced: Collection[str] = ()) -> Raw:
     """All columns from data.path; its id column is optional and not a feature. `forced` ones are asked for by name."""
     assert settings.path is not None
     path = base / settings.path
-    wanted = Wanted(
-        settings.csv, settings.id, settings.labels, frozenset(settings.leave_out), frozenset(settings.categorical),
-        frozenset(forced),
-    )  # fmt: skip
+    wanted = wanted_of(settings, forced)
     table = read_own_table(path, wanted)
     files = [table.seen]
     train, notes = _labelled(table.frame, settings, path), table.notes

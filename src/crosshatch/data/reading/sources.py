@@ -5,6 +5,7 @@ from pathlib import Path
 from crosshatch.data.data_settings import DataSettings, FederationSettings
 from crosshatch.data.public_sets import catalogue
 from crosshatch.errors import DataError
+from crosshatch.own_parts import is_own
 
 TABLES = (".csv", ".tsv", ".parquet")
 named_file = catalogue.require_named
@@ -19,7 +20,7 @@ def require_sources(data: DataSettings, federation: FederationSettings, folder: 
     if isinstance(federation.silos, tuple):
         paths += [path for silo in federation.silos for path in (silo.path, silo.test_path)]
     for path in paths:
-        if path is not None:
+        if path is not None and not (Path(path).suffix == ".npz" or is_own(path)):  # for workers that read apart
             require_table(Path(path))
     if data.name is not None:
         named_file(data.name, folder)

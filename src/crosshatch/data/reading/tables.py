@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -18,7 +19,7 @@ from crosshatch.data.text.layout_notes import (
     said_of_totals,
 )
 from crosshatch.data.text.text_format import SEPARATORS, TextFormat, find_format
-from crosshatch.data.text.text_records import LeftOutLines, read_header, text_pieces
+from crosshatch.data.text.text_records import PIECE, LeftOutLines, read_header, text_pieces
 from crosshatch.data.text.understand import TextColumns, require_csv, understand
 from crosshatch.errors import DataError, one_line
 
@@ -33,7 +34,8 @@ class ReadingRules:
 
     `ids` become whole numbers only where nothing is lost: 007 is not 7, and 1.10 not 1.1. Columns in `text` stay text,
     whatever is written there; `codes` may be numbers that are categories; nobody uses those in `unused`. `readings` are
-    those of an earlier file, the training's, whose columns are read in the same way.
+    those of an earlier file, the training's, whose columns are read in the same way. `first`: of a table that is read
+    whole, about so many rows alone.
     """
 
     csv: CsvSettings = field(default_factory=CsvSettings)
@@ -42,6 +44,7 @@ class ReadingRules:
     codes: frozenset[str] = frozenset()
     unused: frozenset[str] = frozenset()
     readings: Mapping[str, ColumnReading] = field(default_factory=dict)
+    first: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Table:
 def read_table(path: Path, asked: ReadingRules) -> Table:
     """A file that is there, with at least one row."""
     try:
-        table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path, asked)
+        table = _read_parquet(path, asked.first) if path.suffix.lower() == ".parquet" else _read_text(path, asked)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path} is unreadable: {one_line(error)[:200]}; correct the file or save it again") from error
     if not table.frame.height:
@@ -110,8 +113,12 @@ def table_batches(path: Path, asked: ReadingRules, rows: int = BATCH) -> Iterato
         yield _with_whole(frame, whole)
 
 
-def _read_parquet(path: Path) -> Table:
-    frame = pl.read_parquet(path)
+def _read_parquet(path: Path, first: int | None) -> Table:
+    return typed_table(path, pl.read_parquet(path, n_rows=first))
+
+
+def typed_table(path: Path, frame: pl.DataFrame) -> Table:
+    """Of rows whose columns have types already."""
     readings = {}
     for column in frame:
         numeric = column.dtype.is_numeric() or column.dtype.is_temporal()
@@ -125,7 +132,8 @@ def _read_text(path: Path, asked: ReadingRules) -> Table:
     layout = find_format(path, asked.csv)
     header = read_header(path, layout)
     counted = LeftOutLines()
-    pieces = list(text_pieces(path, layout, header, counted))
+    most = None if asked.first is None else max(1, asked.first // PIECE)
+    pieces = list(islice(text_pieces(path, layout, header, counted), most))
     if not pieces:
         raise DataError(f"{path} has no rows: it needs a header line and at least one row")
     frame = pl.concat(pieces)

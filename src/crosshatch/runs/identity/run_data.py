@@ -38,6 +38,8 @@ def read_data(
     dataset = load(config, folder)
     found, why = None, ""
     try:
+        if dataset.elsewhere is not None:
+            raise RunError("run.load = 'apart', and who tells data apart reads all of them")
         key = owner_key()
     except RunError as error:
         why = str(error)

@@ -71,8 +71,10 @@ class Draws:
         self._first = np.cumsum([0, *(self.clients[j] for j in self._several)])  # each one's first client, and the end
         # (samples, silos), clients counted on from silo to silo; in 16 bits where these do: such numbers are sorted by
         # digits, several times as fast
-        numbers = [self.owners[j] + first for j, first in zip(self._several, self._first, strict=False)]
-        self._numbers = np.array(numbers, np.uint16 if self._first[-1] < 2**16 else np.int64).T.copy()
+        kind = np.uint16 if self._first[-1] < 2**16 else np.int64
+        self._numbers = np.empty((len(self.owners[0]), len(self._several)), kind)
+        for i, (j, first) in enumerate(zip(self._several, self._first, strict=False)):
+            np.add(self.owners[j], first, out=self._numbers[:, i], casting="unsafe")
 
     @cached_property
     def _all_samples(self) -> Batch:

@@ -1,0 +1,1 @@
+"""`run.load = "apart"`: each worker reads its own rows, and columns are prepared by sums over the workers."""
