@@ -18,7 +18,7 @@ Changes = Annotated[
     list[str] | None, option("--set", "a.b=c", "Change a setting; nothing after the = removes it. Repeatable.")
 ]
 Jobs = Annotated[int | None, option("--jobs", "N", "Runs side by side; if left out, one per core.")]
-Ray = Annotated[str | None, option("--ray", "ADDRESS", "Hand the runs to a Ray cluster; needs the extra [ray].")]
+Ray = Annotated[str | None, option("--ray", "ADDRESS", "Hand runs, or their workers, to a Ray cluster; needs [ray].")]
 Workers = Annotated[
     int | None, option("--workers", "N", "Compute with N processes, as run.workers does; needs the extra [ray].")
 ]
@@ -37,3 +37,8 @@ RunFolder = Annotated[Path | None, option("--out", "DIR", "Run directory; if lef
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")]
+
+
+def with_workers(changes: list[str] | None, workers: int | None) -> list[str]:
+    """The changes of a config with that of `--workers`."""
+    return [*(changes or []), *([] if workers is None else [f"run.workers={workers}"])]

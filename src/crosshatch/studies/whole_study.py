@@ -125,8 +125,8 @@ def study(
     written = None if steps is None else [f"{step:g}" for step in steps]
     folder = None if data is None else Path(data)
     asked = read_study(Path(config), changes, seeds=numbers, steps=written, folder=folder, meanwhile=loading_ahead(ray))
-    threads = asked.config.run.threads
-    with choose_executor(threads, jobs, ray) as executor, stop_on_signals() as stop:
+    run = asked.config.run
+    with choose_executor(run.threads, jobs, ray, run.workers) as executor, stop_on_signals() as stop:
         result = run_study(asked, Path(out), folder, executor=executor, listener=SweepListener(), stop=stop)
     if result is None:
         raise KeyboardInterrupt  # a signal asked for it; the runs under way have kept their checkpoints

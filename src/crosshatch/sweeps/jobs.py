@@ -178,10 +178,11 @@ class Executor(AbstractContextManager["Executor"], Protocol):
 @dataclass
 class LastSet:
     """The set that a process has read last, since jobs of a sweep mostly read the same one: kept for as long
-    as its settings are asked for and its file stays as it was."""
+    as its settings are asked for and its file stays as it was. `ray`: where the cluster is whose workers compute."""
 
     known: Any = None
     dataset: Dataset | None = None
+    ray: str | None = None
 
     def load(self, config: Config, folder: Path | None) -> Dataset:
         """As `load` of a run; people's own files are read every time."""
@@ -212,10 +213,12 @@ def _train(job: Job, teller: _Teller, last: LastSet) -> Ended:
 
     config = decode_config(started_from(tomllib.loads(job.config), job.home))
     folder = None if job.folder is None else Path(job.folder)
-    patient_until = time.monotonic() + BUSY_SECONDS
+    patient_until, ray = time.monotonic() + BUSY_SECONDS, last.ray if config.run.workers else None
     while True:
         try:
-            outcome = train(config, out=Path(job.out), folder=folder, resume=True, watcher=teller, load=last.load)
+            outcome = train(
+                config, out=Path(job.out), folder=folder, resume=True, watcher=teller, load=last.load, ray=ray
+            )
             return Ended("finished" if outcome.finished else "stopped")
         except BusyError:
             if time.monotonic() > patient_until:

@@ -45,10 +45,10 @@ class _WorkerProcess:
 
 
 class LocalProcesses:
-    """An executor with so many processes of this machine."""
+    """An executor with so many processes of this machine; workers of their runs are on the cluster at `ray`."""
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self, count: int, ray: str | None = None) -> None:
+        self._count, self._ray = count, ray
         self._waiting: deque[WorkItem] = deque()
         self._workers: list[_WorkerProcess] = []
         self._stopping = False
@@ -105,7 +105,7 @@ class LocalProcesses:
 
     def _start(self) -> _WorkerProcess:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
+        process = self._context.Process(target=_work, args=(theirs, self._ray), daemon=True)  # type: ignore[attr-defined]
         with _one_thread(), _without_main(), _without_interrupts():
             process.start()
         theirs.close()
@@ -133,12 +133,12 @@ def _breakdown(code: int | None) -> str:
     return f"its process ended with exit code {code}"
 
 
-def _work(pipe: Connection) -> None:
+def _work(pipe: Connection, ray: str | None) -> None:
     """What a process does. Signals count only while a run listens to them: see `stop_on_signals`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: None)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    last = LastSet()
+    last = LastSet(ray=ray)
     try:
         while True:
             job: WorkItem = pipe.recv()

@@ -66,6 +66,11 @@ class Sweep:
         """Of the run that has most of them."""
         return max(point.config.run.threads or 1 for point in self.points if point.config is not None)
 
+    @property
+    def workers(self) -> int:
+        """Of a run, at most."""
+        return max(point.config.run.workers or 0 for point in self.points if point.config is not None)
+
     def jobs(self, point: Point, out: Path, folder: Path | None, rounds: int) -> dict[int, Job]:
         """The runs of a point by their seed, for so many rounds."""
         assert point.config is not None

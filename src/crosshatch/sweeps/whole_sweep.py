@@ -101,7 +101,7 @@ def sweep(
         path, changes, texts, seeds=numbers, choose=choose, halving=halving, folder=folder, bundles=bundles
     )
     require_edges(asked, widen)
-    with choose_executor(asked.threads, jobs, ray) as executor, stop_on_signals() as stop:
+    with choose_executor(asked.threads, jobs, ray, asked.workers) as executor, stop_on_signals() as stop:
         asked, outcome = run_whole(
             asked,
             out,
@@ -133,10 +133,16 @@ def check_widen(times: int, halving: bool) -> int:
     return times
 
 
-def choose_executor(threads: int | None, jobs: int | None, ray: str | None) -> Executor:
-    """Processes of this machine, as many as it has cores for runs of so many threads, or a Ray cluster."""
+def choose_executor(threads: int | None, jobs: int | None, ray: str | None, workers: int | None = None) -> Executor:
+    """Processes of this machine, as many as it has cores for runs of so many threads, or a Ray cluster.
+
+    Runs with `workers` stay on this machine, where each has its own, or the cluster has those of all runs under way.
+    """
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise ConfigError(f"--jobs {jobs}: at least 1 and at most {MOST_JOBS:,} runs side by side")
+    if workers:
+        side_by_side = 1 if ray is not None else max(1, available_cores() // (workers * (threads or 1)))
+        return LocalProcesses(jobs or side_by_side, ray)
     if ray is not None:
         return RayCluster(ray, jobs)
     return LocalProcesses(jobs or max(1, available_cores() // (threads or 1)))

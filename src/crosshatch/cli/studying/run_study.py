@@ -27,7 +27,7 @@ def show_study(
     study = read_study(config, changes, seeds=seeds, steps=tried, folder=data, meanwhile=loading_ahead(ray))
     with (
         in_hand(),
-        choose_executor(study.config.run.threads, jobs, ray) as executor,
+        choose_executor(study.config.run.threads, jobs, ray, study.config.run.workers) as executor,
         stop_on_signals() as stop,
         choose_listener(quiet=quiet) as listener,
     ):

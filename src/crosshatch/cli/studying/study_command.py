@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray, option
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray, Workers, option, with_workers
 
 
 def study(
@@ -19,6 +19,7 @@ def study(
     ] = None,
     changes: Changes = None,
     jobs: Jobs = None,
+    workers: Workers = None,
     ray: Ray = None,
     out: Annotated[
         Path | None, option("--out", "DIR", "Folder of the study; if left out, studies/ and the config's name.")
@@ -40,6 +41,7 @@ def study(
     from crosshatch.cli.studying.run_study import show_study
 
     out = Path("studies") / config.stem if out is None else out
+    changes = with_workers(changes, workers)
     raise typer.Exit(
-        show_study(config, changes or [], seeds=seeds, steps=steps, jobs=jobs, ray=ray, out=out, data=data, quiet=quiet)
+        show_study(config, changes, seeds=seeds, steps=steps, jobs=jobs, ray=ray, out=out, data=data, quiet=quiet)
     )

@@ -38,7 +38,7 @@ def run_sweep(
     check_widen(widen, sweep.halving)
     limit = None if time_limit is None else parse_seconds("--time-limit", time_limit, "30m")
     require_edges(sweep, widen)
-    with in_hand(), choose_executor(sweep.threads, jobs, ray) as executor:
+    with in_hand(), choose_executor(sweep.threads, jobs, ray, sweep.workers) as executor:
         for point in sweep.points:
             if point.refused:
                 say(f"warning: {point.name} refused: {point.refused}", sys.stderr)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray, option
+from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray, Workers, option, with_workers
 
 
 def sweep(
@@ -50,6 +50,7 @@ def sweep(
     ] = None,
     changes: Changes = None,
     jobs: Jobs = None,
+    workers: Workers = None,
     ray: Ray = None,
     out: Annotated[
         Path | None, option("--out", "DIR", "Folder of the sweep; if left out, sweeps/ and the config's name.")
@@ -72,8 +73,9 @@ def sweep(
     from crosshatch.sweeps.sweep import read_sweep
 
     bundles = Bundles(pair or [], ranges or [], draws)
+    changes = with_workers(changes, workers)
     asked = read_sweep(
-        config, changes or [], grid or [], seeds=seeds, choose=choose, halving=halving, folder=data, bundles=bundles
+        config, changes, grid or [], seeds=seeds, choose=choose, halving=halving, folder=data, bundles=bundles
     )
     out = Path("sweeps") / config.stem if out is None else out
     raise typer.Exit(run_sweep(asked, out, data, jobs=jobs, ray=ray, widen=widen, time_limit=time_limit, quiet=quiet))
