@@ -25,6 +25,7 @@ from crosshatch.cli.options import (
     Workers,
     WorkersRay,
     option,
+    with_workers,
 )
 from crosshatch.cli.pipes import say
 from crosshatch.cli.plain_command import InterruptionError, PlainCommand, remember_typed
@@ -127,7 +128,7 @@ def train(
     """
     from crosshatch.cli.run_train import run_train
 
-    asked = [*(changes or []), *([] if workers is None else [f"run.workers={workers}"])]
+    asked = with_workers(changes, workers)
     raise typer.Exit(run_train(config, asked, out=out, data=data, resume=resume, quiet=quiet, ray=ray))
 
 
@@ -162,6 +163,9 @@ def plan(
     changes: Changes = None,
     data: DataFolder = None,
     target_gradient: Annotated[float | None, option("--target-gradient", "X", _GRADIENT)] = None,
+    cluster: Annotated[
+        str | None, option("--cluster", "NxC,..", "Only what a round takes on N workers with C cores, estimated.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a config will cost, and what theory expects of it.
@@ -174,8 +178,11 @@ def plan(
     Example:
       crosshatch plan examples/breast_cancer.toml --set algorithm.local_steps=5
     """
-    from crosshatch.cli.show_plan import show_plan
+    from crosshatch.cli.show_plan import show_cluster, show_plan
 
+    if cluster is not None:
+        show_cluster(config, changes or [], cluster, data=data, as_json=as_json)
+        return
     show_plan(config, changes or [], data=data, level=target_gradient, as_json=as_json)
 
 

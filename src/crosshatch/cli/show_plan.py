@@ -43,6 +43,37 @@ def show_plan(
         _print(plan, Console())
 
 
+def show_cluster(config_path: Path, changes: Sequence[str], asked: str, *, data: Path | None, as_json: bool) -> None:
+    config = read_config(config_path, changes)
+    require_sources(config.data, config.federation, data)
+    from crosshatch.runs.planning.cluster import plan_cluster, read_machines  # late: torch takes seconds
+
+    machines = read_machines(asked)
+    with blaming(part_files(config).names):
+        plan = plan_cluster(config, machines, folder=data)
+    every = [asdict(one) | asdict(time) | {"seconds": time.seconds} for one, time in plan.each]
+    if as_json:
+        print(json.dumps({"tried_clients": plan.tried, "one_core": asdict(plan.one), "machines": every}, indent=2))
+        return
+    console = Console()
+    rows = (
+        (
+            f"{one['workers']:,}", f"{one['cores']:,}",
+            *(human_seconds(one[key]) for key in ("computing", "moving", "driver", "seconds")),
+            f"{(plan.one.computing + plan.one.driver) / one['seconds']:.1f}",
+        )
+        for one in every
+    )  # fmt: skip
+    heads = ">workers|>cores each|>computing|>moving|>driver|>a round|>times one core"
+    print_table(console, heads, rows, f"{config.name}: an estimate of a round on workers")
+    of = "rounds of it" if plan.tried is None else f"rounds with {plan.tried} clients in every silo"
+    print_line(
+        console,
+        f"From {of} on one core of this machine, and questions as fast as between processes of one machine; other "
+        "machines, and cores that share their memory, differ.",
+    )
+
+
 def plan_table(plan: Plan) -> dict[str, Any]:
     """The plan as plain data; what is not finite is left out."""
     known, config = plan.constants, plan.config
