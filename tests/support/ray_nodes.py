@@ -31,13 +31,6 @@ def ray_head(folder: Path, *, cores: int) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def ray_node(folder: Path, address: str, *, cores: int) -> Iterator[int]:
-    """The number of the process of a further node."""
-    with _node(folder / "node.txt", f"--address={address}", cores=cores) as process:
-        yield process
-
-
-@contextmanager
 def _node(log: Path, *options: str, cores: int) -> Iterator[int]:
     with log.open("w") as file:
         process = subprocess.Popen(

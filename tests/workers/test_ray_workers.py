@@ -22,7 +22,7 @@ from crosshatch.workers import ray_crew
 from crosshatch.workers.crew import InlineWorkers
 from crosshatch.workers.ray_crew import RayWorkers
 from tests.support.command_line import environment
-from tests.support.ray_nodes import ray_head, ray_node, surroundings
+from tests.support.ray_nodes import surroundings
 from tests.support.whole_sweeps import wait_until
 from tests.workers.hands import same_bits, simulate
 
@@ -292,26 +292,36 @@ def test_a_file_that_a_worker_cannot_read(apart: Path) -> None:
     assert not (apart / "out").exists()
 
 
-def test_a_second_node_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its worker begins anew on the first."""
+@pytest.fixture
+def two_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A cluster of two nodes on loopback: the first has room for two workers, the second for one."""
     for key, value in surroundings().items():
         monkeypatch.setenv(key, value)
-    case = CASES[0]
-    wanted = simulate(case, InlineWorkers(), rounds=8)
-    with (
-        ray_head(tmp_path, cores=2) as (address, _),
-        ray_node(tmp_path, address, cores=1) as second,
-        RayWorkers(2, address=address) as crew,
-    ):
+    from ray.cluster_utils import Cluster
+
+    first = {"num_cpus": 2, "node_ip_address": "127.0.0.1", "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=first)
+    cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1")
+    yield cluster
+    cluster.shutdown()
+
+
+def test_a_second_node_that_is_killed(two_nodes: Any) -> None:
+    """Its worker begins anew on the first."""
+    case, before = CASES[0], set(below(os.getpid()))
+    addresses = listening(list(before))
+    assert addresses <= {"0100007F", "0000000000000000FFFF00000100007F"}, addresses
+    (second,) = two_nodes.worker_nodes
+    with RayWorkers(2, address=two_nodes.address) as crew:
         simulator = simulate(case, crew, rounds=3)
-        nodes = crew._ray.get([actor.__ray_call__.remote(_node) for actor in crew._actors])
+        ask = lambda _: __import__("ray").get_runtime_context().get_node_id()  # noqa: E731 - travels, a name would not
+        nodes = crew._ray.get([actor.__ray_call__.remote(ask) for actor in crew._actors])
         assert len(set(nodes)) == 2
-        (raylet,) = raylets(list(below(second)))
-        os.kill(raylet, signal.SIGKILL)
-        for _ in range(5):
+        second.kill_raylet()
+        while sum(crew.deaths) == 0 and simulator.round < 5000:
             simulator.run_round()
-        assert same_bits(simulator, wanted)
         assert sum(crew.deaths) == 1
+        assert same_bits(simulator, simulate(case, InlineWorkers(), rounds=simulator.round))
 
 
 def test_runs_of_a_sweep_with_workers(tmp_path: Path) -> None:
@@ -321,9 +331,3 @@ def test_runs_of_a_sweep_with_workers(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     summaries = list((tmp_path / "swept" / "runs").glob("*/summary.json"))
     assert [json.loads(path.read_text())["workers"]["workers"] for path in summaries] == [2, 2]
-
-
-def _node(_: Any) -> str:
-    import ray
-
-    return str(ray.get_runtime_context().get_node_id())
