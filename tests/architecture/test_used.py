@@ -18,7 +18,10 @@ EXPECTED = {
     "persistent_id": "pickle asks for it",
     "persistent_load": "pickle asks for it",
     "reducer_override": "pickle asks for it",
+    "run_flops": "written into summary.json",
     "share_derivatives": "for texts written before there was exchange",
+    "step_flops": "written into summary.json",
+    "step_memory": "written into summary.json",
 }
 
 

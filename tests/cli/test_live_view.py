@@ -12,7 +12,7 @@ from rich.console import Console
 from crosshatch.cli.progress import Bar, PlainProgress
 from crosshatch.runs.config import read_config
 from crosshatch.runs.launching.launched_run import waited_for
-from crosshatch.runs.launching.telling import PartyProgress
+from crosshatch.runs.launching.process_plan import PartyProgress
 from crosshatch.runs.prepare import prepare
 
 

@@ -203,7 +203,7 @@ BAD: dict[str, tuple[list[str], Callable[[Path], None], str]] = {
     "another round": ([*JOINT, "--round", "first"], nothing, "'first' is not one of 'best', 'last'"),
     "not a run": (JOINT, without("config.toml"), "is not a run directory: name one"),
     "no model": (JOINT, lambda made: shutil.rmtree(made / "run" / "model"), "has no folder 'model'"),
-    "an older run": (JOINT, without("model/model.json", "model/a.json", "model/b.json"), "train it again"),
+    "nothing in common": (JOINT, without("model/model.json"), "no file run/model/model.json: get it from where"),
     "no preparation": (JOINT, without("model/b.json"), "no file run/model/b.json: get it from where"),
     "no weights": (JOINT, without("model/b.safetensors"), "no file run/model/b.safetensors: get it from where"),
     "broken weights": (JOINT, break_weights, "run/model/a.safetensors cannot be read"),

@@ -17,8 +17,8 @@ from rich.console import Console
 from crosshatch.cli.show import show_comparison
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.report.compare import compare_runs, find_arrival, find_best
-from crosshatch.report.comparing.comparison_tables import print_comparison
 from crosshatch.report.measures import parse_target
+from crosshatch.report.printed_tables import print_comparison
 from crosshatch.report.runs import Run, read_run, read_runs
 from crosshatch.report.summary_file import Summary
 from tests.support.written_runs import WriteRun, curve

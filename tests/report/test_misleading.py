@@ -13,7 +13,6 @@ from crosshatch.report.findings import AXES, curve_title, level_all_reach, targe
 from crosshatch.report.measures import Target, parse_target
 from crosshatch.report.page import write_report
 from crosshatch.report.page_tables import difference_table
-from crosshatch.report.palette import OKABE_ITO, SHADES
 from crosshatch.report.pooled import pool_seeds
 from crosshatch.report.runs import Run, read_runs
 from tests.support.client_boxes import silos, spread
@@ -113,10 +112,6 @@ def test_nothing_called_best_is_chosen_on_test_rows(tmp_path: Path) -> None:
     assert "<span>chosen</span> 3" in text
     said = re.sub(r"<[^>]*>|best_model|best on the validation rows", " ", text)
     assert not re.search(r"\bbest\b", said)
-
-
-def test_colours_of_what_was_sent_are_of_no_run() -> None:
-    assert not set(SHADES) & set(OKABE_ITO)
 
 
 def test_equal_rows_are_one(tmp_path: Path) -> None:

@@ -192,15 +192,6 @@ def test_equal_curves_stay_visible_below_each_other(write_run: WriteRun) -> None
         assert f'stroke-width="{width:g}"' in page  # the legend shows the same
 
 
-def test_the_cost_of_local_steps(write_run: WriteRun) -> None:
-    cost = {"bank": {"samples": 40, "step_flops": 1600, "step_memory": 2_500_000, "run_flops": 3_000_000_000}}
-    page = report([write_run("counted", cost=cost), write_run("not counted")])
-    assert page.count("What local steps cost") == 1
-    for words in ("counted<small>bank</small>", "1.6 kFLOP", "2.5 MB", "3 GFLOP"):
-        assert words in page
-    assert "What local steps cost" not in report([write_run("older")])
-
-
 @pytest.mark.parametrize("most", [40, 88, 1000])
 @pytest.mark.parametrize("logarithmic", [False, True])
 def test_long_curves_are_thinned_where_no_pixel_shows_it(most: int, logarithmic: bool) -> None:

@@ -13,12 +13,12 @@ import pytest
 from rich.console import Console
 
 from crosshatch.report.compare import compare_runs
-from crosshatch.report.comparing.comparison_tables import print_comparison
 from crosshatch.report.curves import curve_data
 from crosshatch.report.findings import headline, level_all_reach
 from crosshatch.report.measures import parse_target
 from crosshatch.report.page import write_report
 from crosshatch.report.pooled import pool_seeds, singles
+from crosshatch.report.printed_tables import print_comparison
 from crosshatch.report.runs import read_runs
 from tests.support.written_runs import WriteRun, curve, write_seed
 

@@ -15,11 +15,11 @@ from crosshatch.data.identity.owner_key import OwnerKey
 from crosshatch.data.identity.take_fingerprint import take_fingerprint
 from crosshatch.errors import RunError
 from crosshatch.report.compare import compare_runs
-from crosshatch.report.comparing.comparison_tables import print_comparison
 from crosshatch.report.findings import AXES, headline, target_finding
 from crosshatch.report.measures import parse_target
 from crosshatch.report.page import write_report
 from crosshatch.report.pooled import pool_seeds
+from crosshatch.report.printed_tables import print_comparison
 from crosshatch.report.rows_apart import rows_apart
 from crosshatch.report.runs import read_runs
 from tests.support.written_runs import WriteRun, write_seed

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from crosshatch import compare_runs, read_config, read_run, train, write_report
-from crosshatch.report.comparing.comparison_tables import print_comparison
+from crosshatch.report.printed_tables import print_comparison
 
 CONFIG = """
 [data]

@@ -21,11 +21,9 @@ from crosshatch.cli import main
 from crosshatch.errors import ConfigError, DataError, RunError, TrainingError
 from crosshatch.runs.stopping import Stop
 from crosshatch.runs.trained.load_run import load_run
-from crosshatch.studies.intervals import interval, judge
-from crosshatch.studies.kept import Kept, read_kept
-from crosshatch.studies.sentences import verdict
+from crosshatch.studies.intervals import Kept, interval, judge, read_kept
 from crosshatch.studies.study_folder import keep_study
-from crosshatch.studies.study_result import StudyResult
+from crosshatch.studies.study_result import StudyResult, verdict
 from crosshatch.studies.whole_study import read_study, run_study
 from crosshatch.sweeps.course import SweepListener
 from crosshatch.task.losses import Logistic

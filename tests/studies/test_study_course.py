@@ -13,8 +13,7 @@ import pytest
 
 from crosshatch.errors import RunError
 from crosshatch.runs.stopping import Stop
-from crosshatch.studies.sentences import verdict
-from crosshatch.studies.study_result import ALL_COLUMNS, StudyResult
+from crosshatch.studies.study_result import ALL_COLUMNS, StudyResult, verdict
 from crosshatch.studies.whole_study import StudyRequest, read_study, run_study
 from crosshatch.sweeps.course import SweepListener
 from crosshatch.sweeps.jobs import Ended, Event, WorkItem

@@ -11,7 +11,7 @@ from crosshatch.reproduce.running.carry_out_recipes import Desk, Done, carry_out
 from crosshatch.reproduce.running.folder import Folder
 from crosshatch.reproduce.writing.write import write_all
 from crosshatch.runs.stopping import Stop, stop_on_signals
-from crosshatch.sweeps.local_processes import LocalProcesses
+from crosshatch.sweeps.executors import LocalProcesses
 
 
 def run(out: Path, *recipes: Recipe, data: Path | None = None, fresh: bool = False) -> Done:

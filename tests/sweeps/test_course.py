@@ -13,9 +13,10 @@ from rich.console import Console
 
 from crosshatch.errors import CrosshatchError, RunError
 from crosshatch.runs.config import read_config
+from crosshatch.runs.files import csv_text
 from crosshatch.runs.train import train
 from crosshatch.sweeps.jobs import Ended, Job
-from crosshatch.sweeps.table import print_table, table_csv
+from crosshatch.sweeps.table import print_table, table_rows
 from tests.support.sweep_executors import Bench, Here
 
 
@@ -41,7 +42,7 @@ def test_table_against_runs_one_by_one(bench: Bench, tmp_path: Path) -> None:
             top = max(row["validation_accuracy"] for row in found)
             rows.append(next(row for row in found if row["validation_accuracy"] == top))
         naive[step_size] = rows
-    table = lines(table_csv(sweep, outcome))
+    table = lines(csv_text(table_rows(sweep, outcome)))
     assert [line["algorithm.step_size"] for line in table] == ["0.01", "0.3"]
     for line in table:
         rows = naive[line["algorithm.step_size"]]
@@ -88,14 +89,14 @@ def test_equal_points_go_to_the_first(bench: Bench) -> None:
 
 def test_finished_runs_are_not_run_again(bench: Bench) -> None:
     sweep, first, second = bench.read("algorithm.step_size=0.01,0.3", seeds="2"), Here(), Here()
-    table = table_csv(sweep, bench.run(sweep, first))
+    table = csv_text(table_rows(sweep, bench.run(sweep, first)))
     assert [name for name, _ in first.ran] == [
         "step_size=0.01,seed=4",
         "step_size=0.3,seed=4",
         "step_size=0.01,seed=5",
         "step_size=0.3,seed=5",
     ]
-    assert table_csv(sweep, bench.run(sweep, second)) == table
+    assert csv_text(table_rows(sweep, bench.run(sweep, second))) == table
     assert second.ran == []
 
 
@@ -118,7 +119,7 @@ def test_bad_runs_are_marked_and_a_sound_point_is_chosen(bench: Bench) -> None:
     # 0.3 would be better, but not with every seed
     assert outcome.best is not None
     assert outcome.best.point.name == "batch_size=32,step_size=0.01"
-    table = lines(table_csv(sweep, outcome))
+    table = lines(csv_text(table_rows(sweep, outcome)))
     assert [line["validation_loss"] == "" for line in table] == [False, False, *[True] * 7]
 
 
@@ -174,7 +175,7 @@ def test_halving_against_choosing_by_hand(bench: Bench, tmp_path: Path) -> None:
             row["validation_loss"] for row in evaluations(whole)
         ]
     again = Here()
-    assert table_csv(sweep, bench.run(sweep, again)) == table_csv(sweep, outcome)
+    assert csv_text(table_rows(sweep, bench.run(sweep, again))) == csv_text(table_rows(sweep, outcome))
     assert again.ran == []
 
 
@@ -189,7 +190,7 @@ def test_halving_with_runs_that_end_by_themselves(bench: Bench) -> None:
     outcome = bench.run(sweep)
     assert [result.dropped for result in outcome.results] == [True, False]
     again = Here()
-    assert table_csv(sweep, bench.run(sweep, again)) == table_csv(sweep, outcome)
+    assert csv_text(table_rows(sweep, bench.run(sweep, again))) == csv_text(table_rows(sweep, outcome))
     assert again.ran == []
 
 

@@ -16,9 +16,10 @@ import pytest
 import crosshatch
 from crosshatch.errors import RunError
 from crosshatch.runs.config import read_config
+from crosshatch.runs.files import csv_text
 from crosshatch.runs.train import train
 from crosshatch.sweeps.jobs import Job
-from crosshatch.sweeps.table import table_csv
+from crosshatch.sweeps.table import table_rows
 from tests.runs.own_parts import SOURCE
 from tests.support.sweep_executors import CONFIG, Bench, Here
 
@@ -161,7 +162,7 @@ def test_a_run_that_fails_blames_the_users_file(bench: Bench) -> None:
     assert plain is outcome.best
     assert [result.point.config is None for result in outcome.results] == [False, True, False, *[True] * 5]
     assert len(outcome.failed) == 7
-    assert table_csv(sweep, outcome).count("cannot be read (No such file or directory)") == 2
+    assert csv_text(table_rows(sweep, outcome)).count("cannot be read (No such file or directory)") == 2
     assert "has no class 'Gone'" in outcome.results[4].why
 
 

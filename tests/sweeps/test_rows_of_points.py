@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console
 
 from crosshatch.errors import RunError
+from crosshatch.runs.files import csv_text
 from crosshatch.runs.stopping import Stop
 from crosshatch.sweeps.course import SweepListener
-from crosshatch.sweeps.table import print_table, table_csv
+from crosshatch.sweeps.table import print_table, table_rows
 from crosshatch.sweeps.whole_sweep import require_choice, run_whole
 from tests.support.sweep_executors import Bench, Here
 
@@ -41,7 +42,7 @@ def test_other_validation_rows_are_not_ranked(bench: Bench, grid: str) -> None:
     result = json.loads((bench.out / "result.json").read_text())
     assert result["chosen"] is None
     assert [len(names) for names in result["not_ranked"]] == [2, 2]
-    assert ",yes," not in table_csv(sweep, outcome)
+    assert ",yes," not in csv_text(table_rows(sweep, outcome))
 
 
 def test_other_test_rows_are_said_in_the_table(bench: Bench) -> None:

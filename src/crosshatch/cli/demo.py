@@ -11,10 +11,10 @@ from crosshatch.cli.opening import describe_network
 from crosshatch.cli.progress import Bar, Silence
 from crosshatch.errors import RunError
 from crosshatch.report.compare import compare_runs
-from crosshatch.report.comparing.comparison_tables import print_comparison
 from crosshatch.report.findings import headline
 from crosshatch.report.measures import parse_target
 from crosshatch.report.page import write_report
+from crosshatch.report.printed_tables import print_comparison
 from crosshatch.report.runs import read_runs
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import decode_config

@@ -8,15 +8,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from crosshatch.cli.printed_tables import print_table
 from crosshatch.errors import DataError, RunError
 from crosshatch.report.compare import compare_runs
-from crosshatch.report.comparing.comparison_tables import print_comparison
 from crosshatch.report.figures.write_figures import write_figures
 from crosshatch.report.findings import chosen_targets
 from crosshatch.report.measures import parse_target
 from crosshatch.report.page import write_plot, write_report
 from crosshatch.report.pooled import pool_seeds
+from crosshatch.report.printed_tables import print_comparison, print_table
 from crosshatch.report.runs import Run, directions_of, named_path, read_runs
 from crosshatch.runs.one_writer import one_writer
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from rich.console import Console
 
-from crosshatch.cli.printed_tables import print_line, print_table
 from crosshatch.data.notes import counted
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.data.text.text_format import SEPARATORS
 from crosshatch.own_parts import blaming
+from crosshatch.report.printed_tables import print_line, print_table
 from crosshatch.report.units import human_bytes, human_seconds
 from crosshatch.runs.config import part_files, read_config
 

@@ -100,7 +100,7 @@ class CommonShape(msgspec.Struct, frozen=True):
     loss: str
     precision: Literal["float32", "float64"]
     head: HeadShape | None
-    trained: Trained | None = None  # runs of earlier versions did not keep it
+    trained: Trained
 
     def build(self) -> Fusion:
         if self.head is None:

@@ -16,8 +16,8 @@ from crosshatch.data.encoding.encode_sequence import SequenceEncoder
 from crosshatch.data.encoding.encode_table import CategoricalColumn, TableEncoder, Usual, as_text, numbers, sizes_of
 from crosshatch.data.new_rows import own_name, part_of
 from crosshatch.data.notes import CHOSEN, DOUBTFUL, PLAIN, Note
-from crosshatch.predict.align_rows import GivenRows
 from crosshatch.predict.joint_model import SiloPart
+from crosshatch.predict.row_batches import GivenRows
 
 FAR = 6.0
 _SHARE = 1 / FAR**2  # more than that cannot lie so far away in the training rows themselves (Chebyshev)

@@ -1,7 +1,5 @@
 """The data behind the curves, for the page's script: plain lists, one entry per evaluation, None where not finite."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

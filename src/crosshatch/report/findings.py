@@ -3,15 +3,13 @@
 They speak of curves: a curve is a run, the mean of its seeds, a point of a sweep or a method of a study.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from crosshatch.errors import ConfigError
+from crosshatch.report.beyond_noise import factors, is_baseline, setting_of
 from crosshatch.report.compare import find_arrival, find_best
-from crosshatch.report.comparing.beyond_noise import factors, is_baseline, setting_of
 from crosshatch.report.measures import (
     Target,
     best_row,

@@ -1,7 +1,5 @@
 """What is measured during a run: how it is called, the best of it, and targets such as `auc=0.75`."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

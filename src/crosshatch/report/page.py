@@ -1,7 +1,5 @@
 """One HTML page that holds everything it needs: nothing in it loads from anywhere."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -18,7 +16,6 @@ from crosshatch.report.findings import axes_of, chosen_targets, headline
 from crosshatch.report.measures import Target, metric_title, parse_target
 from crosshatch.report.page_tables import (
     config_details,
-    cost_table,
     difference_table,
     environment_table,
     leakage_table,
@@ -27,11 +24,9 @@ from crosshatch.report.page_tables import (
     target_table,
 )
 from crosshatch.report.palette import Style, run_styles
-from crosshatch.report.pictures.bars import exchange_bars, link_bars
 from crosshatch.report.pictures.client_boxes import client_boxes
-from crosshatch.report.pictures.decided import decision_table
-from crosshatch.report.pictures.federation_table import federation_tables
 from crosshatch.report.pictures.page_header import Story, page_header
+from crosshatch.report.pictures.run_sections import byte_tables, decision_table, federation_tables
 from crosshatch.report.pooled import singles
 from crosshatch.report.runs import Run, add_remark, directions_of
 from crosshatch.runs.files import write_whole
@@ -64,8 +59,6 @@ def write_report(
     result = _comparison(runs, targets)
     swatches = [_swatch(style) for style in run_styles(runs)]
     metrics = metric_order(runs)
-    bars = link_bars(runs) + exchange_bars(runs)
-    differences = difference_table(runs)
     unit = "run" if story is None else story.unit
     before = () if story is None else story.sections({r.name: s for r, s in zip(runs, swatches, strict=True)})
     reached = "" if before else outcome_table(result, metrics, swatches, unit)  # a story's own table says that
@@ -78,11 +71,10 @@ def write_report(
         _section("Deciding by it", decision_table(runs, result, swatches)),
         _section("How clients differ", client_boxes(runs, metrics)),
         _targets(result, swatches),
-        _section("Where the bytes went", bars),
-        _section("What local steps cost", cost_table(runs)),
+        _section("Where the bytes went", byte_tables(runs)),
         _section("What was told of labels", leakage_table(singles(runs))),
         _section("Who took part", federation_tables(runs)),
-        _section("What differs between the configs", differences),
+        _section("What differs between the configs", difference_table(runs)),
         _section("How it was run", environment_table(singles(runs)) + _configs(runs)),
     ]  # fmt: skip
     title = headline(runs, result.targets) if story is None else story.headline
@@ -114,7 +106,8 @@ def _comparison(runs: Sequence[Run], targets: Iterable[str | Target]) -> Compari
 def _page(runs: Sequence[Run], result: Comparison, body: str, title: str) -> str:
     script = _resource("plot.js") + _resource("page.js")
     # only this script may run, whatever a config contains, and nothing may be fetched
-    policy = f"default-src 'none'; script-src 'sha256-{_digest(script)}'; style-src 'unsafe-inline'"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
     data = json.dumps(curve_data(runs, result.targets), allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         data = data.replace(character, f"\\u{ord(character):04x}")
@@ -150,17 +143,10 @@ def _curve_section(runs: Sequence[Run], result: Comparison, metrics: Sequence[st
     )  # fmt: skip
     seeds = any(run.seeds for run in runs)
     bands = '<p class="note">Lines are means over seeds; bands go from the lowest to the highest.</p>' if seeds else ""
-    return (
-        '<section><h2 id="curve-title"></h2><div class="controls">'
-        f'<label>Show <select id="metric">{options}</select></label>'
-        f'<fieldset class="tabs"><legend>Against</legend>{tabs}</fieldset>'
-        '<label><input type="checkbox" id="log"> logarithmic</label>'
-        f'<label>Values <select id="range">{_ranges(len(runs))}</select></label></div>'
-        f'<div class="legend{" many" if len(runs) > _LONG_LEGEND else ""}">{legend}</div><p id="y-title"></p>'
-        '<div id="curves"><div id="drawing"></div><div id="hover" hidden></div></div><p id="x-title"></p>'
-        '<p class="note" id="outside" hidden></p>'
-        f"{apart}{bands}<noscript>The curves need JavaScript; all tables below do not.</noscript></section>"
-    )
+    return Template(_resource("curves.html")).substitute(
+        options=options, tabs=tabs, ranges=_ranges(len(runs)), many=" many" if len(runs) > _LONG_LEGEND else "",
+        legend=legend, notes=apart + bands,
+    )  # fmt: skip
 
 
 def _ranges(count: int) -> str:
@@ -200,10 +186,6 @@ def _swatch(style: Style) -> str:
 
 def _resource(name: str) -> str:
     return (files("crosshatch.report") / name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _write(path: Path | str, text: str) -> None:

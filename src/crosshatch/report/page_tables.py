@@ -1,7 +1,5 @@
 """The report's tables: what the runs reached, their cost to targets, how their configs differ, where they ran."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -15,7 +13,6 @@ from crosshatch.report.runs import Run
 from crosshatch.report.units import (
     human_bytes,
     human_count,
-    human_flops,
     human_number,
     human_range,
     human_seconds,
@@ -25,7 +22,6 @@ from crosshatch.report.units import (
 
 _TAGS = re.compile(r"<[^>]*>")
 _MOST_SETTINGS = 6  # beside each other
-_MOST_COSTS = 200  # rows of a table
 _MANY_COLUMNS = 9
 _MOST_COLUMNS = 16  # that fit on a wide screen
 _MOST_NAMES = 4  # of runs in one cell
@@ -96,32 +92,6 @@ def difference_table(runs: Sequence[Run]) -> str:
     rows = [[escape(run.name), *(_setting(config.get(key)) for key in keys)]
             for run, config in zip(runs, flat, strict=True)]  # fmt: skip
     return html_table(headings, rows, most=_MOST_SETTINGS + 1)
-
-
-def cost_table(runs: Sequence[Run]) -> str:
-    """Operations and memory of local steps, by run and silo; empty where no run counted them.
-
-    Of many only the silo of each run in which a step takes most.
-    """
-    costs = [(run, silo, cost) for run in runs for silo, cost in run.facts.cost.items()]
-    if len(costs) > _MOST_COSTS:
-        ranked = sorted(costs, key=lambda item: item[2].step_flops)
-        largest = {id(run): silo for run, silo, _ in ranked}
-        costs = [item for item in costs if largest[id(item[0])] == item[1]]
-    found = [
-        (run.name, [f"<small>{escape(silo)}</small>", human_count(cost.samples), human_flops(cost.step_flops),
-         human_bytes(cost.step_memory), human_flops(cost.run_flops)])
-        for run, silo, cost in costs
-    ]  # fmt: skip
-    rows = [[f"{names}{cells[0]}", *cells[1:]] for names, cells in _folded(found)]
-    headings = [
-        "Trained, and silo",
-        "Samples of a client",
-        "Operations per step",
-        "Memory per step",
-        "Operations, all clients",
-    ]
-    return html_table(headings, rows) if rows else ""
 
 
 def leakage_table(runs: Sequence[Run]) -> str:
@@ -285,10 +255,8 @@ def _flatten(config: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _setting(value: object) -> str:
-    text = "-" if value is None else _exact(value) if isinstance(value, float) else str(value)
+    """As one would write it, never rounded: `0.1`, not `0.1000`."""
+    text = "-" if value is None else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        text = human_number(value)
     return escape(text if len(text) <= 60 else f"{text[:57]}...")
-
-
-def _exact(value: float) -> str:
-    """A setting as one would write it, never rounded: `0.1`, not `0.1000`."""
-    return repr(value) if math.isfinite(value) else human_number(value)

@@ -1,7 +1,5 @@
 """Colours, dashes and symbols that stay apart for colour-blind readers, on white, on black and in grey print."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,8 +7,6 @@ from crosshatch.report.runs import Run
 
 # Okabe and Ito's palette without black (invisible in the dark) and yellow (invisible on white), the darker ones first.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-# Of what is sent: never a colour that stands for a run on the same page.
-SHADES = ("#3B4754", "#8C99A6", "#5F3E8C", "#B7A3D6", "#6B5B45", "#C9BCA6")
 NEUTRAL = "#B4B4B4"  # pale, yet to be seen on white and on black
 
 _DASHES = ("", "7 3", "2 3", "7 3 2 3")

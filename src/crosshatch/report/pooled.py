@@ -1,7 +1,5 @@
 """Runs that differ in their seed only, taken as one: their mean, with the runs themselves kept beside it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -57,7 +55,7 @@ def pool_seeds(runs: Sequence[Run]) -> list[Run]:
         if kind is not None and same is None:
             alike.setdefault(kind, []).append(pools[-1])
     found = [list(pool.values()) for pool in pools]
-    return _named_apart([_pool(same) if len(same) > 1 and _shared_rounds(same) else same for same in found])
+    return _named_apart([[_pool(same)] if len(same) > 1 and _shared_rounds(same) else same for same in found])
 
 
 def singles(runs: Iterable[Run]) -> list[Run]:
@@ -104,7 +102,7 @@ def _shared_rounds(runs: Sequence[Run]) -> list[float]:
     return sorted(set.intersection(*tables))
 
 
-def _pool(runs: Sequence[Run]) -> list[Run]:
+def _pool(runs: Sequence[Run]) -> Run:
     first, counting = runs[0], counted(runs)
     tables = [{row["round"]: row for row in run.metrics} for run in counting]
     rows = [_mean_row(number, [table[number] for table in tables]) for number in _shared_rounds(runs)]
@@ -114,20 +112,18 @@ def _pool(runs: Sequence[Run]) -> list[Run]:
         counting[0].facts,
         diverged=min(diverged, key=lambda one: one.round) if len(diverged) == len(runs) else None,
         bytes_by_link=_mean_traffic([run.facts.bytes_by_link for run in counting]),
-        bytes_by_exchange=_mean_traffic([run.facts.bytes_by_exchange for run in counting]),
+        bytes_by_exchange=_mean_exchanges([run.facts.bytes_by_exchange for run in counting]),
     )
-    return [
-        replace(
-            first,
-            name=_common_name(runs),
-            config={**first.config, "run": {**first.config["run"], "seed": seeds}},
-            metrics=tuple(rows),
-            summary=first.summary if all(run.finished for run in runs) else {},
-            facts=facts,
-            seeds=tuple(runs),
-            fingerprint=first.fingerprint if all(run.fingerprint == first.fingerprint for run in runs) else None,
-        )
-    ]
+    return replace(
+        first,
+        name=_common_name(runs),
+        config={**first.config, "run": {**first.config["run"], "seed": seeds}},
+        metrics=tuple(rows),
+        summary=first.summary if all(run.finished for run in runs) else {},
+        facts=facts,
+        seeds=tuple(runs),
+        fingerprint=first.fingerprint if all(run.fingerprint == first.fingerprint for run in runs) else None,
+    )
 
 
 def _mean_row(number: float, rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -138,14 +134,20 @@ def _mean_row(number: float, rows: Sequence[Mapping[str, float]]) -> dict[str, f
     } | {"round": number}
 
 
-def _mean_traffic(parts: Sequence[Mapping[str, Traffic | float]]) -> dict[str, Any]:
-    names = dict.fromkeys(name for part in parts for name in part)
-    mean = {}
-    for name in names:
-        found = [part.get(name, 0.0) for part in parts]
-        items = [item if isinstance(item, Traffic) else Traffic(bytes=item) for item in found]
-        mean[name] = Traffic(fmean(item.bytes for item in items), fmean(item.messages for item in items))
-    return mean
+def _mean_traffic(parts: Sequence[Mapping[str, Traffic]]) -> dict[str, Traffic]:
+    found = {name: [part.get(name, Traffic()) for part in parts] for name in _names(parts)}
+    return {
+        name: Traffic(fmean(one.bytes for one in many), fmean(one.messages for one in many))
+        for name, many in found.items()
+    }
+
+
+def _mean_exchanges(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: fmean(part.get(name, 0.0) for part in parts) for name in _names(parts)}
+
+
+def _names(parts: Sequence[Mapping[str, Any]]) -> dict[str, None]:
+    return dict.fromkeys(name for part in parts for name in part)
 
 
 def _common_name(runs: Sequence[Run]) -> str:

@@ -1,7 +1,5 @@
 """Which runs were tested on the same rows, as far as their fingerprints tell, and when each was looked at."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -111,8 +111,7 @@ def read_run(path: Path | str) -> Run:
     except tomllib.TOMLDecodeError as error:
         raise RunError(f"{path / 'config.toml'} is not TOML ({error}): restore it or run again") from None
     metrics = _read_metrics(path / "metrics.jsonl")
-    summary = _read_summary(path / "summary.json")
-    facts = _facts(summary, path / "summary.json")
+    summary, facts = _read_summary(path / "summary.json")
     name = facts.name or _text_at(config, "run", "name") or path.resolve().name
     smooth = section_of(config, "evaluate").get("smooth", 1)
     return Run(
@@ -236,23 +235,19 @@ def _is_number(item: object) -> bool:
     return item is None or (isinstance(item, int | float) and not isinstance(item, bool))
 
 
-def _read_summary(path: Path) -> dict[str, Any]:
+def _read_summary(path: Path) -> tuple[dict[str, Any], Summary]:
+    """As it is written, and typed; empty where it is not there yet."""
     if not path.exists():
-        return {}
+        return {}, Summary()
     try:
         summary = json.loads(_read(path))
-    except ValueError as error:
-        raise RunError(f"{path} is not JSON ({error}): remove it or run again") from None
-    if not isinstance(summary, dict) or not summary:
-        raise RunError(f"{path} is not a JSON object with content: remove it or run again")
-    return summary
-
-
-def _facts(summary: dict[str, Any], path: Path) -> Summary:
-    try:
-        return msgspec.convert(summary, Summary)
+        if isinstance(summary, dict) and summary:
+            return summary, msgspec.convert(summary, Summary)
     except msgspec.ValidationError as error:
         raise RunError(f"{path} does not have the form of a summary ({error}): remove it or run again") from None
+    except ValueError as error:
+        raise RunError(f"{path} is not JSON ({error}): remove it or run again") from None
+    raise RunError(f"{path} is not a JSON object with content: remove it or run again")
 
 
 def _text_at(config: dict[str, Any], section: str, key: str) -> str:

@@ -1,7 +1,5 @@
 """The parts of summary.json that a report shows, checked for type; unknown keys are left alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec
@@ -41,15 +39,6 @@ class FederationShape(msgspec.Struct, frozen=True):
     tiers: str = ""
     groups: int = 1
     graph: GraphShape | None = None
-
-
-class CostReport(msgspec.Struct, frozen=True):
-    """Local steps in a silo: one on the largest share of a batch, and all of the run."""
-
-    samples: int = 0
-    step_flops: int = 0
-    step_memory: int = 0
-    run_flops: int = 0
 
 
 class Diverged(msgspec.Struct, frozen=True):
@@ -133,11 +122,10 @@ class Summary(msgspec.Struct, frozen=True):
     wall_seconds: float | None = None
     real_seconds: float | None = None
     bytes_by_link: dict[str, Traffic] = {}
-    bytes_by_exchange: dict[str, Traffic | float] = {}
+    bytes_by_exchange: dict[str, float] = {}
     targets: dict[str, Any] = {}
     strategy: dict[str, str] | str = {}
     federation: FederationShape = FederationShape()
-    cost: dict[str, CostReport] = {}
     per_client: PerClient = PerClient()
     leakage: Leaked | None = None
     test_rows: int | None = None

@@ -1,7 +1,5 @@
 """Bytes, seconds, counts and measured values as people read them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,24 +25,11 @@ def human_bytes(count: float) -> str:
     >>> human_bytes(0), human_bytes(3_140_000), human_bytes(999_999)
     ('0 B', '3.14 MB', '1 MB')
     """
-    return _decimal(count, "B")
-
-
-def human_flops(count: float) -> str:
-    """Floating-point operations.
-
-    >>> human_flops(160), human_flops(2.5e9)
-    ('160 FLOP', '2.5 GFLOP')
-    """
-    return _decimal(count, "FLOP")
-
-
-def _decimal(count: float, unit: str) -> str:
     value = float(count)
     for prefix in _PREFIXES:
         # 999.6 would be written as 1000: it belongs to the next unit
         if abs(value) < 999.5 or prefix == _PREFIXES[-1]:
-            return f"{three_digits(value) if prefix else round(value)} {prefix}{unit}"
+            return f"{three_digits(value) if prefix else round(value)} {prefix}B"
         value /= 1000
     raise AssertionError("the last unit takes everything")
 

@@ -1,7 +1,5 @@
 """All recipes there are, and those that are not there yet."""
 
-from __future__ import annotations
-
 from crosshatch.reproduce.recipe import Recipe
 from crosshatch.reproduce.recipes.fedbcd import (
     fedbcd_fig2,

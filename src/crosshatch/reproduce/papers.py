@@ -1,7 +1,5 @@
 """The papers' numbers, from papers.toml."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from pathlib import Path

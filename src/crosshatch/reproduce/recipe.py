@@ -3,8 +3,6 @@
 A recipe names no number of a paper: these are in papers.toml, each with its table, row and column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal

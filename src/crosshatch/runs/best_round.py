@@ -33,24 +33,25 @@ class BestRound:
     since: int = 0  # evaluations after it
 
     @classmethod
-    def of(cls, config: Config) -> BestRound | None:
-        """As the config says; None without validation rows."""
+    def of(cls, config: Config, rows: Sequence[Mapping[str, Any]] = ()) -> BestRound | None:
+        """As the config says, after some evaluations; None without validation rows."""
         if not config.has_validation_rows:
             return None
         metric = VALIDATION + (config.evaluate.best_by or main_metric(on_rows(config.evaluate.names)))
-        return cls(metric, directions(config.evaluate.higher_is_better)[metric])
+        found = cls(metric, directions(config.evaluate.higher_is_better)[metric])
+        for row in rows:
+            found.see(row)
+        return found
 
     def see(self, row: Mapping[str, Any], weights: tuple[Tensor, ...] | None = None) -> None:
         """An evaluation, in order; of equal ones the first is best. Without `weights` only the count is kept."""
-        if self.row is not None and not self._is_better(row[self.metric], self.row[self.metric]):
+        sign = 1 if self.higher else -1
+        if self.row is not None and not sign * row[self.metric] > sign * self.row[self.metric]:
             self.since += 1
             return
         self.row, self.since = row, 0
         if weights is not None:
             self.weights = tuple(one.clone(memory_format=torch.contiguous_format) for one in weights)
-
-    def _is_better(self, value: float, than: float) -> bool:
-        return value > than if self.higher else value < than
 
     def describe(self) -> dict[str, Any]:
         """For the summary: the round, by what it was chosen, and all that was measured after it."""

@@ -31,7 +31,7 @@ from typing import Any
 from crosshatch.data.identity.fingerprint import FINGERPRINT, Fingerprint, fingerprint_text
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, changed_settings, decode_config
-from crosshatch.runs.files import PARTIAL, write_whole, writing
+from crosshatch.runs.files import PARTIAL, write_json, write_whole, writing
 from crosshatch.runs.one_writer import LOCK
 from crosshatch.runs.parts.part_files import PARTS, PartFiles, started_from
 from crosshatch.runs.tracking.tracker import FOLDER
@@ -93,7 +93,7 @@ class RunDirectory:
 
     def write_json(self, path: Path, content: Mapping[str, Any]) -> None:
         with writing(self.path):
-            write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+            write_json(path, content, allow_nan=False)
 
     def require_checkpoint(self) -> None:
         """Refuse a finished run whose checkpoint is gone: it would begin again and replace what there is."""

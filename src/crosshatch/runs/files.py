@@ -1,9 +1,12 @@
 """Files that are there whole or not at all, and what to say when the disk does not take them."""
 
 import contextlib
+import csv
 import errno
+import io
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +19,20 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file that a reader or a crash never meets half written."""
     with growing(path) as file:
         file.write(content)
+
+
+def write_json(path: Path, content: object, *, allow_nan: bool = True) -> None:
+    write_whole(path, (json.dumps(content, indent=2, allow_nan=allow_nan) + "\n").encode())
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    write_whole(path, csv_text(rows).encode())
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 @contextlib.contextmanager

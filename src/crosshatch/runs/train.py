@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crosshatch.errors import DivergenceError, RunError, TrainingError, one_line
+from crosshatch.errors import DivergenceError, RunError, TrainingError
 from crosshatch.network import BandwidthNetwork
 from crosshatch.own_parts import blaming
 from crosshatch.report.measures import TargetsAhead
@@ -34,7 +34,7 @@ from crosshatch.runs.summary import summarise
 from crosshatch.runs.tracking.trackers import with_trackers
 from crosshatch.runs.trained.judged import judged
 from crosshatch.runs.trained.write_model import write_model
-from crosshatch.runs.watcher import Outcome, Watcher
+from crosshatch.runs.watcher import Outcome, Watcher, watched
 from crosshatch.simulator.divergence import Divergence, Growth
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.own_metric import find_metrics
@@ -65,8 +65,7 @@ def train(
     """
     watcher = with_trackers(config.run.track, watcher)
     path = Path(out)
-    run = config.run
-    who = hired(run, run.threads_each, load, ray)
+    who = hired(config.run, config.run.threads_each, load, ray)
     with blaming(part_files(config).names), one_writer(path, "training"), who as workers:
         directory = open_existing(path) if resume else open_new(path)
         if (path / PARTIES).is_dir():
@@ -77,16 +76,9 @@ def train(
 def _train(
     directory: RunDirectory, config: Config, *, folder: Path | None, resume: bool, watcher: Watcher, workers: Hired
 ) -> Outcome:  # fmt: skip
-    out = directory.path
-    stored = stored_config(directory) if resume else None
-    known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
-    config = config if stored is None else adopt(config, stored)
-    prepared = prepare(
-        config, folder=folder, step_seconds=known, tell=watcher.tell, of=None if stored is None else out,
-        warn=watcher.warned, keep=True, load=workers.load,
-    )  # fmt: skip
+    out, stored = directory.path, stored_config(directory) if resume else None
+    prepared = prepare_as(stored, config, directory, folder, watcher, workers.load)
     if stored is not None:
-        require_same(stored, prepared.config, directory)
         directory.require_checkpoint()
     loop = _Loop(prepared, directory, part_files(prepared.config).read())
     if directory.checkpoint.is_file():
@@ -101,14 +93,23 @@ def _train(
         prepared.leakage.record(loop.simulator)
     workers.compute(loop.simulator)
     watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked
-    try:
-        outcome = _run(loop, watcher)
-    except BaseException as error:
-        why = one_line(error) or type(error).__name__
-        watcher.ended(Outcome(out, finished=False, round=loop.simulator.round, summary=loop.summary, why=why))
-        raise
-    watcher.ended(outcome)
-    return outcome
+    return watched(
+        watcher, lambda: _run(loop, watcher), lambda: Outcome(out, False, loop.simulator.round, loop.summary)
+    )
+
+
+def prepare_as(
+    stored: Config | None, config: Config, directory: RunDirectory, folder: Path | None, watcher: Watcher, load: Load
+) -> Prepared:
+    """What a run begins or, where its directory has a `stored` config, goes on with; refuses to go on as another."""
+    known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
+    prepared = prepare(
+        config if stored is None else adopt(config, stored), folder=folder, step_seconds=known, tell=watcher.tell,
+        of=None if stored is None else directory.path, warn=watcher.warned, keep=True, load=load,
+    )  # fmt: skip
+    if stored is not None:
+        require_same(stored, prepared.config, directory)
+    return prepared
 
 
 def _run(loop: _Loop, watcher: Watcher) -> Outcome:

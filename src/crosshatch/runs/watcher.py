@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from crosshatch.errors import one_line
 
 if TYPE_CHECKING:  # needs torch, which takes seconds to import
     from crosshatch.runs.prepare import Prepared
@@ -78,6 +80,17 @@ class Watcher:
 
     def ended(self, outcome: Outcome) -> None:
         """The run that began is over, however it ended; all its files are written."""
+
+
+def watched(watcher: Watcher, go: Callable[[], Outcome], so_far: Callable[[], Outcome]) -> Outcome:
+    """Have a run go, and tell how it ended; `so_far` is what there is of it where it ends with an error."""
+    try:
+        outcome = go()
+    except BaseException as error:
+        watcher.ended(replace(so_far(), why=one_line(error) or type(error).__name__))
+        raise
+    watcher.ended(outcome)
+    return outcome
 
 
 def _to_all(name: str) -> Any:

@@ -7,13 +7,17 @@ Of very few rows they are too narrow (scores that are apart on six rows are so i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
-from crosshatch.studies.kept import Kept
+from crosshatch.errors import RunError
+from crosshatch.runs.trained.judged import SCORES
 from crosshatch.task.losses import Loss
 from crosshatch.task.measuring.decisions import decide
 from crosshatch.task.measuring.ranks import Floats
@@ -22,6 +26,50 @@ from crosshatch.task.measuring.resampled import draw_counts, resampled
 MOST_DRAWS, LEAST_DRAWS, MOST_NUMBERS = 2000, 200, 12_000_000
 SHARE = 0.95
 FEWEST_ROWS, FEWEST_OF_A_CLASS = 20, 10
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Scores (n, c) of test and validation rows with their labels; `without` has those with a silo's rows shuffled."""
+
+    scores: Tensor
+    y: Tensor
+    validation_scores: Tensor
+    validation_y: Tensor
+    without: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def read_kept(run: Path) -> Kept:
+    """What a run directory has."""
+    path = run / SCORES
+    if not path.is_file():
+        raise RunError(f"{path} is missing: it was removed after the run ended; start the study again in another --out")
+    found = load_file(path)
+    before = "without."
+    return Kept(
+        found["test.scores"], found["test.y"], found["validation.scores"], found["validation.y"],
+        {name.removeprefix(before): one for name, one in found.items() if name.startswith(before)},
+    )  # fmt: skip
+
+
+def scores_rows(kept: Mapping[str, Sequence[Kept]], seeds: Sequence[int]) -> Iterator[list[object]]:
+    """One line per validation and test row: its label, and its scores by every method and seed, in full."""
+    first = next(iter(kept.values()))[0]
+    width = first.scores.shape[1]
+    names = [
+        f"{name}, seed {seed}" + (f", score {c}" if width > 1 else "")
+        for name, each in kept.items()
+        for seed, _ in zip(seeds, each, strict=False)
+        for c in range(width)
+    ]
+    yield ["part", "row", "label", *names]
+    for part in ("validation", "test"):
+        labels = first.y if part == "test" else first.validation_y
+        table = torch.cat(
+            [one.scores if part == "test" else one.validation_scores for each in kept.values() for one in each], dim=1
+        ).double()
+        for row, (label, scores) in enumerate(zip(labels.tolist(), table.tolist(), strict=True)):
+            yield [part, row, label, *scores]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """What a study was asked for, kept in its folder, so that the same goes on with it and another is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence
@@ -11,7 +9,7 @@ from pathlib import Path
 from crosshatch.data.identity.fingerprint import FINGERPRINT, Fingerprint, fingerprint_text, read_fingerprint
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, config_text, part_files
-from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.files import write_json, write_whole, writing
 from crosshatch.runs.one_writer import LOCK
 from crosshatch.runs.parts.part_files import PARTS
 from crosshatch.studies.study_result import YARDSTICKS
@@ -61,7 +59,7 @@ def keep_study(config: Config, seeds: Seeds, steps: Sequence[str], fingerprint: 
     with writing(out):
         if fingerprint is not None:
             write_whole(out / FINGERPRINT, fingerprint_text(fingerprint))
-        write_whole(path, (json.dumps(described, indent=2) + "\n").encode())
+        write_json(path, described)
         files.write(out)
 
 

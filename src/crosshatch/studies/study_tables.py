@@ -1,10 +1,6 @@
 """A study's table, in full as CSV, for the terminal and for its page; and that page, with curves and costs below."""
 
-from __future__ import annotations
-
-import csv
-import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -18,19 +14,17 @@ from crosshatch.report.page import write_report
 from crosshatch.report.page_tables import html_table
 from crosshatch.report.pictures.page_header import Story
 from crosshatch.report.pooled import pool_seeds
-from crosshatch.report.runs import Run
+from crosshatch.report.printed_tables import keep_words
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
-from crosshatch.report.word_widths import keep_words
 from crosshatch.studies.intervals import Interval
-from crosshatch.studies.sentences import verdict
-from crosshatch.studies.study_result import StudyResult, cost
+from crosshatch.studies.study_result import StudyResult, cost, verdict
 
 _COSTS = {"round": "rounds", "bytes": "bytes", "sim_seconds": "simulated_seconds"}
 
 
 def write_page(result: StudyResult, path: Path) -> None:
     """The whole page, as one file."""
-    runs = [_one(list(made.runs), made.method.name) for made in result.made if made.runs]
+    runs = [replace(pool_seeds(made.runs)[0], name=made.method.name) for made in result.made if made.runs]
     said = verdict(result)
     story = Story(
         headline=said.headline,
@@ -50,19 +44,12 @@ def write_page(result: StudyResult, path: Path) -> None:
     write_report(runs, path, story=story)
 
 
-def _one(runs: list[Run], name: str) -> Run:
-    pooled = pool_seeds(runs)
-    return replace(pooled[0], name=name)
-
-
-def table_csv(result: StudyResult) -> str:
+def table_rows(result: StudyResult) -> Iterator[list[object]]:
     """One line per method: step size, costs up to the chosen round, each metric and where its interval begins, ends."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     heads = [head for metric in result.metrics for head in (metric, f"{metric}_low", f"{metric}_high")]
-    writer.writerow(["method", "step_size", "seeds", *_COSTS.values(), *heads])
+    yield ["method", "step_size", "seeds", *_COSTS.values(), *heads]
     for name in result.names:
-        made = next((one for one in result.made if one.method.name == name), None)
+        made = result.made_by(name)
         own: list[object] = ["", 1, "", "", ""]
         if made is not None:
             own = [made.step, len(made.runs), *(cost(made, key) for key in _COSTS)]
@@ -70,8 +57,7 @@ def table_csv(result: StudyResult) -> str:
         for metric in result.metrics:
             found = result.judged.of(name, metric)
             cells += ["", "", ""] if found is None else [found.value, found.low, found.high]
-        writer.writerow([name, *own, *cells])
-    return text.getvalue()
+        yield [name, *own, *cells]
 
 
 def print_table(result: StudyResult, console: Console) -> None:
@@ -94,7 +80,7 @@ def _table(result: StudyResult, others: list[str]) -> Table:
 
 
 def _cells(result: StudyResult, name: str, others: list[str]) -> list[str]:
-    made = next((one for one in result.made if one.method.name == name), None)
+    made = result.made_by(name)
     main = result.judged.of(name, result.metric)
     costs = ["", ""] if made is None else [human_count(cost(made, "round")), human_bytes(cost(made, "bytes"))]
     return [_value(main), _reach(main), *(_value(result.judged.of(name, metric)) for metric in others), *costs]
@@ -106,7 +92,7 @@ def method_table(result: StudyResult, swatches: Mapping[str, str]) -> str:
     headings += ["Step size", "Rounds", "Bytes sent", "Simulated time", "Wall time"]
     rows = []
     for name in result.names:
-        made = next((one for one in result.made if one.method.name == name), None)
+        made = result.made_by(name)
         cells = [_with_reach(result.judged.of(name, metric)) for metric in result.metrics]
         costs = ["-"] * 5 if made is None else [
             escape(made.step), human_count(cost(made, "round")), human_bytes(cost(made, "bytes")),

@@ -13,42 +13,39 @@ chosen.toml       the config of the federation with its step size; `crosshatch t
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from crosshatch.data.federated import FederatedData
+from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import ConfigError, TrainingError, in_python_words
+from crosshatch.report.measures import main_metric
 from crosshatch.runs.config import Config, config_text, read_config
-from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.files import write_csv, write_json, write_whole, writing
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.stopping import Stop, stop_on_signals
-from crosshatch.studies.methods import methods
-from crosshatch.studies.plans import StudyDesk
-from crosshatch.studies.sentences import Conclusion, verdict
-from crosshatch.studies.study_course import STEP_SIZES, MethodRuns, StudyCourse
+from crosshatch.studies.intervals import judge, read_kept, scores_rows
+from crosshatch.studies.methods import methods, prepare_study
+from crosshatch.studies.study_course import STEP_SIZES, MethodRuns, StudyCourse, StudyDesk
 from crosshatch.studies.study_folder import keep_study, require_same_data
-from crosshatch.studies.study_result import YARDSTICKS, StudyResult
-from crosshatch.studies.study_tables import table_csv
+from crosshatch.studies.study_result import YARDSTICKS, Conclusion, StudyResult, verdict
+from crosshatch.studies.study_tables import table_rows, write_page
+from crosshatch.studies.yardsticks import Yardstick, yardsticks
 from crosshatch.sweeps.course import SweepListener
+from crosshatch.sweeps.executors import load_ahead
 from crosshatch.sweeps.grid import Seeds, parse_seeds
-from crosshatch.sweeps.jobs import PRINTED, Ended, Executor
-from crosshatch.sweeps.local_processes import load_ahead
+from crosshatch.sweeps.jobs import Ended, Executor, tidy_printed
 from crosshatch.sweeps.whole_sweep import choose_executor
 from crosshatch.task.directions import directions
+from crosshatch.task.losses import Loss
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from crosshatch.data.federated import FederatedData
-    from crosshatch.data.identity.fingerprint import Fingerprint
-    from crosshatch.studies.yardsticks import Yardstick
-    from crosshatch.task.losses import Loss
 
 _OF_TWO_CLASSES = ("auc", "pr_auc", "gini", "ks", "brier", "f1", "precision", "recall", "accuracy", "loss")
 
@@ -149,10 +146,6 @@ def read_study(
     config, numbers, sizes = read_config(path, changes), parse_seeds(seeds), _steps(steps)
     require_sources(config.data, config.federation, folder)
     meanwhile()
-    from crosshatch.studies.prepared import (
-        prepare_study,  # late: torch takes seconds, the config was checked without it
-    )
-
     own = methods(config, ())[-1]
     return StudyRequest(config, numbers, sizes, *prepare_study(config, folder, own))
 
@@ -180,8 +173,6 @@ def run_study(
     asked: StudyRequest, out: Path, folder: Path | None, *, executor: Executor, listener: SweepListener, stop: Stop
 ) -> StudyResult | None:
     """Run all that has not finished into the folder `out` and write what it says; None where it was stopped."""
-    from crosshatch.studies.yardsticks import yardsticks
-
     with one_writer(out, "studying"):
         keep_study(asked.config, asked.seeds, asked.steps, asked.fingerprint, out)
         with writing(out):
@@ -197,10 +188,6 @@ def run_study(
 def _conclude(
     asked: StudyRequest, made: tuple[MethodRuns, ...], trees: Sequence[Yardstick], ended: Mapping[str, Ended], out: Path
 ) -> StudyResult:
-    from crosshatch.studies.intervals import judge
-    from crosshatch.studies.kept import read_kept, scores_csv
-    from crosshatch.studies.study_tables import write_page
-
     for run in (run for one in made for run in one.runs):
         require_same_data(asked.fingerprint, run.fingerprint, run.path)
     kept = {one.method.name: [read_kept(run.path) for run in one.runs] for one in made if one.runs}
@@ -214,7 +201,7 @@ def _conclude(
     metrics = _OF_TWO_CLASSES if asked.data.target == "binary" else measured
     judged = judge(kept, metrics, asked.loss)
     metrics = tuple(one for one in metrics if one in judged.values[next(iter(kept))])
-    main = _main(measured, metrics)
+    main = main_metric(tuple(one for one in measured if one in metrics) or metrics)
     known = directions(asked.config.evaluate.higher_is_better)
     base = _base(asked, made, known)
     result = StudyResult(
@@ -223,21 +210,14 @@ def _conclude(
         not asked.config.has_validation_rows, asked.course.choice.title, without,
     )  # fmt: skip
     with writing(out):
-        write_whole(out / "scores.csv", scores_csv(kept, asked.seeds.beside(asked.config.run.seed)).encode())
-        write_whole(out / "table.csv", table_csv(result).encode())
-        write_whole(out / "result.json", (json.dumps(_described(result), indent=2) + "\n").encode())
-        with suppress(OSError):
-            (out / PRINTED).rmdir()  # where no run has printed anything
+        write_csv(out / "scores.csv", scores_rows(kept, asked.seeds.beside(asked.config.run.seed)))
+        write_csv(out / "table.csv", table_rows(result))
+        write_json(out / "result.json", _described(result))
+        tidy_printed(out)
         if result.federation.runs:
             write_whole(out / "chosen.toml", _chosen(result.federation).encode())
     write_page(result, out / "report.html")
     return result
-
-
-def _main(measured: Sequence[str], judged: Sequence[str]) -> str:
-    from crosshatch.report.measures import main_metric
-
-    return main_metric(tuple(one for one in measured if one in judged) or tuple(judged))
 
 
 def _base(asked: StudyRequest, made: Sequence[MethodRuns], known: dict[str, bool]) -> str:

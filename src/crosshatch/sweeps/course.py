@@ -1,9 +1,7 @@
 """How a sweep is carried out: jobs to an executor, bad runs marked, worse points ended early where that is asked."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -140,27 +138,33 @@ def work_off(
     listener: SweepListener,
     stop: Stop,
     reword: Callable[[str], str] = lambda why: why,
-    overdue: Callable[[Job, Ended], bool] = lambda *_: False,
-) -> Mapping[str, Ended]:
+    overdue: Callable[[WorkItem, Ended], bool] = lambda *_: False,
+) -> dict[str, Ended]:
     """Finish all jobs; how each ended. No more are begun once one has ended that is `overdue`."""
-    known = {job.name: job for job in jobs}
     for job in jobs:
         executor.submit(job)
-    ended, asked, late = {}, False, False
+    found = {}
+    for work, ended in ends(executor, listener, stop):
+        found[work.name] = replace(ended, why=reword(ended.why))
+        listener.ended(work, found[work.name])
+        if overdue(work, ended):
+            executor.stop()
+    return found
+
+
+def ends(executor: Executor, listener: SweepListener, stop: Stop) -> Iterator[tuple[WorkItem, Ended]]:
+    """What was submitted, or is meanwhile, as it ends; the listener hears of rounds, the executor of a wish to stop."""
+    asked = False
     for event in executor.events():
         if event is not None:
-            job, news = known[event[0].name], event[1]
+            work, news = event
             if isinstance(news, Ended):
-                news = replace(news, why=reword(news.why))
-                ended[job.name] = news
-                listener.ended(job, news)
-                late = late or overdue(job, news)
+                yield work, news
             else:
-                listener.advance(job, news)
-        if (stop.requested or late) and not asked:
+                listener.advance(work, news)
+        if stop.requested and not asked:
             asked = True
             executor.stop()
-    return ended
 
 
 def _read(job: Job) -> Run | None:

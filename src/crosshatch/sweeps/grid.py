@@ -1,7 +1,5 @@
 """Which values and seeds a sweep tries, and what its runs are called: `--grid`, `--seeds`, `--pair` and `--random`."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -12,7 +12,7 @@ import time
 import tomllib
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -62,6 +62,12 @@ def printing_into(path: Path) -> Iterator[None]:
             os.close(handle)
         if path.stat().st_size == 0:
             path.unlink()
+
+
+def tidy_printed(out: Path) -> None:
+    """Without the folder of what was printed, where no run has printed anything."""
+    with suppress(OSError):
+        (out / PRINTED).rmdir()
 
 
 class WorkItem(Protocol):

@@ -1,7 +1,5 @@
 """What the runs of a sweep came to, point by point, and which point is best."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ report.html    the best points on a page, means over the seeds
 chosen.toml    the config of the chosen point; `crosshatch train chosen.toml` runs it
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Callable, Sequence
@@ -23,7 +21,7 @@ from crosshatch.data.reading.sources import require_sources
 from crosshatch.errors import ConfigError, CrosshatchError, RunError
 from crosshatch.runs.config import Config, changed_settings, config_text, decode_config, part_files, read_config
 from crosshatch.runs.config_names import ALGORITHMS
-from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.files import write_json, writing
 from crosshatch.runs.one_writer import LOCK
 from crosshatch.runs.parts.part_files import PARTS, PartFiles, started_from
 from crosshatch.runs.tracking.trackers import require_trackers
@@ -203,7 +201,7 @@ def keep_sweep(sweep: Sweep, out: Path) -> None:
             f"the output folder {out} exists and is not a sweep's (it has {strange[0]}): choose another --out"
         )
     with writing(out):
-        write_whole(path, (json.dumps(asked, indent=2) + "\n").encode())
+        write_json(path, asked)
         sweep.files.write(out)
 
 

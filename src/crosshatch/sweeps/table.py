@@ -3,12 +3,8 @@
 And what a sweep's page says: which point was chosen, by what, and how many others are as good up to the noise.
 """
 
-from __future__ import annotations
-
-import csv
-import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 
 from rich.console import Console
@@ -18,9 +14,9 @@ from rich.text import Text
 from crosshatch.report.measures import COST_KEYS, metric_title, sort_metrics
 from crosshatch.report.pictures.page_header import Story
 from crosshatch.report.pooled import deviation
+from crosshatch.report.printed_tables import keep_words
 from crosshatch.report.rows_apart import looked, rows_apart
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds, with_deviation
-from crosshatch.report.word_widths import keep_words
 from crosshatch.sweeps.course import SweepOutcome
 from crosshatch.sweeps.grid import short_keys
 from crosshatch.sweeps.results import PointResult
@@ -49,10 +45,16 @@ def sweep_story(sweep: Sweep, outcome: SweepOutcome) -> Story:
     )
     if best is None or choice.metric is None:
         return Story("No point was chosen", eyebrow, how=how, unit="point")
-    values = best.values(choice.metric)
-    reached = with_deviation(fmean(values), deviation(values) if len(values) > 1 else None)
-    headline = f"Chosen: {best.point.name or 'the config'} ({choice.title} {reached})"
-    return Story(headline, eyebrow, *_as_good(outcome, best, choice.metric, seeds), how=how, unit="point")
+    said = _as_good(outcome, best, choice.metric, seeds)
+    return Story(f"Chosen: {chosen_words(outcome)}", eyebrow, *said, how=how, unit="point")
+
+
+def chosen_words(outcome: SweepOutcome) -> str:
+    """The point that was chosen, and what it reached."""
+    best, choice = outcome.best, outcome.choice
+    assert best is not None
+    assert choice.metric is not None
+    return f"{best.point.name or 'the config'} ({choice.title} {_with_deviation(best.values(choice.metric))})"
 
 
 def _as_good(outcome: SweepOutcome, best: PointResult, metric: str, seeds: int) -> tuple[list[str], list[str]]:
@@ -81,16 +83,14 @@ def _error(best: PointResult, other: PointResult, metric: str) -> float:
     return math.sqrt(sum(deviation(values) ** 2 / len(values) for values in both))
 
 
-def table_csv(sweep: Sweep, outcome: SweepOutcome) -> str:
+def table_rows(sweep: Sweep, outcome: SweepOutcome) -> Iterator[list[object]]:
     """All that was measured at the evaluations that count, in full; times by the wall clock are left out."""
     metrics = [metric for metric in _measured(outcome) if metric != outcome.choice.metric]
     measured = [*([outcome.choice.metric] if outcome.choice.metric else []), *metrics]
     keys = [*dict.fromkeys([*measured, *_COST_TITLES])]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     heads = [head for key in keys for head in (key, f"{key}_deviation")]
     states = ("finished", "diverged", "refused", "failed")
-    writer.writerow(["point", *(axis.key for axis in sweep.axes), _CHOSEN, "seeds", *states, *heads, "remark", "why"])
+    yield ["point", *(axis.key for axis in sweep.axes), _CHOSEN, "seeds", *states, *heads, "remark", "why"]
     for result in outcome.results:
         ended: list[str] = [run.ended.state for run in result.runs]
         numbers: list[object] = []
@@ -99,8 +99,7 @@ def table_csv(sweep: Sweep, outcome: SweepOutcome) -> str:
             numbers += [fmean(values), deviation(values)] if values else ["", ""]
         chosen = "yes" if result is outcome.best else "no"
         counts = [len(sweep.seeds.numbers), *(ended.count(state) for state in states)]
-        writer.writerow([result.point.name, *result.point.values, chosen, *counts, *numbers, result.remark, result.why])
-    return text.getvalue()
+        yield [result.point.name, *result.point.values, chosen, *counts, *numbers, result.remark, result.why]
 
 
 def print_table(sweep: Sweep, outcome: SweepOutcome, console: Console) -> None:
@@ -165,4 +164,8 @@ def _mean(result: PointResult, key: str | None) -> str:
         return "-"
     if key in _COST_TITLES:
         return _COST_WORDS[key](fmean(values))
+    return _with_deviation(values)
+
+
+def _with_deviation(values: Sequence[float]) -> str:
     return with_deviation(fmean(values), deviation(values) if len(values) > 1 else None)

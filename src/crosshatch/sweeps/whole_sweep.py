@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,18 +13,17 @@ from typing import TYPE_CHECKING, Any
 from crosshatch.errors import ConfigError, DivergenceError, RunError, TrainingError, in_python_words
 from crosshatch.report.page import write_report
 from crosshatch.report.pooled import pool_seeds
-from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.files import write_csv, write_json, write_whole, writing
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.stopping import Stop, stop_on_signals
 from crosshatch.runs.tables.overrides import parse_value
 from crosshatch.sweeps.course import SweepListener, SweepOutcome, carry_out
+from crosshatch.sweeps.executors import LocalProcesses, RayCluster
 from crosshatch.sweeps.grid import Bundles, split_values
-from crosshatch.sweeps.jobs import PRINTED, Executor
-from crosshatch.sweeps.local_processes import LocalProcesses
-from crosshatch.sweeps.ray_cluster import RayCluster
+from crosshatch.sweeps.jobs import Executor, tidy_printed
 from crosshatch.sweeps.sweep import LACKING, Sweep, keep_sweep, read_sweep
-from crosshatch.sweeps.table import sweep_story, table_csv
+from crosshatch.sweeps.table import sweep_story, table_rows
 from crosshatch.sweeps.widen import require_edges, widened
 
 if TYPE_CHECKING:
@@ -213,16 +211,15 @@ def failures(outcome: SweepOutcome, out: Path) -> str:
 def _write(sweep: Sweep, outcome: SweepOutcome, out: Path) -> None:
     best = outcome.best
     with writing(out):
-        write_whole(out / "table.csv", table_csv(sweep, outcome).encode())
+        write_csv(out / "table.csv", table_rows(sweep, outcome))
         if best is None:
             (out / "chosen.toml").unlink(missing_ok=True)
         else:
             text = sweep.chosen_text(best.point, outcome.choice)
             note = f"# {failures(outcome, out)}\n" if outcome.failed else ""
             write_whole(out / "chosen.toml", (note + text).encode())
-        write_whole(out / "result.json", (json.dumps(_result(sweep, outcome), indent=2) + "\n").encode())
-        with suppress(OSError):
-            (out / PRINTED).rmdir()  # where no run has printed anything
+        write_json(out / "result.json", _result(sweep, outcome))
+        tidy_printed(out)
     shown = outcome.ranked[:MOST_ON_PAGE]
     runs = [
         # one seed only: the point is its run

@@ -1,7 +1,5 @@
 """One more value beyond an edge of those tried, where the edge was best: what lies beyond may be better still."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from crosshatch.cli.pipes import say
-from crosshatch.cli.printed_tables import print_line, print_table
+from crosshatch.report.printed_tables import print_line, print_table
 from crosshatch.report.units import human_number
 
 if TYPE_CHECKING:

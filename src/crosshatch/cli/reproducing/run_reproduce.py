@@ -23,7 +23,7 @@ from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.run_settings import available_cores
 from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
-from crosshatch.sweeps.local_processes import LocalProcesses
+from crosshatch.sweeps.executors import LocalProcesses
 
 LACKING = "not there yet"
 

@@ -1,11 +1,14 @@
-"""The command that says whether a joint model pays: its options and its help."""
+"""The command that says whether a joint model pays."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray, Workers, option, with_workers
+
+FAILED = 1
 
 
 def study(
@@ -38,10 +41,45 @@ def study(
     Example:
       crosshatch study mine.toml --seeds 5
     """
-    from crosshatch.cli.studying.run_study import show_study
+    from rich.console import Console  # late, as all here: whoever asks for help need not wait
+
+    from crosshatch.cli.pipes import say
+    from crosshatch.cli.plain_command import same_again
+    from crosshatch.cli.sweeping.sweep_progress import choose_listener
+    from crosshatch.runs.stopping import INTERRUPTED, in_hand, stop_on_signals
+    from crosshatch.studies.study_result import verdict
+    from crosshatch.studies.study_tables import print_table
+    from crosshatch.studies.whole_study import loading_ahead, read_study, run_study
+    from crosshatch.sweeps.whole_sweep import choose_executor
 
     out = Path("studies") / config.stem if out is None else out
+    tried = None if steps is None else steps.split(",")
     changes = with_workers(changes, workers)
-    raise typer.Exit(
-        show_study(config, changes, seeds=seeds, steps=steps, jobs=jobs, ray=ray, out=out, data=data, quiet=quiet)
-    )
+    asked = read_study(config, changes, seeds=seeds, steps=tried, folder=data, meanwhile=loading_ahead(ray))
+    with (
+        in_hand(),
+        choose_executor(asked.config.run.threads, jobs, ray, asked.config.run.workers) as executor,
+        stop_on_signals() as stop,
+        choose_listener(quiet=quiet) as listener,
+    ):
+        try:
+            result = run_study(asked, out, data, executor=executor, listener=listener, stop=stop)
+        except KeyboardInterrupt:  # once more
+            raise KeyboardInterrupt(f"interrupted; go on with: {same_again()}") from None
+    if result is None:
+        say(f"stopped; runs under way keep their checkpoints; go on with: {same_again()}", sys.stderr)
+        raise typer.Exit(INTERRUPTED)
+    if not quiet:
+        print_table(result, Console())
+        said = verdict(result)
+        certain = [f"  {text}" for text in said.certain]
+        for line in (f"{said.headline}.", *certain, *(f"  Not certain: {text}" for text in said.uncertain), said.how):
+            say(line)
+        say(f"report: {out / 'report.html'}; table: {out / 'table.csv'}; scores: {out / 'scores.csv'}")
+        if result.federation.runs:
+            model = out / "runs" / result.federation.runs[0].path.name
+            say(f"chosen: {out / 'chosen.toml'}; a model to predict with is in {model}")
+    failed = [made for made in result.made if made.why]
+    for made in failed:
+        say(f"error: {made.method.name} {made.why}", sys.stderr)
+    raise typer.Exit(FAILED if failed else 0)

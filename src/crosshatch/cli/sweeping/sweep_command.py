@@ -1,11 +1,20 @@
-"""The command that makes many runs: its options and its help."""
+"""The command that makes many runs."""
 
+from __future__ import annotations
+
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray, Workers, option, with_workers
+
+if TYPE_CHECKING:
+    from crosshatch.sweeps.course import SweepOutcome
+    from crosshatch.sweeps.sweep import Sweep
+
+FAILED = 1
 
 
 def sweep(
@@ -68,9 +77,19 @@ def sweep(
     Example:
       crosshatch sweep mine.toml --set data.validation=0.2 --grid algorithm.local_steps=1,5,10 --seeds 3
     """
-    from crosshatch.cli.sweeping.run_sweep import run_sweep
+    from rich.console import Console  # late, as all here: whoever asks for help need not wait
+
+    from crosshatch.cli.pipes import say
+    from crosshatch.cli.plain_command import same_again
+    from crosshatch.cli.sweeping.sweep_progress import choose_listener
+    from crosshatch.errors import TrainingError, one_line
+    from crosshatch.runs.run_settings import parse_seconds
+    from crosshatch.runs.stopping import INTERRUPTED, TimedStop, in_hand, stop_on_signals
     from crosshatch.sweeps.grid import Bundles
     from crosshatch.sweeps.sweep import read_sweep
+    from crosshatch.sweeps.table import print_table
+    from crosshatch.sweeps.whole_sweep import check_widen, choose_executor, failures, require_choice, run_whole
+    from crosshatch.sweeps.widen import require_edges
 
     bundles = Bundles(pair or [], ranges or [], draws)
     changes = with_workers(changes, workers)
@@ -78,4 +97,53 @@ def sweep(
         config, changes, grid or [], seeds=seeds, choose=choose, halving=halving, folder=data, bundles=bundles
     )
     out = Path("sweeps") / config.stem if out is None else out
-    raise typer.Exit(run_sweep(asked, out, data, jobs=jobs, ray=ray, widen=widen, time_limit=time_limit, quiet=quiet))
+    check_widen(widen, halving)
+    limit = None if time_limit is None else parse_seconds("--time-limit", time_limit, "30m")
+    require_edges(asked, widen)
+    with in_hand(), choose_executor(asked.threads, jobs, ray, asked.workers) as executor:
+        for point in asked.points:
+            if point.refused:
+                say(f"warning: {point.name} refused: {point.refused}", sys.stderr)
+        with stop_on_signals() as stop, choose_listener(quiet=quiet) as listener:
+            ending = stop if limit is None else TimedStop(stop, limit)
+            try:
+                asked, outcome = run_whole(
+                    asked, out, data, executor=executor, listener=listener, stop=ending, widen=widen
+                )
+            except KeyboardInterrupt:  # once more
+                raise KeyboardInterrupt(f"interrupted; go on with: {same_again()}") from None
+    if outcome.stopped:
+        say(f"stopped; runs under way keep their checkpoints; go on with: {same_again()}", sys.stderr)
+        raise typer.Exit(INTERRUPTED)
+    if outcome.left:
+        say(f"the time is up: {outcome.left} runs have not finished; go on with: {same_again()}", sys.stderr)
+    if not quiet and (outcome.measured or not outcome.left):
+        print_table(asked, outcome, Console())
+    if outcome.best is not None or outcome.apart.what or not outcome.left:  # else it is too early to choose
+        try:
+            require_choice(outcome, out)
+        except TrainingError as error:
+            say(f"error: {one_line(error)}", sys.stderr)
+            raise typer.Exit(FAILED) from None
+        _conclude(asked, outcome, out, quiet=quiet)
+    if outcome.failed:
+        say(f"error: {failures(outcome, out)}", sys.stderr)
+        raise typer.Exit(FAILED)
+
+
+def _conclude(sweep: Sweep, outcome: SweepOutcome, out: Path, *, quiet: bool) -> None:
+    from crosshatch.cli.pipes import say
+    from crosshatch.sweeps.table import chosen_words
+    from crosshatch.sweeps.whole_sweep import MOST_ON_PAGE
+
+    best, metric = outcome.best, outcome.choice.metric
+    assert best is not None
+    assert metric is not None
+    if len(best.rows) < len(sweep.seeds.numbers):
+        say(f"warning: no point ran well with every seed; {best.point.name}: {best.remark}", sys.stderr)
+    if quiet:
+        return
+    say(f"chosen: {chosen_words(outcome)}, in {out / 'chosen.toml'}")
+    others = len(outcome.ranked) - MOST_ON_PAGE
+    some = f" (the best {MOST_ON_PAGE} of {len(outcome.ranked)} points)" if others > 0 else ""
+    say(f"table: {out / 'table.csv'}; report: {out / 'report.html'}{some}; runs: {out / 'runs'}")

@@ -1,1 +1,1 @@
-"""Parts of a page that need no script: its head, who took part, bars of bytes, boxes of clients, decisions."""
+"""Parts of a page that need no script: its head, boxes of clients, what is said of each run."""

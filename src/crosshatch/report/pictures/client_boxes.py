@@ -3,8 +3,6 @@
 Places are percentages of the width, so that the picture fits any screen and its letters keep their size.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The head of a page: its headline, what is certain and what is not, and the figures of a single run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape

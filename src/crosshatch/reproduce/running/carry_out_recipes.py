@@ -1,7 +1,5 @@
 """Recipes carried out one after the other by what `crosshatch sweep` is made of; nothing is trained twice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +9,11 @@ from crosshatch.data.reading.sources import named_file
 from crosshatch.errors import DataError
 from crosshatch.reproduce.recipe import Profile, Recipe
 from crosshatch.reproduce.running.folder import Folder, rules_digest
-from crosshatch.reproduce.running.keys import Keys
+from crosshatch.reproduce.running.keys import Keys, commit
 from crosshatch.reproduce.running.look import SetState, look
-from crosshatch.reproduce.running.planned_runs import PlannedRun
-from crosshatch.reproduce.running.whereabouts import commit
 from crosshatch.runs.stopping import Stop
 from crosshatch.sweeps.course import SweepListener, work_off
-from crosshatch.sweeps.jobs import Ended, Executor, Job
+from crosshatch.sweeps.jobs import Ended, Executor, Job, WorkItem
 
 OUT_OF_TIME = "time"
 _TIMES = 2  # its share of the processor time that a recipe may take
@@ -45,15 +41,12 @@ class Desk:
     executor: Callable[[], Executor]  # a fresh one for every pile of jobs
     tell: Callable[[str], None] = lambda _: None
 
-    def keys(self) -> Keys:
-        """Of the data folder as it is now."""
-        return Keys(self.data)
-
 
 def carry_out(recipes: Sequence[Recipe], desk: Desk, *, fresh: bool = False) -> Done:
     """Train what is missing of each recipe; one that cannot be run, or takes too long, stops no other."""
-    done, keys = Done(), desk.keys()
-    again = {one.key for recipe in recipes for one in _planned(recipe, desk, keys)} if fresh else set[str]()
+    done, keys = Done(), Keys(desk.data)
+    begun = [state for recipe in recipes for state in states(recipe, desk.folder, desk.profile, keys)] if fresh else []
+    again = {one.key for state in begun for one in state.planned}
     for place, recipe in enumerate(recipes, 1):
         desk.tell(f"{recipe.id}, {place} of {len(recipes)}")
         try:
@@ -81,10 +74,6 @@ def require_data(recipe: Recipe, folder: Path | None) -> str:
 
 def states(recipe: Recipe, folder: Folder, profile: Profile, keys: Keys) -> tuple[SetState, ...]:
     return tuple(look(runs, profile, keys, folder.find) for runs in recipe.sets_of(profile))
-
-
-def _planned(recipe: Recipe, desk: Desk, keys: Keys) -> list[PlannedRun]:
-    return [one for state in states(recipe, desk.folder, desk.profile, keys) for one in state.planned]
 
 
 def _one(recipe: Recipe, desk: Desk, keys: Keys, done: Done, again: set[str]) -> str:
@@ -123,7 +112,7 @@ def _work(jobs: Sequence[Job], desk: Desk, limit: float | None) -> tuple[Mapping
     took = 0.0
     desk.listener.begin(jobs, (), rung=0, rungs=1, rounds_after=0)
 
-    def overdue(job: Job, ended: Ended) -> bool:
+    def overdue(job: WorkItem, ended: Ended) -> bool:
         nonlocal took
         took += ended.seconds
         if ended.seconds:
@@ -131,5 +120,5 @@ def _work(jobs: Sequence[Job], desk: Desk, limit: float | None) -> tuple[Mapping
         return limit is not None and took > limit
 
     with desk.executor() as executor:
-        ended = work_off(jobs, executor, desk.listener, desk.stop, lambda why: why, overdue)
+        ended = work_off(jobs, executor, desk.listener, desk.stop, overdue=overdue)
     return ended, took

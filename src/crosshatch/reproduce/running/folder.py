@@ -1,7 +1,5 @@
 """The folder that `crosshatch reproduce` writes into, and what is kept there beside runs and results."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

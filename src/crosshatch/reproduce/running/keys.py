@@ -1,12 +1,14 @@
 """By what a run is known: its resolved config, its data, and the code that made it.
 
-The name of a run and its threads play no part, nor the order in which anything was asked for.
+The name of a run and its threads play no part, nor the order in which anything was asked for. And where and with what
+something was made: commit, machine, versions.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
+import os
+import platform
+import subprocess
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -64,3 +66,33 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:  # run from the source without being installed
         return "unknown"
+
+
+UNKNOWN = "unknown"
+
+
+@cache
+def commit() -> str:
+    """Of the source this runs from, with a word where files differ from it; unknown where it is no checkout."""
+    home = Path(__file__).parents[3]
+    found = _git(home, "rev-parse", "HEAD")
+    if not found:
+        return UNKNOWN
+    return f"{found} with changes" if _git(home, "status", "--porcelain", "--", ".") else found
+
+
+def _git(home: Path, *words: str) -> str:
+    try:
+        ran = subprocess.run(["git", "-C", str(home), *words], capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return ran.stdout.strip()
+
+
+def machine() -> str:
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+
+
+def versions() -> dict[str, str]:
+    """Of what decides numbers."""
+    return code() | {"python": platform.python_version()}

@@ -1,7 +1,5 @@
 """The runs of a set as configs: every method, value and seed, each with the key by which a finished one is known."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,11 +1,9 @@
 """The documentation's page "Results": verdicts of the last run as Markdown, with what a stranger needs to repeat it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 
-from crosshatch.reproduce.running.whereabouts import UNKNOWN
+from crosshatch.reproduce.running.keys import UNKNOWN
 from crosshatch.reproduce.writing.recipe_page import mean, numbers, ratio, verdict
 from crosshatch.reproduce.writing.result import RecipeResult
 

@@ -1,13 +1,11 @@
 """A recipe's figure as SVG and PNG, in the layout of the paper: one panel beside the other, one legend below."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from statistics import fmean
 from typing import Any
 
-from crosshatch.report.figures.canvas import as_file, canvas, draw_curve, draw_points
+from crosshatch.report.figures.write_figures import as_file, canvas, draw_curve, draw_points
 from crosshatch.report.palette import Style, series_styles
 from crosshatch.reproduce.judging.rows import Row
 from crosshatch.reproduce.measured import Measured, Series

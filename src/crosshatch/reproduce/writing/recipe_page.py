@@ -1,7 +1,5 @@
 """The page of a recipe and the index over all, as self-contained HTML that needs no script."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path

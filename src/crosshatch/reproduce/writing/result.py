@@ -1,7 +1,5 @@
 """result.json as a value: what was asked, measured, judged and found to differ. result.schema.json describes it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

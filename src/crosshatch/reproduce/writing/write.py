@@ -1,26 +1,142 @@
-"""The files about recipes: in each one's folder, and the index over all."""
+"""From the runs that are there to rows, checks and verdicts, and the files about them; and the index over all."""
 
-from __future__ import annotations
-
-import csv
-import io
-import json
+import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from math import isfinite
 from pathlib import Path
 
 import msgspec
 
+from crosshatch.errors import RunError
+from crosshatch.reproduce.judging.rows import Row, read
+from crosshatch.reproduce.judging.rules import Check, JudgedReading, judge
+from crosshatch.reproduce.measured import Measured
 from crosshatch.reproduce.recipe import Profile, Recipe
 from crosshatch.reproduce.running.carry_out_recipes import require_data, states
-from crosshatch.reproduce.running.folder import Folder
-from crosshatch.reproduce.running.keys import Keys
-from crosshatch.reproduce.writing.collect import Collected, collect
+from crosshatch.reproduce.running.folder import Folder, rules_digest
+from crosshatch.reproduce.running.keys import Keys, commit, machine, versions
+from crosshatch.reproduce.running.look import Searched, SetState
 from crosshatch.reproduce.writing.figure import draw
 from crosshatch.reproduce.writing.recipe_page import index_page, recipe_page
-from crosshatch.reproduce.writing.result import NAME, RecipeResult, read_result
-from crosshatch.runs.files import write_whole, writing
+from crosshatch.reproduce.writing.result import (
+    NAME,
+    Made,
+    Ours,
+    Reading,
+    RecipeResult,
+    ResultCheck,
+    ResultFactor,
+    ResultRow,
+    ResultSearch,
+    TriedValue,
+    read_result,
+)  # fmt: skip
+from crosshatch.runs.files import write_csv, write_json, write_whole, writing
+
+
+def collect(
+    recipe: Recipe,
+    found: Sequence[SetState],
+    folder: Folder,
+    profile: Profile,
+    why: str = "",
+) -> tuple[RecipeResult, Measured | None, list[Row]]:
+    """Judge a recipe by what is there; `why` it was not run to its end, where that is known.
+
+    Beside the result it gives the runs it is made of, which figures draw (None where something is missing), and rows.
+    """
+    missing = sum(len(state.missing) for state in found)
+    measured = None if missing or not found else measured_of(found, profile)
+    rows: list[Row] = []
+    readings: dict[str, JudgedReading] = {}
+    factors: list[ResultFactor] = []
+    if measured is None:
+        planned = sum(len(state.planned) for state in found)
+        readings["own"] = JudgedReading("not run", why or f"{missing} of {planned} runs are missing")
+    else:
+        rows = recipe.measure(measured)
+        for reading in measured.readings:
+            try:
+                ours = read(rows, reading)
+            except RunError as error:
+                readings[reading] = JudgedReading("not run", str(error))
+                continue
+            readings[reading] = judge(recipe.rules(ours))
+            factors += [
+                ResultFactor(reading, one.name, one.ours, one.paper, one.near, one.at_least)
+                for one in recipe.factors(ours)
+            ]
+    own, began = readings["own"], folder.began(recipe.id)
+    names = sorted({one.folder for state in found for one in state.planned if one not in state.missing})
+    result = RecipeResult(
+        id=recipe.id,
+        paper=recipe.paper,
+        place=recipe.place,
+        shows=recipe.shows,
+        profile=profile,
+        verdict=own.verdict,
+        why=own.why,
+        seeds={runs.name: runs.seeds[profile] for runs in recipe.sets_of(profile)},
+        rows=tuple(_row(row) for row in rows),
+        readings={
+            name: Reading(one.verdict, one.why, tuple(map(_check, one.checks))) for name, one in readings.items()
+        },
+        factors=tuple(factors),
+        search=tuple(_search(state, one) for state in found for one in state.searched),
+        same=recipe.same,
+        differs=dict(recipe.differs),
+        note=recipe.note,
+        runs=tuple(names),
+        made=Made(
+            command=f"crosshatch reproduce run {recipe.id} --profile {profile}",
+            versions=versions(),
+            commit=commit(),
+            began_at_commit=began.get("commit", ""),
+            rules=rules_digest(),
+            rules_first=began.get("rules", rules_digest()) == rules_digest(),
+            machine=machine(),
+            date=datetime.date.today().isoformat(),
+            processor_seconds=round(sum(folder.seconds.get(name, 0.0) for name in names), 1),
+        ),
+    )
+    return result, measured, rows
+
+
+def measured_of(found: Sequence[SetState], profile: str) -> Measured:
+    """The series of all sets; a reading that one of them lacks is left out."""
+    series = {
+        (state.runs.name, method, reading): one
+        for state in found
+        for (method, reading), one in (state.series or {}).items()
+    }
+    everywhere = set.intersection(*({reading for _, reading in (state.series or {})} for state in found))
+    tried = {key: one for state in found for key, one in state.tried.items()}
+    return Measured(profile, {key: one for key, one in series.items() if key[2] in everywhere}, tried)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
+def _row(row: Row) -> ResultRow:
+    ours = Ours(_number(row.mean), row.deviation, tuple(map(_number, row.ours)))
+    return ResultRow(row.setting, row.what, row.reading, row.paper, ours)
+
+
+def _check(one: Check) -> ResultCheck:
+    numbers = {name: tuple(map(_number, ours)) for name, ours in one.numbers.items()}
+    return ResultCheck(one.name, one.words, one.main, one.outcome, one.of_means, one.by_seed, numbers)
+
+
+def _search(state: SetState, one: Searched) -> ResultSearch:
+    assert state.runs.search is not None
+    tried = tuple(TriedValue(score.value, score.arrived, _number(score.total)) for score in one.scores)
+    search = state.runs.search
+    return ResultSearch(
+        state.runs.name, one.method, search.setting, search.choose, tried, one.own, one.at_edge, one.common
+    )
 
 
 def write_all(
@@ -39,10 +155,13 @@ def write_all(
     for recipe in recipes:
         why = not_run.get(recipe.id, "") or require_data(recipe, data)
         found = states(recipe, folder, profile, keys)
-        collected = collect(recipe, found, folder, profile, why)
+        result, measured, rows = collect(recipe, found, folder, profile, why)
+        figures = {}
+        if measured is not None and find_spec("matplotlib") is not None:  # the extra [figures]
+            figures = draw(recipe.panels, measured, rows)
         with writing(folder.path):
-            _write_one(recipe, collected, folder.path / recipe.id)
-        results.append(collected.result)
+            _write_one(result, figures, folder.path / recipe.id)
+        results.append(result)
     known = {one.id: one for one in results}
     before = [name for name in everything if name not in known and (folder.path / name / NAME).is_file()]
     known |= {name: read_result(folder.path / name) for name in before}
@@ -52,33 +171,25 @@ def write_all(
     return results
 
 
-def _write_one(recipe: Recipe, collected: Collected, place: Path) -> None:
+def _write_one(result: RecipeResult, figures: Mapping[str, bytes], place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
-    result, svg = collected.result, None
     for name in ("figure.svg", "figure.png"):
         (place / name).unlink(missing_ok=True)
-    if collected.measured is not None and find_spec("matplotlib") is not None:  # the extra [figures]
-        figures = draw(recipe.panels, collected.measured, collected.rows)
-        for name, content in figures.items():
-            write_whole(place / name, content)
-        svg = _inline(figures["figure.svg"].decode())
-    write_whole(place / "table.csv", table(result).encode())
-    text = json.dumps(msgspec.to_builtins(result), indent=2, allow_nan=False)
-    write_whole(place / NAME, f"{text}\n".encode())
+    for name, content in figures.items():
+        write_whole(place / name, content)
+    svg = _inline(figures["figure.svg"].decode()) if figures else None
+    write_csv(place / "table.csv", table(result))
+    write_json(place / NAME, msgspec.to_builtins(result), allow_nan=False)
     write_whole(place / "index.html", recipe_page(result, svg).encode())
 
 
-def table(result: RecipeResult) -> str:
+def table(result: RecipeResult) -> Iterator[list[object]]:
     """A line per row of the result, one column per seed."""
-    out = io.StringIO()
-    written = csv.writer(out, lineterminator="\n")
     seeds = max((len(row.ours.seeds) for row in result.rows), default=0)
     head = ("setting", "what", "step_size", "paper", "mean", "deviation")
-    written.writerow([*head, *(f"seed_{i + 1}" for i in range(seeds))])
+    yield [*head, *(f"seed_{i + 1}" for i in range(seeds))]
     for row in result.rows:
-        told = (row.ours.mean, row.ours.deviation, *row.ours.seeds)
-        written.writerow([row.setting, row.what, row.reading, row.paper, *told])
-    return out.getvalue()
+        yield [row.setting, row.what, row.reading, row.paper, row.ours.mean, row.ours.deviation, *row.ours.seeds]
 
 
 def _inline(svg: str) -> str:

@@ -6,7 +6,7 @@ one counts.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -115,7 +115,7 @@ class RunJudge:
 
     @property
     def _best(self) -> BestRound | None:
-        return best_of(self.config, self.rows)
+        return BestRound.of(self.config, self.rows)
 
     @property
     def _is_over(self) -> bool:
@@ -126,15 +126,6 @@ class RunJudge:
 
     def _write(self, row: Mapping[str, Any]) -> None:
         add_line(self.folder / LINES, row)
-
-
-def best_of(config: Config, rows: Sequence[Mapping[str, Any]]) -> BestRound | None:
-    """The best of some evaluations; None without validation rows."""
-    best = BestRound.of(config)
-    for row in rows if best is not None else ():
-        assert best is not None
-        best.see(row)
-    return best
 
 
 def _broken(found: Found) -> str | None:

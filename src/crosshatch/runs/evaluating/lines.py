@@ -4,7 +4,7 @@ A round that is run again after a crash gives the same line again.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from crosshatch.parties.onlooker import total
 from crosshatch.parties.party import Party
 from crosshatch.runs.files import write_whole
 
-LINES, CLOSED = "evaluations.jsonl", "closed.json"
+LINES, SENT, CLOSED = "evaluations.jsonl", "sent.jsonl", "closed.json"
 BROKEN = "broken"
 """In a line in place of figures: what is no longer finite."""
 
@@ -60,9 +60,6 @@ def cut_lines(path: Path, last: int) -> None:
     write_whole(path, b"".join(json.dumps(row, allow_nan=False).encode() + b"\n" for row in kept))
 
 
-_LINES = "sent.jsonl"
-
-
 def note_what_is_sent(party: Party, folder: Path) -> None:
     """Have a party write down its counters after every evaluation; a replay writes the same line again."""
     assert party.evaluation is not None
@@ -70,14 +67,9 @@ def note_what_is_sent(party: Party, folder: Path) -> None:
 
     def note(done: int) -> None:
         line = {"round": done, "training": party.meter.snapshot(), "evaluating": evaluating.snapshot()}
-        add_line(folder / _LINES, line)
+        add_line(folder / SENT, line)
 
     party.evaluation.noted = note
-
-
-def what_was_sent(folders: Iterable[Path]) -> list[GrowingLines]:
-    """What the parties of these folders write down."""
-    return [GrowingLines(folder / _LINES) for folder in folders]
 
 
 def sent_by(parties: Sequence[GrowingLines], done: int) -> tuple[Meter, Meter] | None:

@@ -5,12 +5,11 @@ Who started it writes to its standard input: `hold` has it end no further round 
 into the file `held`, `until 57` has it end after 57 rounds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys
 import threading
+import time
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ if __name__ == "__main__":
     pin_kernels(Path(sys.argv[1]))  # before torch chooses
     _grpc = GrpcLog()  # before grpc is imported
 
+import msgspec
 import torch
 
 from crosshatch.data.federated import FederatedData
@@ -35,8 +35,7 @@ from crosshatch.runs.config import Config, read_config
 from crosshatch.runs.evaluating.lines import note_what_is_sent
 from crosshatch.runs.evaluating.own_test_rows import read_briefing, read_held
 from crosshatch.runs.launching.own_rows import read_share
-from crosshatch.runs.launching.process_plan import CONFIG, HELD, REFUSED, ProcessPlan, SeatPlan
-from crosshatch.runs.launching.telling import keep_telling
+from crosshatch.runs.launching.process_plan import CONFIG, HELD, REFUSED, PartyProgress, ProcessPlan, SeatPlan
 from crosshatch.runs.launching.text_files import what_is_agreed
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.limit import Limit
@@ -45,6 +44,8 @@ from crosshatch.runtime.store import Pace, write_whole
 from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.task.build_task import build_task
 from crosshatch.task.losses import Loss
+
+_OFTEN = 0.2  # seconds between two words to whoever started this
 
 
 def main(home: Path, grpc: GrpcLog) -> int:
@@ -73,7 +74,7 @@ async def _run(plan: ProcessPlan, home: Path, limits: Queue[Limit], grpc: GrpcLo
     grpc.follow(process.complaints)
     keep_kernels(home, process.fingerprint["kernels"])
     limits.put(process.limit)
-    keep_telling(process)
+    threading.Thread(target=_tell, args=(process,), daemon=True).start()
     await process.run()
 
 
@@ -112,6 +113,29 @@ def _evaluation(home: Path, config: Config, data: FederatedData, loss: Loss) -> 
 def _seat(plan: SeatPlan, parties: dict[Name, Party], home: Path) -> Seat:
     folder, peers = home / plan.name, {name: one.encode() for name, one in plan.peers.items()}
     return Seat(parties[plan.name], Identity.read(folder), folder, peers, plan.inside, plan.dials, plan.port)
+
+
+def _tell(process: Process) -> None:
+    """For as long as the process lives: a line on standard output, now and then."""
+    pause = threading.Event()
+    while True:
+        try:
+            os.write(1, msgspec.json.encode(told_by(process)) + b"\n")
+        except OSError:
+            return  # nobody listens any more
+        pause.wait(_OFTEN)
+
+
+def told_by(process: Process) -> dict[Name, PartyProgress]:
+    """Its parties as they are now."""
+    found = {}
+    for name, life in process.lives.items():
+        waits = life.line.waits_for
+        told = PartyProgress(life.party.round, life.party.meter.bytes)
+        if waits is not None:
+            told.waits_for, told.seconds = waits[0], round(time.monotonic() - life.line.waits_since, 1)
+        found[name] = told
+    return found
 
 
 def _say(line: str) -> None:

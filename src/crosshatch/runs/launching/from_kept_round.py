@@ -4,8 +4,6 @@ The record is a file of lines beside the parties' folders. What it says goes int
 so that a launch that was killed meanwhile leaves nobody with another decision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +33,7 @@ def begin_again(out: Path, round: int) -> None:
     plans = plans_of(out / PARTIES)
     if not plans:
         raise RunError(f"--from {round}: there are no processes' states in {out}: launch a run first")
-    kept = _kept_by_all(plans)
+    kept = sorted(set.intersection(*(set(store.copies()) for _, _, store in _keeping(plans))))
     if round not in kept:
         choice = (
             f"all have kept those of {', '.join(map(str, kept))}" if kept else "there is no round that all have kept"
@@ -75,7 +73,3 @@ def _keeping(plans: Mapping[Path, ProcessPlan]) -> list[tuple[Name, str, Store]]
     """Who keeps states: name, run and folder."""
     every = [(seat, plan.run, home) for home, plan in plans.items() for seat in plan.seats]
     return [(seat.name, run, Store(home / seat.name)) for seat, run, home in every if not seat.follows]
-
-
-def _kept_by_all(plans: Mapping[Path, ProcessPlan]) -> list[int]:
-    return sorted(set.intersection(*(set(store.copies()) for _, _, store in _keeping(plans))))

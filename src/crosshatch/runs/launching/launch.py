@@ -1,18 +1,15 @@
 """A run whose parties are processes of this machine, joined by mutual TLS; its directory is that of `train`."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
 
-from crosshatch.errors import ConfigError, DivergenceError, RunError, one_line
+from crosshatch.errors import ConfigError, DivergenceError, RunError
 from crosshatch.exchanges import declared
-from crosshatch.network import BandwidthNetwork
 from crosshatch.own_parts import blaming
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, judging_party
 from crosshatch.parties.parties_of import parties_of
-from crosshatch.runs.choosing.auto import PRECISIONS, adopt
+from crosshatch.runs.choosing.auto import PRECISIONS
 from crosshatch.runs.config import Config, config_text, part_files
 from crosshatch.runs.directory import (
     FAILED,
@@ -20,21 +17,22 @@ from crosshatch.runs.directory import (
     RunDirectory,
     open_existing,
     open_new,
-    require_same,
     stored_config,
 )
 from crosshatch.runs.evaluating.own_test_rows import Briefing, hold_out
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.identity.run_data import load
 from crosshatch.runs.launching.from_kept_round import begin_again, tell_decisions
 from crosshatch.runs.launching.launched_run import LaunchedRun
 from crosshatch.runs.launching.party_processes import Children
 from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runs.launching.seating import houses_of, seat, share_processes
 from crosshatch.runs.one_writer import one_writer
-from crosshatch.runs.prepare import Prepared, prepare
+from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.stopping import stop_on_signals
 from crosshatch.runs.tracking.trackers import with_trackers
-from crosshatch.runs.watcher import Outcome, Watcher
+from crosshatch.runs.train import prepare_as
+from crosshatch.runs.watcher import Outcome, Watcher, watched
 from crosshatch.runtime.needed import require_runtime
 from crosshatch.schedules import Adaptive
 
@@ -57,7 +55,8 @@ def launch(
     with blaming(part_files(config).names), one_writer(path, "training"):
         directory = open_existing(path) if resume else open_new(path)
         begun = _begun(directory)
-        prepared = _prepare(config, directory, folder, watcher)
+        prepared = prepare_as(stored_config(directory), config, directory, folder, watcher, load)
+        _require_launchable(prepared)
         if from_round is not None:
             begin_again(path, from_round)
         if begun and directory.summary.is_file():
@@ -66,14 +65,7 @@ def launch(
         run = _seated(prepared, directory, watcher, begun=begun)
         tell_decisions(path / PARTIES, anywhere=anywhere)
         watcher.begin(replace(prepared, config=run.config), path)
-        try:
-            outcome = _go(run, begun=begun)
-        except BaseException as error:
-            why = one_line(error) or type(error).__name__
-            watcher.ended(Outcome(path, finished=False, round=len(run.rows), why=why))
-            raise
-        watcher.ended(outcome)
-        return outcome
+        return watched(watcher, lambda: _go(run, begun=begun), lambda: Outcome(path, False, len(run.rows)))
 
 
 def _begun(directory: RunDirectory) -> bool:
@@ -81,21 +73,6 @@ def _begun(directory: RunDirectory) -> bool:
     if directory.config.is_file() and not (directory.path / PARTIES).is_dir():
         raise RunError(f"{directory.path} was trained without processes: go on with crosshatch train --resume")
     return (directory.path / PARTIES).is_dir() and directory.config.is_file()
-
-
-def _prepare(config: Config, directory: RunDirectory, folder: Path | None, watcher: Watcher) -> Prepared:
-    """What `train` would begin with; numbers that are to be measured or estimated are so in the simulator, and said."""
-    stored = stored_config(directory)
-    known = stored.network.step_seconds if stored and isinstance(stored.network, BandwidthNetwork) else None
-    config = config if stored is None else adopt(config, stored)
-    prepared = prepare(
-        config, folder=folder, step_seconds=known, tell=watcher.tell, of=None if stored is None else directory.path,
-        warn=watcher.warned, keep=True,
-    )  # fmt: skip
-    _require_launchable(prepared)
-    if stored is not None:
-        require_same(stored, prepared.config, directory)
-    return prepared
 
 
 def _require_launchable(prepared: Prepared) -> None:

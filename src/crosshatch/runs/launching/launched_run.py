@@ -4,8 +4,6 @@ Processes train and evaluate by themselves. The launcher reads what the judge ha
 adds simulated and real seconds, and at the end has the model from the states that hubs or agents have stored.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping
@@ -24,12 +22,11 @@ from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.directory import RunDirectory
-from crosshatch.runs.evaluating.judge import best_of
-from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, GrowingLines, read_lines, sent_by, what_was_sent
+from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, SENT, GrowingLines, read_lines, sent_by
 from crosshatch.runs.evaluating.simulated_time import CountedRun
 from crosshatch.runs.files import writing
 from crosshatch.runs.launching.party_processes import Children
-from crosshatch.runs.launching.telling import PartyProgress
+from crosshatch.runs.launching.process_plan import PartyProgress
 from crosshatch.runs.parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.stopping import Stop
@@ -68,7 +65,8 @@ class LaunchedRun:
         self._before = self.rows[-1]["real_seconds"] if self.rows else 0.0
         self._began = time.monotonic()
         self._found = GrowingLines(self.homes[self.judge] / LINES)
-        self._sent = what_was_sent(home for name, home in self.homes.items() if self.parties[name].follows is None)
+        counting = [home for name, home in self.homes.items() if self.parties[name].follows is None]
+        self._sent = [GrowingLines(home / SENT) for home in counting]
 
     def go(self, stop: Stop) -> Outcome:
         """Until all processes have come to their end, or somebody asks to stop: then after the round in hand."""
@@ -156,7 +154,7 @@ class LaunchedRun:
         return next(filter(None, found), None)
 
     def _best(self) -> tuple[BestRound | None, tuple[Tensor, ...]]:
-        best = best_of(self.config, self.rows)
+        best = BestRound.of(self.config, self.rows)
         if best is not None:
             best.weights = best_of_parties(self.parties)
         return best, () if best is None else best.weights

@@ -5,8 +5,6 @@ even division. Hubs and servers have the numbers of the blocks they keep, and no
 what it would hold if it were cut from all the data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The processes of a launched run: started, watched, started again where they die, held, and ended."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -17,8 +15,7 @@ import msgspec
 
 from crosshatch.errors import RunError
 from crosshatch.parties.line import Name
-from crosshatch.runs.launching.process_plan import HELD, REFUSED
-from crosshatch.runs.launching.telling import PartyProgress
+from crosshatch.runs.launching.process_plan import HELD, REFUSED, PartyProgress
 from crosshatch.runtime.store import write_whole
 
 _LOG, _PID = "log.txt", "pid"

@@ -1,4 +1,4 @@
-"""What a process of a launched run is told beside its config and its share of the data."""
+"""What a process of a launched run is told beside its config and its share of the data, and what it tells."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from crosshatch.errors import RunError, one_line
+from crosshatch.parties.line import Name
 from crosshatch.runtime.store import write_whole
 
 CONFIG, HELD, _PLAN = "config.toml", "held", "plan.json"
@@ -26,6 +27,15 @@ class SeatPlan(msgspec.Struct):
     dials: dict[str, str]
     port: int | None
     follows: bool = False
+
+
+class PartyProgress(msgspec.Struct, array_like=True):
+    """Of one party: rounds done, bytes sent in training, and for whom it has waited how many seconds."""
+
+    round: int
+    bytes: int
+    waits_for: Name | None = None
+    seconds: float = 0.0
 
 
 class ProcessPlan(msgspec.Struct):

@@ -1,7 +1,5 @@
 """Who sits where: a folder per process with the share, the certificates and the plan of the parties in it."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The files of own parts in a party's folder, and what all parties must have in common."""
 
-from __future__ import annotations
-
 import inspect
 import tomllib
 from collections.abc import Mapping

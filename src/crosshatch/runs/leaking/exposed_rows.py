@@ -1,7 +1,5 @@
 """The training rows of a run whose labels one silo holds: who they are, how they are divided, which are left out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 

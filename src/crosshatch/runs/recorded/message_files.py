@@ -5,8 +5,6 @@ is there whole or not at all. It has the values of each message, ids once for al
 in the header a line per message: who sent it, to whom, in which exchange.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

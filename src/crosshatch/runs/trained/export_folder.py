@@ -1,12 +1,16 @@
 """A model as one folder that can be handed over: all that predicting needs, and nothing of the rows it was made of.
 
-Its README says what it is, how to predict with it, and what it wants.
+Its README says what it is, how to predict with it, and what it wants, its manifest how the model came to be, with the
+hash of every file, so that none is damaged.
 """
+
+from __future__ import annotations
 
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -17,11 +21,66 @@ from crosshatch.data.encoding.encode_table import CategoricalColumn, NumericColu
 from crosshatch.data.new_rows import own_name
 from crosshatch.errors import RunError
 from crosshatch.predict.joint_model import JointModel, SiloPart
-from crosshatch.predict.model_shape import COMMON, HEAD, CommonShape
+from crosshatch.predict.model_shape import COMMON, HEAD, CommonShape, Trained
 from crosshatch.runs.files import PARTIAL, sync_folder, write_whole, writing
 from crosshatch.runs.one_writer import one_writer
-from crosshatch.runs.trained.manifest import MANIFEST, Manifest
 from crosshatch.runs.trained.read_model import own_files, read_model
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """`files` has the sha256 of each file, by its path in the folder; `silos` are those whose parts are there.
+
+    `name` is that of the run, `finished` whether it ran to its end, `diverged` why its training ended badly, if so.
+    """
+
+    format: int
+    name: str
+    silos: tuple[str, ...]
+    finished: bool
+    diverged: str | None
+    trained: Trained
+    files: dict[str, str]
+
+    @classmethod
+    def hashing(cls, contents: Mapping[str, bytes], **known: object) -> Manifest:
+        hashes = {name: sha256(content).hexdigest() for name, content in sorted(contents.items())}
+        return msgspec.convert({"format": FORMAT, "files": hashes, **known}, cls)
+
+    @property
+    def own_code(self) -> dict[str, str]:
+        """The files with code of a user's own, which loading the model runs, with their hashes."""
+        return {name: known for name, known in self.files.items() if name.endswith(".py")}
+
+    def require_whole(self, folder: Path) -> None:
+        """Refuse a folder in which a file is absent or not as it was exported."""
+        for name, known in self.files.items():
+            file = folder / name
+            try:
+                content = file.read_bytes()
+            except OSError as error:
+                raise RunError(f"{file} cannot be read ({error.strerror}): get the folder again") from None
+            if sha256(content).hexdigest() != known:
+                raise RunError(
+                    f"{file} is not as it was exported (its sha256 is not that in {MANIFEST}): get the folder again"
+                )
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of an exported folder; None where the folder is another one, for example a run directory."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RunError(f"{path} cannot be read ({error}): get the folder again, or export it again") from None
+    if found.format != FORMAT:
+        raise RunError(f"{path} is of format {found.format}, this version reads {FORMAT}: export the run again")
+    return found
+
 
 _LISTED = 12  # classes or categories
 _TABLE = """\
@@ -71,8 +130,6 @@ def _lines(manifest: Manifest, common: CommonShape, parts: Sequence[SiloPart], c
 
 def _trained(manifest: Manifest) -> str:
     trained = manifest.trained
-    if trained is None:
-        return "Which round it is of was not recorded."
     why = "" if trained.chosen_by is None else f", the best by `{trained.chosen_by}`"
     text = f"It is the model of round {trained.round}{why}."
     if not manifest.finished:
@@ -94,8 +151,6 @@ def _predicts(common: CommonShape) -> str:
 
 def _figures(manifest: Manifest) -> Iterator[str]:
     trained = manifest.trained
-    if trained is None:
-        return
     yield "## Figures\n"
     rows = ", ".join(f"{count:,} for {of}" for of, count in trained.rows.items())
     yield f"Rows: {rows}. Figures are after round {trained.round}, of the test rows unless their name says otherwise.\n"

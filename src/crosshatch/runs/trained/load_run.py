@@ -8,8 +8,7 @@ import msgspec
 
 from crosshatch.errors import RunError
 from crosshatch.runs.parts.part_files import PARTS, require_hashes
-from crosshatch.runs.trained.export_folder import MODEL
-from crosshatch.runs.trained.manifest import MANIFEST, Manifest, read_manifest
+from crosshatch.runs.trained.export_folder import MANIFEST, MODEL, Manifest, read_manifest
 from crosshatch.runs.trained.read_model import own_files, read_common, read_model
 from crosshatch.runs.trained.trained_run import TrainedRun
 
@@ -57,10 +56,7 @@ def load_run(path: Path | str, round: Literal["best", "last"] | None = None) -> 
     if round != "last" and best.is_dir():
         folder = best
     diverged: str | None = summary["diverged"]["why"] if summary is not None and "diverged" in summary else None
-    trained = read_common(folder).trained
-    own = (
-        {} if trained is None else {name.removeprefix(f"{PARTS}/"): known for name, known in trained.own_files.items()}
-    )
+    own = {name.removeprefix(f"{PARTS}/"): known for name, known in read_common(folder).trained.own_files.items()}
     hashes: dict[str, str] = own | ({} if summary is None else summary.get("parts", {}))
     require_hashes(path, hashes)
     name = _name(path) if summary is None else str(summary["name"])

@@ -33,13 +33,7 @@ def read_model(folder: Path) -> JointModel:
 
 
 def read_common(folder: Path) -> CommonShape:
-    path = folder / f"{COMMON}.json"
-    if not path.is_file():
-        raise RunError(
-            f"{folder} has no {path.name}: the run is of a version that did not keep how rows are prepared, train it "
-            f"again (crosshatch train {folder.parent / 'config.toml'} --out DIR)"
-        )
-    return _shape(path, CommonShape)
+    return _shape(folder / f"{COMMON}.json", CommonShape)
 
 
 def read_part(folder: Path, silo: str, common: CommonShape) -> SiloPart:
@@ -89,7 +83,7 @@ def _load(module: nn.Module, path: Path, common: CommonShape) -> None:
             at = (file.metadata() or {}).get(ROUND)
     except (SafetensorError, OSError) as error:
         raise RunError(f"{path} cannot be read ({error}): get it again, or train again") from None
-    if at is not None and common.trained is not None and at != str(common.trained.round):
+    if at is not None and at != str(common.trained.round):
         raise RunError(
             f"{path} is of round {at}, and {path.with_name(f'{COMMON}.json')} of round {common.trained.round}: if the "
             "run is being written, try again; else get all of its files again"

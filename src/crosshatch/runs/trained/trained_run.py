@@ -14,18 +14,26 @@ from crosshatch.data.dataset import Array, NewRows
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.local.forward import BATCH_ROWS
 from crosshatch.own_parts import blaming
-from crosshatch.predict.align_rows import Aligned, GivenRows, align, hand_out, id_names
 from crosshatch.predict.joint_model import JointModel, JointModule, SiloPart, export, program_bytes
 from crosshatch.predict.noticed import Noticed
 from crosshatch.predict.predictions import Predictions, interpret
-from crosshatch.predict.row_batches import OutOfStepError, RowBatch, gathered, streamed
+from crosshatch.predict.row_batches import (
+    Aligned,
+    GivenRows,
+    OutOfStepError,
+    RowBatch,
+    align,
+    gathered,
+    hand_out,
+    id_names,
+    streamed,
+)
 from crosshatch.predict.row_sources import Sources, files_to_stream, read_sources
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.files import growing, write_whole, writing
 from crosshatch.runs.identity.run_data import read_data
 from crosshatch.runs.parts.part_files import PARTS, started_from
-from crosshatch.runs.trained.export_folder import export_folder
-from crosshatch.runs.trained.manifest import MANIFEST
+from crosshatch.runs.trained.export_folder import MANIFEST, export_folder
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,6 @@ def measure(runs: Measured) -> list[Row]:
 
 
 def rules(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     sgd, p5, p50 = (("FedSGD", END), ("FedBCD-p, Q = 5", END), ("FedBCD-p, Q = 50", END))
     losses = {"p5": ("FedBCD-p, Q = 5", HALF), "sgd": ("FedSGD", HALF)}
     apart = {f"s{q}": (f"FedBCD-s, Q = {q}", APART) for q in (5, 50)}

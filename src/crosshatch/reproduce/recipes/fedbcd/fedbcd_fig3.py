@@ -32,7 +32,6 @@ def _inside(n: Mapping[str, float]) -> Holds:
 
 
 def rules(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     of = {what: {name(q): (name(q), what) for q in STEPS} for what in WHATS.values()}
     middle, first, last = of[MIDDLE], name(STEPS[0]), name(STEPS[-1])
     return [

@@ -26,7 +26,6 @@ def measure(runs: Measured) -> list[Row]:
 
 
 def rules(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     plain = {f"q{q}": (name(q), WHAT) for q in (REFERENCE, *LARGE)}
     best = {f"{q}{mark}": (name(q, mark == "+"), BEST) for q in LARGE for mark in ("", "+")}
     return [

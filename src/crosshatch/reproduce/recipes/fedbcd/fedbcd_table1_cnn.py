@@ -27,7 +27,6 @@ def _close(one: float, other: float) -> Holds:
 
 
 def rules(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     sgd, p3, p5, s1, s3, s5 = ((method.name, WHAT) for method in RUNS.methods)
     pairs = {"s1": s1, "sgd": sgd, "s3": s3, "p3": p3, "s5": s5, "p5": p5}
     return [

@@ -47,7 +47,6 @@ def at(method: str, value: float) -> str:
 
 
 def rules(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     sgd, p5, p50, s1, s5, s50 = ((method.name, WHAT) for method in TWO.methods)
     alike = {"p5": p5, "s5": s5, "p50": p50, "s50": s50}
     return [

@@ -23,7 +23,6 @@ def measure(runs: Measured) -> list[Row]:
 
 
 def rules(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     at = {f"{q}@{r}": (f"Q = {q}", f"loss at round {r}") for q in STEPS for r in AT}
     ends = {str(q): (f"Q = {q}", LAST) for q in STEPS}
     there = {"q10": ("Q = 10", ROUNDS), "q1": ("Q = 1", ROUNDS)}

@@ -14,7 +14,6 @@ NAMES = tuple(f"N = {n}" for n in SILOS)
 
 
 def rules(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     last = {name: (name, LAST) for name in NAMES}
     means = {name: (name, FIVE) for name in NAMES}
     return [

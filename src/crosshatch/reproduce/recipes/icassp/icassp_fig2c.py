@@ -15,7 +15,6 @@ STEPS = tuple(f"K = 5, Q = {q}" for q in OTHER_STEPS)
 
 
 def rules(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     last = {name: (name, LAST) for name in (*NAMES, *STEPS)}
     return [
         check("1", "the last losses of all K lie within 2% of the fall of K = 1", rows,

@@ -48,7 +48,6 @@ def measure_steps(runs: Measured) -> list[Row]:
 
 
 def rules_steps(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     there = {"q10": ("Q = 10", ROUNDS), "q1": ("Q = 1", ROUNDS)}
     return [
         check("1", "the loss at the last common round falls with every larger Q", rows, {q: (q, LAST) for q in BY_Q},
@@ -59,7 +58,6 @@ def rules_steps(rows: Rows) -> list[Check]:
 
 
 def rules_clients(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     last = {name: (name, LAST) for name in BY_K} | {"fall": (BY_K[0], FALL)}
     words = "the last losses of all K lie within 10% of the fall of K = 1"
     return [check("1", words, rows, last, lambda n: below(spread([n[k] for k in BY_K]), 0.1 * n["fall"]), main=True)]

@@ -22,7 +22,6 @@ def measure(runs: Measured) -> list[Row]:
 
 
 def rules(rows: Rows) -> list[Check]:
-    """As the specification has them."""
     hops = {f"{name} {k} {x}": (f"{name}, K = {k}", f"hops to {x}")
             for name in ("STCD", "MTCD") for k in AGENTS for x in LEVELS}  # fmt: skip
     return [

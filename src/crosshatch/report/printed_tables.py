@@ -1,18 +1,77 @@
-"""A comparison as tables for the terminal."""
+"""What goes to the terminal, comparisons among it, with words left whole: rich alone narrows the widest columns."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
-from collections.abc import Callable, Sequence
-
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Column, Table
 from rich.text import Text
 
 from crosshatch.report.compare import Arrival, ComparedRun, Comparison, remark, seconds_apart
 from crosshatch.report.measures import Target, metric_title, sort_metrics
 from crosshatch.report.runs import add_remark
 from crosshatch.report.units import human_bytes, human_count, human_number, human_range, human_seconds, with_deviation
-from crosshatch.report.word_widths import keep_words
+
+
+def keep_words(table: Table, console: Console) -> Table:
+    """The table, whose columns are now as wide as their longest word at least; a console too narrow for it breaks some.
+
+    >>> table = Table("local_steps", "remarks")
+    >>> table.add_row("5", "diverged at the very first evaluation")
+    >>> Console(width=28).print(keep_words(table, Console(width=28)))
+    ┏━━━━━━━━━━━━━┳━━━━━━━━━━━━┓
+    ┃ local_steps ┃ remarks    ┃
+    ┡━━━━━━━━━━━━━╇━━━━━━━━━━━━┩
+    │ 5           │ diverged   │
+    │             │ at the     │
+    │             │ very first │
+    │             │ evaluation │
+    └─────────────┴────────────┘
+    """
+    room = console.width - 3 * len(table.columns) - 1  # lines, and a space on either side of a cell
+    measured = [_measure(column, console) for column in table.columns]
+    widths = [one.minimum for one in measured]
+    if sum(one.maximum for one in measured) > room >= sum(widths):
+        for _ in range(room - sum(widths)):  # what is left goes to the narrowest that could use it
+            widths[min(range(len(widths)), key=lambda i: (widths[i] >= measured[i].maximum, widths[i]))] += 1
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
+    return table
+
+
+def _measure(column: Column, console: Console) -> Measurement:
+    """From the longest word to the longest line of all cells; where lines are not to be wrapped both are that."""
+    wide = console.options.update(width=10_000)
+    cells = [Measurement.get(console, wide, cell) for cell in (column.header, *column.cells)]
+    longest = max(one.maximum for one in cells)
+    limit = longest if column.max_width is None else min(longest, column.max_width)
+    return Measurement(min(limit, longest if column.no_wrap else max(one.minimum for one in cells)), limit)
+
+
+def print_table(console: Console, headings: str, rows: Iterable[Iterable[RenderableType]], title: str = "") -> None:
+    """A table; headings are parted by bars, and one that begins with > has its figures on the right.
+
+    >>> print_table(Console(width=30), "silo|>clients", [("bank", "3")])
+    ┏━━━━━━┳━━━━━━━━━┓
+    ┃ silo ┃ clients ┃
+    ┡━━━━━━╇━━━━━━━━━┩
+    │ bank │       3 │
+    └──────┴─────────┘
+    """
+    columns = [Column(one.lstrip(">"), justify="right" if one[:1] == ">" else "left") for one in headings.split("|")]
+    table = Table(*columns, title=title or None)
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    for column in table.columns:
+        column.overflow = "fold"
+    console.print(keep_words(table, console))
+
+
+def print_line(console: Console, line: str, style: str = "", *, whole: bool = True) -> None:
+    """A line with files of this folder by their names: left whole for the terminal to break, or broken at words."""
+    console.print(Text(line.replace(f"{Path.cwd()}/", ""), style=style), soft_wrap=whole)
+
 
 # Characters of a run's name, more are folded.
 _NAME_WIDTH = 30

@@ -9,7 +9,7 @@ import pytest
 
 from crosshatch.report.findings import axes_of
 from crosshatch.report.page import write_report
-from crosshatch.report.pictures.federation_table import MOST_SILOS, federation_tables, federation_words
+from crosshatch.report.pictures.run_sections import MOST_SILOS, federation_tables, federation_words
 from crosshatch.report.runs import read_run
 from crosshatch.report.summary_file import FederationShape, GraphShape, SiloReport
 from tests.support.written_runs import WriteRun

@@ -1,7 +1,5 @@
 """Which runs may be compared by cost, and whether a run is cheaper than another by more than the noise."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
