@@ -27,6 +27,8 @@ CASES = ("TDCD", "ABCD", "HSGD, coded", "MTCD")
 KILLED = (
     ("TDCD", "client-0-1-0"),
     ("TDCD", "hub-0-0"),
+    ("TDCD, random blocks, Adam, labels held, coded", "client-0-0-1"),
+    ("TDCD, random blocks, Adam, labels held, coded", "client-0-1-0"),
     ("ABCD", "client-0-0-1"),
     ("ABCD", "client-0-1-0"),
     ("ABCD", "hub-0-0"),

@@ -58,11 +58,6 @@ class JoinedLine:
 
         return self._until(arrived, sender, key)
 
-    def follow(self, round: int) -> None:
-        """This round begins; see `Mail.follow`."""
-        with self._news:
-            self.mail.follow(round)
-
     def connected(self, peer: Name) -> None:
         with self._news:
             self.mail.connected(peer)

@@ -180,7 +180,6 @@ class _Life:
             mail = self.line.mail
             assert mail.follows is not None
             self.party.catch_up(mail.heard[mail.follows], over=mail.over)
-        self.line.follow(self.party.round)
 
     def _store(self, *, last: bool = False) -> None:
         """Beside the work, where it is due; the last one is on disk when this returns, and nothing is sent after it."""

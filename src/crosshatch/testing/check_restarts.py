@@ -39,6 +39,7 @@ from crosshatch.testing.run_disturbed import run_disturbed
 from crosshatch.testing.transfer_federations import transfer_cases
 
 _NAMED = {
+    "TDCD, random blocks, Adam, labels held, coded": 10,
     "HSGD, coded": 8,
     "four tiers, Adam averaged": 8,
     "MTCD": 20,

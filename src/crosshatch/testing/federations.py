@@ -266,6 +266,9 @@ def optimiser_cases() -> tuple[FederationCase, ...]:
                  task=make_task(3, block=_partly_trained)), averaged),
         (replace(_case("TDCD, random blocks, Adam kept", three, TDCD(2, eta, 6)),
                  task=make_task(3, block=lambda _: _Dropped())), kept),
+        (replace(_case("TDCD, random blocks, Adam, labels held, coded", make_data((2, 2), held=0), TDCD(2, eta, 4),
+                       share="randomk(0.5)", derivatives="half", broadcast="quantise(64)", average="topk(0.5) | half"),
+                 task=make_task(2, block=lambda _: _Dropped())), reset),
     )  # fmt: skip
     return tuple(replace(case, task=replace(case.task, optimiser=optimiser)) for case, optimiser in chosen)
 

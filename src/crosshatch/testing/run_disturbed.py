@@ -109,7 +109,6 @@ def run_disturbed(
                 party.run_round()
             except LeftBehind:
                 party.catch_up(station.mail.heard[party.follows or ""], over=station.mail.over)
-            station.mail.follow(party.round)
             if party.follows is None and party.round % every[name] == 0:
                 store()
         station.finish_storing()

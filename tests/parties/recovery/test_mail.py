@@ -277,7 +277,6 @@ def test_who_follows_is_left_behind_where_its_hub_has_stored_a_later_round_or_is
     desk.greet("hub", stored=2)
     desk.greet("b", stored=9)
     assert [desk.mail.is_left_behind(r) for r in range(4)] == [True, True, False, False]
-    desk.mail.follow(2)
     desk.mail.arrived("hub", message(1, stored=2))
     desk.mail.arrived("hub", message(2, stored=2))
     assert (desk.mail.take("hub", key(1)), desk.mail.take("hub", key(2))) == (None, b"x")
@@ -286,6 +285,17 @@ def test_who_follows_is_left_behind_where_its_hub_has_stored_a_later_round_or_is
     desk.mail.arrived("hub", Frame(FrameKind.OVER, 2))
     assert [desk.mail.is_left_behind(r) for r in range(4)] == [True, True, True, False]
     assert desk.mail.stored == 0  # it has nothing on disk, and claims nothing
+
+
+def test_who_follows_may_hear_much_more_than_it_takes() -> None:
+    """Of a hub that needs nothing of it for a while: it gets no further than what is kept, and is not stopped."""
+    desk = Desk("a", ("hub",), follows="hub", rounds=3)
+    desk.greet("hub")
+    for r in range(100):
+        desk.mail.arrived("hub", message(r, stored=max(0, r - 3)))
+    assert [r for r in range(100) if desk.mail.take("hub", key(r)) is not None] == [96, 97, 98, 99]
+    with pytest.raises(MessageError, match="hub is more than 3 rounds ahead of what a has stored"):
+        desk.mail.arrived("hub", message(100, stored=96))
 
 
 def test_who_is_at_the_end_says_so_on_every_connection() -> None:

@@ -128,6 +128,8 @@ class Mail:
             self.heard[peer] = frame.stored
             if peer not in self.followers:
                 self._forget_sent(peer, frame.stored)
+            if peer == self.follows:  # nobody needs what would be said in these rounds
+                self._forget_arrived(frame.stored)
         self.over = self.over or (frame.kind == FrameKind.OVER and peer == self.follows)
         if frame.kind == FrameKind.GREETING:
             for key, message in self._out[peer].items():
@@ -150,12 +152,6 @@ class Mail:
                 self._forget_sent(peer, round)
             if self._said[peer] < round - 1:  # no message tells it, and it would keep too much
                 self._hand_over(peer, Frame(FrameKind.STORED, round))
-
-    def follow(self, round: int) -> None:
-        """This round begins: who keeps nothing will not be asked again for what its hub has behind it."""
-        behind = 0 if self.follows is None else min(round, self.heard[self.follows])
-        if behind > self._behind:
-            self._forget_arrived(behind)
 
     def is_left_behind(self, round: int) -> bool:
         """Whether the hub that it follows will send nothing of this round any more, if it is not there."""
@@ -221,8 +217,7 @@ class Mail:
         known, digest = self._known[peer].setdefault(frame.key[0], {}), hash(frame.message)
         if frame.key not in known:
             known[frame.key], self._inbox[peer][frame.key] = digest, frame.message
-            most = (self.rounds + 1) * (2 if peer == self.follows else 1)  # its hub's stored round decides, not its own
-            if len(self._known[peer]) > most:
+            if len(self._known[peer]) > self.rounds + 1:
                 raise MessageError(f"{peer} is more than {self.rounds} rounds ahead of what {self.me} has stored")
         elif known[frame.key] != digest:
             raise MessageError(f"{peer} sent other bytes for {_say(frame.key)} than before: no replay of the same run")
