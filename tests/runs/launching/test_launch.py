@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import threading
 from pathlib import Path
 
@@ -110,6 +111,16 @@ def kill(out: Path, house: str) -> None:
     os.kill(int((out / "parties" / house / "pid").read_text()), signal.SIGKILL)
 
 
+def wait_until_gone(pids: list[int]) -> None:
+    """Not for long: whose launcher is gone ends by itself."""
+    pause = threading.Event()
+    for _ in range(1000):
+        if not any(map(is_alive, pids)):
+            return
+        pause.wait(0.01)
+    raise AssertionError(f"still there: {[pid for pid in pids if is_alive(pid)]}")
+
+
 @pytest.mark.slow
 def test_killed_processes_leave_no_trace(tmp_path: Path) -> None:
     config, out = config_of(tmp_path, "error feedback, held", "run.rounds=60"), tmp_path / "out"
@@ -133,13 +144,30 @@ def test_no_orphans_when_the_launcher_is_killed_and_the_run_goes_on(tmp_path: Pa
         pids = [int(path.read_text()) for path in (out / "parties").glob("*/pid")]
         process.kill()
         process.wait()
-    pause = threading.Event()
-    for _ in range(1000):
-        if not any(map(is_alive, pids)):
-            break
-        pause.wait(0.01)
-    assert not any(map(is_alive, pids))
+    wait_until_gone(pids)
     with running(tmp_path, out, "run.rounds=60", resume=True) as process:
+        said, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, said
+    check_as_in_memory(config, out)
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_all_at_once_and_the_run_goes_on(tmp_path: Path) -> None:
+    """The first waits for the round in hand, which a frozen hub never ends."""
+    config, out = config_of(tmp_path, "TDCD", "run.rounds=100"), tmp_path / "out"
+    with running(tmp_path, out, "run.rounds=100") as process:
+        wait_for(out / "parties" / "hub-0-0" / "hub-0-0" / "state-10", process)
+        pids = {path.parent.name: int(path.read_text()) for path in (out / "parties").glob("*/pid")}
+        os.kill(pids["hub-0-0"], signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.communicate(timeout=3)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert re.fullmatch(rb"error: interrupted; go on .* with: crosshatch launch \S+ --out \S+ --resume\n", said), said
+    wait_until_gone(list(pids.values()))
+    with running(tmp_path, out, "run.rounds=100", resume=True) as process:
         said, _ = process.communicate(timeout=200)
     assert process.returncode == 0, said
     check_as_in_memory(config, out)
