@@ -22,6 +22,10 @@ LOG = [
     ENDED + b"\n",
     HEAD + b"CallNextHandshakerLocked: error=UNAVAILABLE: Handshake read failed (Endpoint closing)" + ENDED + b"\n",
     b"\n",
+    HEAD
+    + b"CallNextHandshakerLocked: error=UNAVAILABLE: Handshake read failed (Shutting down endpoint)"
+    + ENDED
+    + b"\n",
     b"and something else\n",
 ]
 SERVE = """
@@ -58,6 +62,7 @@ def test_addresses_and_reasons_are_found_and_the_rest_is_passed_on() -> None:
         reader.read(line)
     assert found == [
         ("10.0.0.7", "34970", "it has a certificate that nobody here trusts (certificate has expired)"),
+        ("10.0.0.7", "34970", "it was silent for too long"),
         ("10.0.0.7", "34970", "it was silent for too long"),
     ]
     assert others == [LOG[2], LOG[-1]]

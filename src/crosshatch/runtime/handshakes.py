@@ -33,6 +33,7 @@ _WORDS = {
 }
 _ENDED = {
     "Endpoint closing": "it was silent for too long",
+    "Shutting down endpoint": "it was silent for too long",
     "Socket closed": "it ended amid it",
     "Connection reset": "it ended amid it",
 }
