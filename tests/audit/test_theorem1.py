@@ -173,14 +173,15 @@ def test_too_few_rounds_recover_little(tmp_path: Path) -> None:
 @pytest.mark.parametrize("turns", [False, True])
 def test_derivatives_tell_the_labels(turns: bool, tmp_path: Path) -> None:
     found = audit_theorem1(make_run(Shape(columns=(3, 2, 2), held=1, turns=turns, size=20), tmp_path))
-    assert {name for leak in found.label_leaks for name in leak.receivers} == {"s0", "s2"}
-    assert [leak.accuracy for leak in found.label_leaks] == [1.0] * len(found.label_leaks)
+    targets = [leak.target.removeprefix("labels, by ").split(", ") for leak in found.label_leaks]
+    assert {name for target in targets for name in target} == {"s0", "s2"}
+    assert [leak.figures["accuracy by sign"] for leak in found.label_leaks] == [1.0] * len(found.label_leaks)
     assert found.silos[1].recoveries == ()  # the holder sends no scores
 
 
 def test_first_derivatives_are_the_labels_of_a_regression_from_zero(tmp_path: Path) -> None:
     found = audit_theorem1(make_run(Shape(loss="squared", held=0), tmp_path))
-    assert found.label_leaks[0].r2 == pytest.approx(1)
+    assert found.label_leaks[0].figures["R^2 of the first"] == pytest.approx(1)
 
 
 def test_shared_labels_leak_to_nobody(tmp_path: Path) -> None:

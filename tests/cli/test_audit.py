@@ -31,7 +31,7 @@ def test_theorem1_prints_tables(command: Command, recorded: Path) -> None:
     assert "labels held by silo2" in ended.out
     assert "infinitely" in ended.out
     assert "not unique" in ended.out
-    assert "The derivatives tell silo1 100% of 2,275 labels" in ended.out
+    assert "labels by derivatives, labels, by silo1: accuracy by sign 1" in ended.out
     assert (recorded / "audit_theorem1.json").is_file()
 
 

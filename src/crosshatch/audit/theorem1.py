@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun, Replayed, open_run, replay
 from crosshatch.audit.conditions import audited_silos
-from crosshatch.audit.on_labels.label_leak import Leak, labels_from_derivatives
+from crosshatch.audit.on_labels.label_leak import labels_from_derivatives
 from crosshatch.audit.other_data import Matrix, OtherData, find_other_data
 from crosshatch.audit.recoveries import Recovery, of_one_feature, sent_by, with_known_rows, with_known_weights
 from crosshatch.errors import RunError
@@ -60,7 +61,7 @@ class Theorem1:
     messages: int
     reproduced: float
     silos: tuple[SiloFindings, ...]
-    label_leaks: tuple[Leak, ...]
+    label_leaks: tuple[AttackFindings, ...]
 
 
 def audit_theorem1(
@@ -103,7 +104,7 @@ def _check(audited: AuditedRun, silo: str | None, *, private_start: bool) -> The
         str(audited.path), audited.algorithm, audited.data.label_silo or "shared",
         "private" if private_start else "known", audited.rounds, len(recorded), apart,
         tuple(_audit_silo(audited, j, truth, private_start=private_start) for j in silos),
-        labels_from_derivatives(audited),
+        tuple(labels_from_derivatives(audited)),
     )  # fmt: skip
 
 

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import r2_score, roc_auc_score
 from torch import Tensor
 
+from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.other_data import Matrix
 from crosshatch.simulator.listening import Heard
 
-
-@dataclass(frozen=True)
-class Leak:
-    """What receivers of derivatives learn of the labels.
-
-    `accuracy`: of the labels read off the signs of all recorded derivatives. For real labels `r2`: that of the first
-    derivatives, taken with the other sign as the labels.
-    """
-
-    receivers: tuple[str, ...]
-    derivatives: int
-    accuracy: float | None = None
-    r2: float | None = None
-    remark: str = ""
+BY_DERIVATIVE = "labels by derivatives"
+LOWERS = 'privacy.encryption = "paillier"'
 
 
-def derivatives_of(run: AuditedRun) -> dict[tuple[int, ...], list[Heard]]:
-    """The recorded messages with derivatives, by who gets them; each silo is in one only."""
-    found: dict[tuple[int, ...], list[Heard]] = {}
+def derivatives_of(run: AuditedRun) -> dict[str, list[Heard]]:
+    """The recorded messages with derivatives, by the attack's target: who gets them; each silo is in one only."""
+    found: dict[str, list[Heard]] = {}
     for heard in run.heard:
         if heard.exchange == "derivatives":
-            found.setdefault(heard.receivers, []).append(heard)
+            names = ", ".join(run.task.names[j] for j in heard.receivers)
+            found.setdefault(f"labels, by {names}", []).append(heard)
     return found
 
 
@@ -47,32 +36,58 @@ def true_labels(run: AuditedRun) -> Tensor:
     return y[:, 0] if y.shape[1] == 2 else y[:, :-1]
 
 
-def labels_from_derivatives(run: AuditedRun) -> tuple[Leak, ...]:
-    """What the receivers of derivatives learn; empty where nobody holds the labels alone."""
-    return tuple(
-        _leak(run, tuple(run.task.names[j] for j in receivers), heard)
-        for receivers, heard in derivatives_of(run).items()
-    )
+def labels_from_derivatives(run: AuditedRun) -> Iterator[AttackFindings]:
+    """What the receivers of derivatives learn by these alone; nothing where nobody holds the labels by himself."""
+    for target, heard in derivatives_of(run).items():
+        y = true_labels(run)
+        figures, how = {}, "behind a head signs mean nothing by themselves"
+        if run.task.head is None and run.data.target == "regression":
+            figures, how = _by_the_first(heard[0], y), "first round: label minus score"
+        elif run.task.head is None:
+            figures, how = _by_sign(heard, y, run.data.target), "by the sign of each derivative"
+        if run.data.target == "binary":
+            figures |= _by_size_and_direction(heard, y)
+        if figures:
+            knows = "the derivatives it was sent; for the cosine the label of one positive sample"
+            remark = f"{sum(len(one.ids) for one in heard):,} derivatives; {how}"
+            beside = chance(y.numpy(), run.data.target)
+            yield AttackFindings(BY_DERIVATIVE, target, figures, beside, knows, LOWERS, remark=remark)
 
 
-def _leak(run: AuditedRun, names: tuple[str, ...], heard: Sequence[Heard]) -> Leak:
-    count = sum(len(one.ids) for one in heard)
-    y = true_labels(run)
-    if run.task.head is not None:
-        return Leak(names, count, remark="behind a head signs mean nothing by themselves")
-    if run.data.target == "regression":
-        first = heard[0]
-        truth = y[torch.from_numpy(first.ids)].double()
-        guess = -first.values[:, 0].double()
-        spread = float((truth - truth.mean()).square().sum())
-        r2 = 1 - float((truth - guess).square().sum()) / spread if spread else float("nan")
-        return Leak(names, count, r2=r2, remark="first round: label minus score")
-    right = total = 0
-    for one in heard:
-        guess, truth = read_labels(one.values, run.data.target), y[torch.from_numpy(one.ids)]
-        right += int((guess == truth.to(guess)).sum())
-        total += truth.numel()
-    return Leak(names, count, accuracy=right / total, remark="by the sign of each derivative")
+def _by_the_first(first: Heard, y: Tensor) -> dict[str, float]:
+    """Real labels: the first derivatives, from scores of zero, are labels with the other sign."""
+    truth = y[torch.from_numpy(first.ids)].double().numpy()
+    return {"R^2 of the first": float(r2_score(truth, -first.values[:, 0].double().numpy()))}
+
+
+def _by_sign(messages: Sequence[Heard], y: Tensor, target: str) -> dict[str, float]:
+    truths = [y[torch.from_numpy(one.ids)] for one in messages]
+    pairs = zip(messages, truths, strict=True)
+    right = sum(int((read_labels(one.values, target) == truth).sum()) for one, truth in pairs)
+    return {"accuracy by sign": right / sum(truth.numel() for truth in truths)}
+
+
+def _by_size_and_direction(messages: Sequence[Heard], y: Tensor) -> dict[str, float]:
+    """AUC by the norm (a rarer label has the larger derivatives) and by the cosine to one known positive sample's.
+
+    Both are means over the messages that have both labels.
+    """
+    rare = 1.0 if float(y.mean()) < 0.5 else 0.0
+    found: dict[str, list[float]] = {"AUC by norm": [], "AUC by cosine to a known one": []}
+    by_norm, by_cosine = found.values()
+    for one in messages:
+        truth = y[torch.from_numpy(one.ids)].numpy()
+        rows = one.values.double().numpy()
+        sizes = np.linalg.norm(rows, axis=1)
+        if len(np.unique(truth)) < 2:
+            continue
+        by_norm.append(float(roc_auc_score(truth == rare, sizes)))
+        known = int(np.flatnonzero(truth == 1)[0])
+        rest = np.arange(len(truth)) != known
+        if len(np.unique(truth[rest])) == 2 and sizes[known]:
+            cosine = rows[rest] @ rows[known] / np.maximum(sizes[rest] * sizes[known], np.finfo(float).tiny)
+            by_cosine.append(float(roc_auc_score(truth[rest] == 1, cosine)))
+    return {name: float(np.mean(values)) for name, values in found.items() if values}
 
 
 def chance(y: Matrix, target: str) -> dict[str, float]:

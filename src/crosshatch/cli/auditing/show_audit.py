@@ -80,14 +80,8 @@ def _print_theorem1(found: Theorem1, console: Console) -> None:
         headings = "silo|to somebody who knows|error|recovered|of"
         print_table(console, headings, rows, "Rows recovered where a condition fails")
     for leak in found.label_leaks:
-        who = ", ".join(leak.receivers)
-        if leak.accuracy is not None:
-            told = f"{100 * leak.accuracy:.4g}% of {leak.derivatives:,} labels"
-        elif leak.r2 is not None:
-            told = f"the labels with R^2 {human_number(leak.r2)}"
-        else:
-            told = "nothing so far"
-        print_line(console, f"The derivatives tell {who} {told} ({leak.remark}): the theorem is not about labels.")
+        told = ", ".join(f"{name} {human_number(value)}" for name, value in leak.figures.items())
+        print_line(console, f"{leak.attack}, {leak.target}: {told} ({leak.remark}): the theorem is not about labels.")
 
 
 def _silo_cells(one: SiloFindings) -> tuple[str | Text, ...]:
