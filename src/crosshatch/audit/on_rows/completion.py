@@ -112,6 +112,8 @@ def all_rounds(
     precise = 10 * float(np.finfo(precision).eps)
     batch = _division(heard, samples[some])
     batches = int(batch.max()) + 1
+    if batches == 1:
+        numbers = csr_array(numbers.multiply(1 / _sizes(numbers)))
     if share < 1 and linear and rank <= _MOST and batches == 1:
         found = columns_behind(numbers, rank, width, draw)
         if found is not None:
@@ -123,6 +125,7 @@ def all_rounds(
     if batches > 1:
         rank *= batches
         values = _between(few, width)
+        values /= _sizes(csr_array(values))  # of all batches together: each by itself would be another scale for each
     elif share < 1:
         rank = min(rank, _MOST, max(2, int(np.median(np.diff(few.indptr))) // 2), *few.shape)
         sizes, right = (one[..., ::-1][..., :rank] for one in np.linalg.eigh((few.T @ few).toarray()))
@@ -162,18 +165,23 @@ def _between(numbers: csr_array, width: int) -> Matrix:
 
 
 def _table(heard: Sequence[Heard], samples: Ids) -> csr_array:
-    """Rows are samples (m,), columns the numbers of all messages, each of mean square 1."""
+    """Rows are samples (m,), columns the numbers of all messages."""
     rows, columns, values, width = [], [], [], heard[0].values.shape[1]
     for t, one in enumerate(heard):
         place = np.searchsorted(samples, one.ids).clip(max=len(samples) - 1)
         here = samples[place] == one.ids
-        block = one.values.double().numpy()
-        block = block / np.maximum(np.sqrt((block**2).mean(axis=0)), np.finfo(float).tiny)
         rows.append(np.repeat(place[here], width))
         columns.append(np.tile(np.arange(t * width, (t + 1) * width), int(here.sum())))
-        values.append(block[here].ravel())
+        values.append(one.values.double().numpy()[here].ravel())
     places = np.concatenate(rows), np.concatenate(columns)
     return csr_array((np.concatenate(values), places), shape=(len(samples), len(heard) * width))
+
+
+def _sizes(numbers: csr_array) -> Matrix:
+    """The root mean square (k,) of the numbers that are there in each column."""
+    counts = np.bincount(numbers.indices, minlength=numbers.shape[1])
+    squares = np.bincount(numbers.indices, numbers.data**2, minlength=numbers.shape[1])
+    return np.maximum(np.sqrt(squares / np.maximum(counts, 1)), np.finfo(float).tiny)
 
 
 def _likeliest(

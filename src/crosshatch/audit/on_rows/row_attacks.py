@@ -55,6 +55,7 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
         found = separate(directions[told], rows[told], seed=seed)
         figures = {
             "mean correlation": found.mean,
+            "mean correlation, highest of all separations": found.highest,
             "columns at 0.9 and more": float((found.correlations >= 0.9).sum()),
             "columns of two values": float(found.two_valued),
             "of these found exactly": float(found.exact),

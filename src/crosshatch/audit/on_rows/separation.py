@@ -32,9 +32,13 @@ _CONSTANT = 1e-2  # relative: what centring leaves of a direction that is the bi
 
 @dataclass(frozen=True)
 class Separated:
-    """How near the components come to the true columns: the correlation of each column with the one that fits it."""
+    """How near the components come to the true columns: the correlation of each column with the one that fits it.
+
+    `highest`: its mean for the nearest of all separations, which somebody who tries but one may happen to have.
+    """
 
     correlations: Matrix
+    highest: float
     chance: float
     two_valued: int
     exact: int
@@ -52,12 +56,14 @@ def separate(directions: Matrix, columns: Matrix, *, seed: int) -> Separated:
     left = centred @ _whitening(directions)
     draw = np.random.default_rng(seed)
     turned = left @ np.linalg.qr(draw.normal(size=(left.shape[1],) * 2))[0]
-    found = centred @ unmixing(directions, seed=seed)
+    found, *others = (centred @ turn for turn in unmixings(directions, seed=seed))
     pairs = _two_valued(left, np.hstack([found, left @ draw.normal(size=(left.shape[1], _STARTS))]))
     with_two = [k for k in range(columns.shape[1]) if len(np.unique(columns[:, k])) == 2]
     exact = sum(any(_same(columns[:, k] > columns[:, k].mean(), one) for one in pairs) for k in with_two)
     found = np.hstack([found, *(one[:, None].astype(np.float64) for one in pairs)])
-    return Separated(_matched(found, columns), float(_matched(turned, columns).mean()), len(with_two), exact)
+    correlations, chance = _matched(found, columns), float(_matched(turned, columns).mean())
+    highest = max(float(of.mean()) for of in (correlations, *(_matched(one, columns) for one in others)))
+    return Separated(correlations, highest, chance, len(with_two), exact)
 
 
 def _whitening(directions: Matrix) -> Matrix:
@@ -68,23 +74,23 @@ def _whitening(directions: Matrix) -> Matrix:
     return found
 
 
-def unmixing(directions: Matrix, *, seed: int) -> Matrix:
-    """What makes components of directions (m, r) less their mean: the least Gaussian that three contrasts give.
+def unmixings(directions: Matrix, *, seed: int) -> list[Matrix]:
+    """What makes components of directions (m, r) less their mean: the least Gaussian ones first.
 
-    Each begins several times: where columns go together there is more than one place to end.
-    They are made white once only; once more, with all sizes alike, they may lose a direction.
+    By several contrasts, and each begins several times: where columns go together there is more than one place to end;
+    the directions as they are come last. They are made white once only; once more, with all sizes alike, they may lose
+    one.
     """
     white = _whitening(directions)
     left = (directions - directions.mean(axis=0)) @ white
-    best, most = white, -1.0
+    found = []
     for contrast, start in product(_CONTRASTS, range(_BEGINNINGS)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             turn = FastICA(fun=contrast, whiten=False, max_iter=500, random_state=seed + start).fit(left).components_.T
         apart = float(((np.log(np.cosh(left @ turn)).mean(axis=0) - _NORMAL) ** 2).sum())
-        if apart > most:
-            best, most = white @ turn, apart
-    return best
+        found.append((apart, white @ turn))
+    return [*(turn for _, turn in sorted(found, key=lambda one: -one[0])), white]
 
 
 def _two_valued(left: Matrix, starts: Matrix) -> list[Cut]:

@@ -1,4 +1,4 @@
-"""Rows from ten known ones: Gaussian processes against refits, one row left out each, and against a plain ridge."""
+"""Rows from known ones: Gaussian processes against refits, one row left out each, and against a plain ridge."""
 
 from __future__ import annotations
 
@@ -8,36 +8,45 @@ from sklearn.linear_model import RidgeCV
 
 from crosshatch.audit.on_rows.completion import SentDirections
 from crosshatch.audit.on_rows.decoder_attack import decode_often
-from crosshatch.audit.on_rows.few_rows import _fit, guess_rows
+from crosshatch.audit.on_rows.processes import Fit, fits, guess_rows
 from tests.audit.random_runs import Matrix
 
+NOISE = 9  # the number of the noise of 0.1
 
-def covariances(seed: int, known: int, others: int) -> tuple[Matrix, Matrix]:
-    inputs = np.random.default_rng(seed).normal(size=(known + others, 3))
-    return inputs[:known] @ inputs[:known].T, inputs[known:] @ inputs[:known].T
+
+def covariances(seed: int, samples: int) -> Matrix:
+    """Between all samples, of three directions."""
+    inputs = np.random.default_rng(seed).normal(size=(samples, 3))
+    return inputs @ inputs.T
+
+
+def fit(covariance: Matrix, rows: Matrix, weights: Matrix) -> Fit:
+    """With rows of the first samples."""
+    return list(fits(covariance[:, : len(rows)], rows, weights))[NOISE]
 
 
 def test_leaving_a_row_out_is_the_same_as_fitting_without_it() -> None:
-    rows, doubt = np.random.default_rng(9).normal(size=(6, 2)), np.array([0, 0, 3.0, 0, 0, 0])
-    whole = [_fit(*covariances(seed, 6, 1), rows, doubt, 0.1) for seed in (0, 1)]
+    rows, weights = np.random.default_rng(9).normal(size=(6, 2)), np.array([1, 1, 0.25, 1, 1, 1])
+    whole = [fit(covariances(seed, 6), rows, weights) for seed in (0, 1)]
     for i in range(6):
         rest = np.arange(6) != i
+        last = np.append(np.flatnonzero(rest), i)
         alone = []
-        for seed, fit in enumerate(whole):
-            among, _ = covariances(seed, 6, 1)
-            without = _fit(among[np.ix_(rest, rest)], among[[i]][:, rest], rows[rest], doubt[rest], 0.1)
-            assert rows[i] - without.found[0] == pytest.approx(fit.errors[i], rel=1e-9)
+        for seed, one in enumerate(whole):
+            without = fit(covariances(seed, 6)[np.ix_(last, last)], rows[rest], weights[rest])
+            assert rows[i] - without.found[0] == pytest.approx(one.errors[i], rel=1e-9)
             alone.append(without.likely)
         assert alone[0] - alone[1] == pytest.approx(whole[0].without[i] - whole[1].without[i], rel=1e-9)
 
 
 def test_a_process_with_any_mean_is_universal_kriging() -> None:
     """The weights of known rows, with a multiplier so that they add up to one, by the textbook's bordered system."""
-    among, across = covariances(3, 7, 4)
-    rows = np.random.default_rng(4).normal(size=(7, 2)) + 5
-    bordered = np.block([[among + 0.2 * np.eye(7), np.ones((7, 1))], [np.ones((1, 7)), np.zeros((1, 1))]])
-    weights = np.linalg.solve(bordered, np.vstack([across.T, np.ones((1, 4))]))[:7]
-    assert _fit(among, across, rows, np.zeros(7), 0.2).found == pytest.approx(weights.T @ rows, rel=1e-9)
+    covariance, rows = covariances(3, 11), np.random.default_rng(4).normal(size=(7, 2)) + 5
+    counts = np.array([1, 1, 1, 0.5, 1, 0.1, 1])
+    noisy = covariance[:7, :7] + 0.1 * np.diag(1 / counts)
+    bordered = np.block([[noisy, np.ones((7, 1))], [np.ones((1, 7)), np.zeros((1, 1))]])
+    weights = np.linalg.solve(bordered, np.vstack([covariance[:7, 7:], np.ones((1, 4))]))[:7]
+    assert fit(covariance, rows, counts).found == pytest.approx(weights.T @ rows, rel=1e-9)
 
 
 def test_directions_that_count_by_their_sizes_are_found_to() -> None:
@@ -46,7 +55,7 @@ def test_directions_that_count_by_their_sizes_are_found_to() -> None:
     directions, sizes = draw.normal(size=(500, 24)), np.geomspace(1, 1e-3, 24)
     rows = (directions * sizes) @ draw.normal(size=(24, 4))
     rows = (rows - rows[:10].mean(axis=0)) / rows[:10].std(axis=0)
-    guess = guess_rows(directions, sizes, None, rows[:10], np.zeros(10), 12)
+    guess, _ = guess_rows(directions, sizes, None, rows[:10], np.ones(10))
     assert 1 - ((guess - rows[10:]) ** 2).sum() / ((rows[10:] - rows[10:].mean(axis=0)) ** 2).sum() > 0.8
 
 
