@@ -12,7 +12,7 @@ import pytest
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.attacks import Attacks, audit_attacks
 from crosshatch.audit.on_rows.completion import SentDirections
-from crosshatch.audit.on_rows.decoder_attack import decode
+from crosshatch.audit.on_rows.decoder_attack import decode_often
 from crosshatch.audit.theorem1 import audit_theorem1
 from crosshatch.errors import ConfigError, RunError
 from crosshatch.runs.config import decode_config
@@ -195,7 +195,7 @@ def test_a_graph_is_refused(tmp_path: Path) -> None:
 def decoded(seen: Matrix, rows: Matrix, known: int, *, linear: bool = False) -> float:
     ones, nothing = np.ones(seen.shape[1]), np.zeros(len(seen))
     sent = SentDirections(np.arange(len(seen)), seen, ones, nothing, nothing.astype(np.int64), 1.0)
-    return decode(sent, rows, known, linear=linear, seed=0)
+    return float(decode_often(sent, rows, known, draws=1, linear=linear, seed=0)[0])
 
 
 def test_a_linear_map_is_decoded_and_noise_is_not() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from crosshatch.audit.on_rows.completion import SentDirections, all_rounds
-from crosshatch.audit.on_rows.decoder_attack import decode
+from crosshatch.audit.on_rows.decoder_attack import decode_often
 from crosshatch.simulator.listening import Heard
 from tests.audit.random_runs import Matrix
 
@@ -28,6 +28,10 @@ def sent_of(rows: Matrix, weights: Matrix, counts: npt.NDArray[np.int64], precis
     return found
 
 
+def decode(sent: SentDirections, rows: Matrix, known: int) -> float:
+    return float(decode_often(sent, rows, known, draws=1, linear=True, seed=0)[0])
+
+
 def walk(times: int, columns: int, width: int = 1) -> Matrix:
     return np.cumsum(np.random.default_rng(2).normal(size=(times, columns + 1, width)), axis=0)
 
@@ -39,7 +43,7 @@ def test_ten_known_rows_give_all_others(numbers: int, width: int, precision: str
     rows = np.random.default_rng(0).normal(size=(4000, 4))
     sent = sent_of(rows, walk(100, 4, width), np.full(len(rows), numbers), precision)
     assert sent.directions.shape == (3000, 4)  # the bias is the same for all
-    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) > 0.999
+    assert decode(sent, rows[sent.samples], 10) > 0.999
 
 
 def test_directions_far_below_the_largest_count() -> None:
@@ -47,13 +51,13 @@ def test_directions_far_below_the_largest_count() -> None:
     rows = np.random.default_rng(0).normal(size=(800, 6)) * np.geomspace(1, 1e-6, 6)
     sent = sent_of(rows, walk(150, 6), np.full(len(rows), 150), "float32")
     assert sent.sizes.min() < 1e-6
-    assert decode(sent, rows[sent.samples], 20, linear=True, seed=0) > 0.99
+    assert decode(sent, rows[sent.samples], 20) > 0.99
 
 
 def test_more_messages_than_are_solved_for_at_once() -> None:
     rows = np.random.default_rng(0).normal(size=(600, 4))
     sent = sent_of(rows, walk(1500, 4), np.full(len(rows), 40))
-    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) > 0.999
+    assert decode(sent, rows[sent.samples], 10) > 0.999
 
 
 def test_of_a_sample_with_few_messages_the_likeliest_row_is_taken() -> None:
@@ -62,10 +66,10 @@ def test_of_a_sample_with_few_messages_the_likeliest_row_is_taken() -> None:
     rows = np.random.default_rng(0).normal(size=(4000, 4)) @ mixed
     sent = sent_of(rows, walk(80, 4), np.where(np.arange(len(rows)) % 2, 9, 3))
     assert sent.doubt == pytest.approx(np.where(sent.samples % 2, 0, 1), abs=1e-3)
-    assert decode(sent, rows[sent.samples], 40, linear=True, seed=0) > 0.85
+    assert decode(sent, rows[sent.samples], 40) > 0.85
     sure = np.flatnonzero(sent.samples % 2)
     known = sent.take(sure)
-    assert decode(known, rows[known.samples], 10, linear=True, seed=0) > 0.999
+    assert decode(known, rows[known.samples], 10) > 0.999
 
 
 def test_known_rows_with_few_messages_tell_as_much_as_others() -> None:
@@ -75,13 +79,13 @@ def test_known_rows_with_few_messages_tell_as_much_as_others() -> None:
     few, sure = np.flatnonzero(sent.samples % 2 == 0)[:10], np.flatnonzero(sent.samples % 2)
     sent = sent.take(np.concatenate([few, sure]))
     assert sent.doubt[:10].min() > 0.9
-    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) > 0.999
+    assert decode(sent, rows[sent.samples], 10) > 0.999
 
 
 def test_too_few_messages_tell_little() -> None:
     rows = np.random.default_rng(0).normal(size=(2000, 8))
     sent = sent_of(rows, walk(100, 8), np.full(len(rows), 4))
-    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) < 0.5
+    assert decode(sent, rows[sent.samples], 10) < 0.5
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -103,5 +107,21 @@ def test_samples_that_are_divided_into_batches(precision: str) -> None:
     assert sent.share == 0.5
     assert len(np.unique(2 * sent.batch + sent.samples % 2)) == 2
     sent = sent.take(draw.permutation(len(sent.samples)))
-    assert decode(sent, rows[sent.samples], 400, linear=True, seed=0) > 0.999
-    assert decode(sent, rows[sent.samples], 10, linear=True, seed=0) > 0.9
+    assert decode(sent, rows[sent.samples], 400) > 0.999
+    assert decode(sent, rows[sent.samples], 10) > 0.9
+
+
+def test_batches_of_a_division_have_one_scale() -> None:
+    """Rows of the second batch are twice those of the first, and so are their directions."""
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    weights = np.stack([np.cos(np.linspace(0, 3, 60)), np.sin(np.linspace(0, 2, 60))])
+    scores = np.concatenate([rows, 2 * rows]) @ weights
+    messages = [
+        Heard(t, "share", 0, 0, (1,), 0, batch, torch.from_numpy(scores[batch, t][:, None]))
+        for t, batch in enumerate([np.arange(100), np.arange(100, 200)] * 30)
+    ]
+    draw = np.random.default_rng(1)
+    sent = all_rounds(messages, 0, rank=2, linear=True, precision="float64", draw=draw)
+    assert sent is not None
+    first, second = sent.directions[:100, :2], sent.directions[100:, :2]
+    assert np.median(np.linalg.norm(second, axis=1) / np.linalg.norm(first, axis=1)) == pytest.approx(2, rel=0.05)

@@ -59,6 +59,17 @@ def test_directions_that_count_by_their_sizes_are_found_to() -> None:
     assert 1 - ((guess - rows[10:]) ** 2).sum() / ((rows[10:] - rows[10:].mean(axis=0)) ** 2).sum() > 0.8
 
 
+def test_the_largest_directions_that_count_alike_are_found() -> None:
+    """Six of 30, by which ten rows are exact; the sizes of directions say nothing of how much each of them counts."""
+    draw = np.random.default_rng(0)
+    directions, sizes = draw.normal(size=(500, 30)), np.geomspace(1, 1e-6, 30)
+    rows = directions[:, :6] @ draw.normal(size=(6, 4))
+    rows = (rows - rows[:10].mean(axis=0)) / rows[:10].std(axis=0)
+    guess, errors = guess_rows(directions, sizes, None, rows[:10], np.ones(10))
+    assert ((guess - rows[10:]) ** 2).mean() < 1e-3
+    assert errors.max() < 1e-3
+
+
 @pytest.mark.parametrize("power", [0, 0.5, 1])
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 def test_no_plain_ridge_is_ahead(power: float, noise: float) -> None:

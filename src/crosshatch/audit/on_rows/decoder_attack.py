@@ -30,15 +30,13 @@ _DIRECTIONS = 400
 DOUBT = 0.01  # directions: from here on a known row counts less
 
 
-def decode(sent: SentDirections, rows: Matrix, known: int, *, linear: bool, seed: int) -> float:
-    """R^2 of the rows (m, d) of all samples but the first `known`; every column that varies counts the same."""
-    return float(decode_often(sent, rows, known, draws=1, linear=linear, seed=seed)[0])
-
-
 def decode_often(
     sent: SentDirections, rows: Matrix, known: int, *, draws: int, linear: bool, seed: int
 ) -> npt.NDArray[np.float64]:
-    """The same with other known rows in every draw, the first ones in the first."""
+    """R^2 of the rows (m, d) of all samples but those `known`; every column that varies counts the same.
+
+    In every draw others are known, in the first one the first.
+    """
     draw, order = np.random.default_rng(seed), np.arange(len(rows))
     turn = unmixings(sent.directions, seed=seed)[0] if linear and sent.directions.shape[1] > 1 else None
     found = []
