@@ -124,7 +124,7 @@ def all_rounds(
     values = few.toarray()
     if batches > 1:
         rank *= batches
-        values = _between(few, width)
+        values = _between(few, width, batch)
         values /= _sizes(csr_array(values))  # of all batches together: each by itself would be another scale for each
     elif share < 1:
         rank = min(rank, _MOST, max(2, int(np.median(np.diff(few.indptr))) // 2), *few.shape)
@@ -150,17 +150,28 @@ def _division(heard: Sequence[Heard], samples: Ids) -> Ids:
     return found
 
 
-def _between(numbers: csr_array, width: int) -> Matrix:
-    """All numbers (m, k), `width` of each time, with those that a row lacks between its own before and after."""
-    times = np.arange(numbers.shape[1] // width)
-    found = np.zeros(numbers.shape)
-    for row in range(len(found)):
-        here = slice(*numbers.indptr[row : row + 2])
-        when, values = numbers.indices[here] // width, numbers.data[here]
+def _between(numbers: csr_array, width: int, batch: Ids) -> Matrix:
+    """All numbers (m, k), `width` of each time, with those that a row lacks by a curve through its nearest own ones.
+
+    Weights move with time, and a step by how often each batch came until then: the curve is one of both.
+    """
+    values, steps, found = numbers.toarray(), numbers.shape[1] // width, np.zeros(numbers.shape)
+    there = np.stack([abs(values[batch == b, ::width]).sum(axis=0) > 0 for b in np.unique(batch)], axis=1)
+    came = np.cumsum(np.vstack([np.zeros(there.shape[1]), there[:-1]]), axis=0)
+    by = np.column_stack([np.arange(steps), came - came.mean(axis=1, keepdims=True)])
+    for number, b in enumerate(np.unique(batch)):
+        own = np.flatnonzero(there[:, number])
+        weights = np.zeros((len(own), steps))
+        for t in range(steps):
+            near = np.argsort(abs(own - t), kind="stable")[: 2 * (by.shape[1] + 1)]
+            apart = (by[own[near]] - by[t]) / by.shape[1]
+            far = 1 / (1 + apart[:, 0] ** 2)
+            curve = np.column_stack([np.ones(len(near)), apart, apart[:, 0] ** 2]) * far[:, None]
+            weights[near, t] = np.linalg.pinv(curve, rcond=1e-9)[0] * far if t not in own else own[near] == t
         for k in range(width):
-            mine = numbers.indices[here] % width == k
-            if mine.any():
-                found[row, k::width] = np.interp(times, when[mine], values[mine])
+            found[np.ix_(batch == b, np.arange(k, found.shape[1], width))] = (
+                values[batch == b, k::width][:, own] @ weights
+            )
     return found
 
 
