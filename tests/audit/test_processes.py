@@ -55,7 +55,7 @@ def test_directions_that_count_by_their_sizes_are_found_to() -> None:
     directions, sizes = draw.normal(size=(500, 24)), np.geomspace(1, 1e-3, 24)
     rows = (directions * sizes) @ draw.normal(size=(24, 4))
     rows = (rows - rows[:10].mean(axis=0)) / rows[:10].std(axis=0)
-    guess, _ = guess_rows(directions, sizes, None, rows[:10], np.ones(10))
+    guess, _ = guess_rows(directions, sizes, None, rows[:10], np.ones(10), [directions[:, :6], directions[:, :12]])
     assert 1 - ((guess - rows[10:]) ** 2).sum() / ((rows[10:] - rows[10:].mean(axis=0)) ** 2).sum() > 0.8
 
 
@@ -65,7 +65,7 @@ def test_the_largest_directions_that_count_alike_are_found() -> None:
     directions, sizes = draw.normal(size=(500, 30)), np.geomspace(1, 1e-6, 30)
     rows = directions[:, :6] @ draw.normal(size=(6, 4))
     rows = (rows - rows[:10].mean(axis=0)) / rows[:10].std(axis=0)
-    guess, errors = guess_rows(directions, sizes, None, rows[:10], np.ones(10))
+    guess, errors = guess_rows(directions, sizes, None, rows[:10], np.ones(10), [directions[:, :6], directions[:, :12]])
     assert ((guess - rows[10:]) ** 2).mean() < 1e-3
     assert errors.max() < 1e-3
 

@@ -27,6 +27,7 @@ DRAWS = 9  # of few known rows
 _ENOUGH = 100  # known rows, from which on a network is one of the decoders
 _FOLDS = 3
 _DIRECTIONS = 400
+_WHITE = (4, 6, 8, 12, 16, 24)  # so many of the largest directions, which count alike
 DOUBT = 0.01  # directions: from here on a known row counts less
 
 
@@ -47,6 +48,7 @@ def decode_often(
 
 
 def _decode(sent: SentDirections, rows: Matrix, known: int, turn: Matrix | None, seed: int) -> float:
+    columns = rows.shape[1]
     rows = rows[:, (np.ptp(rows[:known], axis=0) > 0) & (np.ptp(rows[known:], axis=0) > 0)]
     if not rows.size:
         return 0.0
@@ -54,7 +56,11 @@ def _decode(sent: SentDirections, rows: Matrix, known: int, turn: Matrix | None,
     truth, weights = rows[known:], 1 / (1 + sent.doubt[:known] / DOUBT)
     parts = None if turn is None or known >= _ENOUGH else (sent.directions - sent.directions.mean(axis=0)) @ turn
     inputs, sizes = sent.directions[:, :_DIRECTIONS], sent.sizes[:_DIRECTIONS]
-    guess, errors = guess_rows(inputs, sizes, parts, rows[:known], weights)
+    alike = [inputs[:, :count] for count in _WHITE if count < inputs.shape[1]]
+    if turn is not None and not sent.batch.any():  # of a linear block all directions count, but for its bias
+        centred = inputs * sizes - (inputs * sizes).mean(axis=0)
+        alike = [np.linalg.svd(centred, full_matrices=False)[0][:, :columns]]
+    guess, errors = guess_rows(inputs, sizes, parts, rows[:known], weights, alike)
     if known >= _ENOUGH:
         guess = _or_by_a_network(inputs * np.sqrt(sizes), rows[:known], weights, guess, errors, seed)
     left = ((guess - truth) ** 2).sum(axis=0) / ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)

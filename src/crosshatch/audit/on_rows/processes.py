@@ -9,7 +9,7 @@ exact in the others; and processes whose guesses of other rows are far from each
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -21,7 +21,6 @@ from crosshatch.audit.other_data import Matrix
 
 _NOISES = np.geomspace(1e-10, 10, 12)  # relative to how far rows are apart
 _POWERS = (0, 0.25, 0.5, 0.75, 1, 1.5)  # of a direction's size
-_WHITE = (4, 6, 8, 12, 16, 24)  # so many of the largest directions, which count alike
 _CURVED = tuple((power, width) for power in (0, 0.5, 1) for width in (0.03, 0.1, 0.3))
 _WIDE = 1e-5  # of the mean square of guesses counts as error
 _FAR = 20  # a process that is so much less likely, in logarithms, is as good as left out
@@ -42,14 +41,14 @@ class Fit:
 
 
 def guess_rows(
-    inputs: Matrix, sizes: Matrix, parts: Matrix | None, rows: Matrix, weights: Matrix
+    inputs: Matrix, sizes: Matrix, parts: Matrix | None, rows: Matrix, weights: Matrix, alike: Sequence[Matrix]
 ) -> tuple[Matrix, Matrix]:
     """Rows (m, d) of all samples but the first k, whose rows (k, d) are known, and how large their errors are (d,).
 
     From directions (k + m, r) with sizes (r,), and their independent `parts` (k + m, p) where the block is linear.
-    `weights` (k,) are how much known rows count.
+    `weights` (k,) are how much known rows count; directions in each of `alike` (k + m, q) do alike.
     """
-    ways = [fits(of, rows, weights) for of in _covariances(inputs, sizes, len(rows))]
+    ways = [fits(of, rows, weights) for of in _covariances(inputs, sizes, len(rows), alike)]
     if parts is not None:
         parts = parts / parts.std(axis=0)
         each = [fits(np.outer(part, part[: len(rows)]), rows, weights) for part in parts.T]
@@ -66,11 +65,10 @@ def guess_rows(
     return np.einsum("wd,wmd->md", shares, found), (shares * apart).sum(axis=0)
 
 
-def _covariances(inputs: Matrix, sizes: Matrix, known: int) -> Iterator[Matrix]:
+def _covariances(inputs: Matrix, sizes: Matrix, known: int, alike: Sequence[Matrix]) -> Iterator[Matrix]:
     """Between all samples and those that are known (n, k)."""
     sized = [_scaled(inputs * sizes**power) for power in _POWERS]
-    white = (_scaled(inputs[:, :count]) for count in _WHITE if count < inputs.shape[1])
-    for one in (*sized, *white):
+    for one in (*sized, *map(_scaled, alike)):
         yield one @ one[:known].T
     for power, width in _CURVED:
         one = sized[_POWERS.index(power)]
