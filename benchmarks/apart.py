@@ -22,7 +22,7 @@ import polars as pl
 
 COLUMNS, AT_ONCE = 30, 500_000
 CONFIG = """
-data = {{path = "{path}", label = "label", test_fraction = 0.05}}
+data = {{path = "{path}", label = "label", test_fraction = 0.005}}
 federation = {{silos = 2, clients = 20}}
 model = {{block = "mlp", hidden = [16]}}
 algorithm = {{name = "tdcd", local_steps = 5, step_size = 0.1, batch_size = 20000}}

@@ -27,19 +27,19 @@ run = {rounds = 10, threads = 1}
 def test_by_hand() -> None:
     crew = TrialCrew(pieces=4)
     crew.questions = [
-        Question({0: 1.0, 1: 2.0, 2: 3.0, 3: 1.0}, {0: 100, 1: 100, 2: 100, 3: 100}, 1000),
+        Question({0: 1.0, 1: 2.0, 2: 3.0, 3: 1.0}, {0: 100, 1: 100, 2: 100, 3: 100}, 1000, 300),
         Question({3: 5.0}, {3: 50}, 0),
     ]
     crew.asked = 12.0
     found = crew.on(2, 1, rounds=2, seconds=13.0)
     assert found.computing == pytest.approx((max(1 + 2, 3 + 1) + 5) / 2)
-    assert found.moving == pytest.approx((3 * QUESTION_SECONDS + (400 + 2 * 1000 + 50) / BYTES_PER_SECOND) / 2)
+    assert found.moving == pytest.approx((3 * QUESTION_SECONDS + (400 + 2 * 1000 + 50 + 300) / BYTES_PER_SECOND) / 2)
     assert found.driver == pytest.approx(0.5)
     assert crew.on(1, 1, rounds=2, seconds=13.0).computing == pytest.approx((7 + 5) / 2)
     assert crew.on(1, 2, rounds=2, seconds=13.0).computing == pytest.approx((4 + 5) / 2)
     many = crew.on(2, 1, rounds=2, seconds=13.0, times=10)
     assert [many.computing, many.driver] == pytest.approx([45, 5])
-    assert many.moving == pytest.approx((3 * QUESTION_SECONDS + (4500 + 2 * 1000) / BYTES_PER_SECOND) / 2)
+    assert many.moving == pytest.approx((3 * QUESTION_SECONDS + (4500 + 2 * 1000 + 300) / BYTES_PER_SECOND) / 2)
     assert crew.on(4, 8, rounds=2, seconds=13.0).computing == pytest.approx((3 + 5) / 2)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from crosshatch.task.task import Task
 from crosshatch.workers.crew import KINDS, PIECES, Crew, Given, Spent, held
 from crosshatch.workers.messages import write
-from crosshatch.workers.requests import Request
+from crosshatch.workers.requests import Request, Steps
 from crosshatch.workers.shard import Shard
 
 QUESTION_SECONDS = 0.001
@@ -24,11 +24,15 @@ BYTES_PER_SECOND = 4e8
 
 @dataclass(frozen=True)
 class Question:
-    """By piece the seconds of computing and the bytes of question and answer; and the bytes that all are told."""
+    """By piece the seconds of computing and the bytes that grow with the number of clients; and other bytes.
+
+    `common` ones are told to all, `sums` over the clients of pieces come back.
+    """
 
     seconds: Mapping[int, float]
     sizes: Mapping[int, int]
     common: int
+    sums: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,15 +69,18 @@ class TrialCrew(Crew):
         answers: dict[int, Tensor] = {}
         seconds: dict[int, float] = {}
         sizes: dict[int, int] = {}
+        sums = 0
         for piece in sorted({request.piece for request in requests}):
             mine = [i for i, request in enumerate(requests) if request.piece == piece]
             written, _ = write([requests[i] for i in mine], numbers)
             before = time.process_time()
             found, _ = self._shard.answer([requests[i] for i in mine])
             seconds[piece] = time.process_time() - before
-            sizes[piece] = len(written) + sum(one.nbytes for one in found)
+            added = sum(x.nbytes for i, x in zip(mine, found, strict=True) if _is_sum(requests[i]))
+            sizes[piece] = len(written) + sum(one.nbytes for one in found) - added
+            sums += added
             answers |= dict(zip(mine, found, strict=True))
-        self.questions.append(Question(seconds, sizes, sum(one.nbytes for one in common.values())))
+        self.questions.append(Question(seconds, sizes, sum(one.nbytes for one in common.values()), sums))
         self.asked += time.process_time() - began
         return [answers[i] for i in range(len(requests))]
 
@@ -95,10 +102,15 @@ class TrialCrew(Crew):
             each = [[one.seconds[piece] for piece in one.seconds if self.holder(piece) == n] for n in range(workers)]
             busy = sum(1 for own in each if own)
             computing += times * max(_on_cores(own, cores) for own in each)
-            sent = times * sum(one.sizes.values()) + busy * one.common
+            sent = times * sum(one.sizes.values()) + busy * one.common + one.sums
             moving += busy * QUESTION_SECONDS + sent / BYTES_PER_SECOND
         driver = times * max(0.0, seconds - self.asked)
         return RoundTime(computing / rounds, moving / rounds, driver / rounds)
+
+
+def _is_sum(request: Request) -> bool:
+    """Whether the answer is as long for many clients as for one."""
+    return isinstance(request, Steps) and not request.keep
 
 
 def _on_cores(pieces: Sequence[float], cores: int) -> float:
