@@ -14,7 +14,8 @@ from crosshatch.algorithms.dcpa import DCPA
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.graphs import Graph
-from crosshatch.simulator.graph.graph_state import DualState, TokenState
+from crosshatch.simulator.graph.graph_state import GraphState
+from crosshatch.simulator.graph.simulated_tokens import Tokens
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Loss, Squared
@@ -54,11 +55,11 @@ class Problem:
     def suboptimality(self, simulator: Simulator) -> float:
         """From the tokens' own scores, which is faster than computing them anew."""
         course = simulator.state
-        if isinstance(course, TokenState):
+        assert isinstance(course, GraphState)
+        if isinstance(course.values, Tokens):
             z, theta = course.values.scores.mean(0), course.values.models.mean(0)
             losses = self.loss.value(z, simulator.data.y_train)
             return self.best.suboptimality(float(losses.sum() + self.regulariser.penalty(theta)))
-        assert isinstance(course, DualState)
         return self.best.suboptimality(simulator.objective())
 
 

@@ -44,8 +44,8 @@ _ALLOCATOR = "allocator"
 
 
 TRICKS: Mapping[str, tuple[Sequence[str], Sequence[Switch]]] = {
-    "piles": ((*_ONE, *_TEN), [(Embedder, "_silos", lambda self, weights, drawn, silos, _: [
-        self._silo(one, drawn, j) for j, one in zip(silos, weights, strict=True)])]),
+    "piles": ((*_ONE, *_TEN), [(Embedder, "_together", lambda self, _, weights, batch: {
+        j: self._silo(one, batch, j) for j, one in weights.items()})]),
     "piles, way back": (_ONE, [(shared, "solve_together", lambda *_: False)]),
     "gram": (("mlp 10", "crowd 10"), [(solve, "_gram_pays", lambda *_: False)]),
     "gram, growing": (("hsgd-cnn 10",), [(solve, "_growing_pays", lambda *_: False)]),

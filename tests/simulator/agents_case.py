@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.simulator.graph.graph_state import TokenState
+from crosshatch.simulator.graph.graph_state import GraphState
 from crosshatch.simulator.graph.simulated_tokens import Tokens
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.fusion import Sum
@@ -60,9 +60,9 @@ def make(
 
 
 def tokens_of(simulator: Simulator) -> Tokens:
-    assert isinstance(simulator.state, TokenState)
-    found: Tokens = simulator.state.values
-    return found
+    assert isinstance(simulator.state, GraphState)
+    assert isinstance(simulator.state.values, Tokens)
+    return simulator.state.values
 
 
 def features(simulator: Simulator) -> list[Array]:

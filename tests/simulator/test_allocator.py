@@ -15,8 +15,8 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.mtcd import MTCD, STCD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.graphs import Graph
-from crosshatch.simulator.allocator import ALIGNMENT, aligned
-from crosshatch.simulator.graph.graph_state import DualState, TokenState
+from crosshatch.local.forward import ALIGNMENT, aligned
+from crosshatch.simulator.graph.graph_state import GraphState
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.state import VerticalState
 from tests.equivalence.hospitals import hospitals, model
@@ -43,7 +43,7 @@ def tensors_of(simulator: Simulator) -> list[Tensor]:
     course = simulator.state
     if isinstance(course, VerticalState):
         return [weights for blocks in course.blocks for weights in blocks.base]
-    assert isinstance(course, TokenState | DualState)
+    assert isinstance(course, GraphState)
     state: Any = course.values
     values = [getattr(state, field.name) for field in fields(state)]
     return [value for value in values if isinstance(value, Tensor)]
@@ -56,7 +56,7 @@ def shift(simulator: Simulator) -> None:
         once = {id(b): replace(b, base=tuple(map(shifted, b.base))) for b in course.blocks}
         course.blocks = tuple(once[id(b)] for b in course.blocks)
         return
-    assert isinstance(course, TokenState | DualState)
+    assert isinstance(course, GraphState)
     state: Any = course.values
     for field in fields(state):
         value = getattr(state, field.name)

@@ -25,9 +25,7 @@ def test_a_branch_with_nobody_at_work_keeps_its_block(weights: Any) -> None:
     at_work = IDS[:2]
     batch = Batch(0, (at_work,), (at_work,), ((Holdings(None, np.ones(2, dtype=np.int64)),),), all_in_order=False)
     before = Blocks((torch.zeros(1),), branches=(torch.tensor([[1.0], [5.0]]),))
-    moved, starts = {0: torch.tensor([[2.0], [4.0]])}, [torch.ones(2, 1)]
-    branches, on_the_way = Branches((2,), clients=(4,)), OnTheWay(Channels({}, 0), samples=4)
-    after = branches.average(
-        before, moved, starts, batch, weights, [IDS], on_the_way, [None], depth=1, call=Call("average", 0)
-    )
+    moved = {0: torch.tensor([[2.0], [4.0]])}
+    branches = Branches((2,), (4,), [IDS], OnTheWay(Channels({}, 0), samples=4))
+    after = branches.average(before, moved, batch, weights, depth=1, call=Call("average", 0))
     assert after.branches[0].tolist() == [[3.0], [5.0]]

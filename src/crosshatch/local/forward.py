@@ -23,7 +23,7 @@ from crosshatch.task.task import Task
 
 Ids = npt.NDArray[np.int64]
 BATCH_ROWS = 8192  # scored at a time
-_ALIGNED = 64  # bytes: where torch's own tensors begin
+ALIGNMENT = 64  # bytes: where torch's own tensors begin
 _PIECE_ROWS = 512  # of modules other than chains
 _KEPT_BYTES = 2**30  # activations kept for a backward pass, per silo; beyond, the forward pass is repeated
 SMALL_BYTES = 2**24  # outputs kept even if nobody asked for them, per silo
@@ -41,7 +41,7 @@ def fixed_batches(xs: Sequence[Tensor]) -> Iterator[list[Tensor]]:
 
 def aligned(x: Tensor) -> Tensor:
     """The same numbers one behind another, from where torch's own tensors begin: a copy where they lie otherwise."""
-    whole = x.is_contiguous() and x.data_ptr() % _ALIGNED == 0
+    whole = x.is_contiguous() and x.data_ptr() % ALIGNMENT == 0
     return x if whole else x.clone(memory_format=torch.contiguous_format)
 
 

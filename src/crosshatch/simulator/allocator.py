@@ -1,4 +1,4 @@
-"""Where tensors lie: freed memory stays inside the process, and weights lie as a resumed run has them.
+"""Freed memory stays inside the process.
 
 glibc hands large blocks back to the system as soon as they are freed and asks for them again at the next step; the
 page faults were 36-40% of a convolution or LSTM step. Three settings of its allocator stop that; elsewhere than on
@@ -11,10 +11,6 @@ import ctypes
 import sys
 from functools import cache
 
-import torch
-from torch import Tensor
-
-ALIGNMENT = 64  # bytes; how torch lays out memory of its own
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 
 
@@ -29,10 +25,3 @@ def keep_freed_memory() -> bool:
         return False  # another C library
     settings = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_TOP_PAD, 64 * 2**20))
     return all(mallopt(name, value) == 1 for name, value in settings)
-
-
-def aligned(tensor: Tensor) -> Tensor:
-    """The tensor itself where it lies as a copy would, else a copy: kernels may round differently elsewhere."""
-    if tensor.data_ptr() % ALIGNMENT == 0 and tensor.is_contiguous():
-        return tensor
-    return tensor.clone(memory_format=torch.contiguous_format)

@@ -166,22 +166,24 @@ def _one(
     links.others = tuple(others)
     if pairs:
         data = pair(data)
+    alone = frozenset[int]() if pairs else one_party
+    trainers = tuple(1 if central else silo.clients for silo in data.silos)
     optimising, states = None, tuple[int, ...]()
     if task.optimiser is not None:
-        trained = tuple(1 if central else silo.clients for silo in data.silos)
-        alone = frozenset[int]() if pairs else one_party
-        optimising = Optimising(task.optimiser, trained, alone, tuple(task.initial()))
+        optimising = Optimising(task.optimiser, trainers, alone, tuple(task.initial()))
         states = tuple(state_size(task.optimiser, sent) for sent in task.sent) if optimising.averaged else ()
+    on_the_way = OnTheWay(Channels(codecs, member.codec_seed), len(data.y_train), trainers, task.trained, alone)
+    owners = [silo.owners for silo in data.silos]
     return SimulatedFederation(
         data,
         task,
         Accounts(links, _contents(data, task, widths, codecs), task.sent, states),
         source or batch_source(algorithm, seed=member.batch_seed, group=number),
-        OnTheWay(Channels(codecs, member.codec_seed), len(data.y_train), frozenset() if pairs else one_party),
+        on_the_way,
         algorithm,
         strategy=engine.strategy,
         threads=engine.threads,
-        branches=Branches(data.branches, clients) if data.branches and not central else None,
+        branches=Branches(data.branches, clients, owners, on_the_way) if data.branches and not central else None,
         optimising=optimising,
         encrypted=encrypted_exchange(data, task, algorithm, codecs, engine.privacy, links, threads=engine.threads),
     )

@@ -31,7 +31,7 @@ from crosshatch.simulator.assemble import EngineSettings, assemble, move
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
 from crosshatch.simulator.client_metrics import spread_over_clients
 from crosshatch.simulator.find_best import find_best
-from crosshatch.simulator.graph.graph_state import DualState, TokenState
+from crosshatch.simulator.graph.graph_state import GraphState
 from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.listening import Hear, listen_to
@@ -100,19 +100,19 @@ class Simulator:
         )  # fmt: skip
         self.threads, self._codecs = engine.threads, engine.codecs
         self.federation: SimulatedFederation | SimulatedServer | SimulatedTokens | SimulatedDuals
-        self.state: VerticalState | TokenState | DualState  # everything that a later round depends on
+        self.state: VerticalState | GraphState  # everything that a later round depends on
         if not on_silos(algorithm):
             self.data = by_columns(self.data)
         if on_tokens(algorithm):
-            tokens = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
-            self.federation, self.state = tokens, TokenState(tokens, algorithm, tokens.begin())
+            self.federation = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
+            self.state = GraphState(self.federation, algorithm)
         elif on_duals(algorithm):
-            duals = assemble_duals(self.data, self.task, algorithm, engine, seed=seed)
-            self.federation, self.state = duals, DualState(duals, algorithm, duals.begin())
+            self.federation = assemble_duals(self.data, self.task, algorithm, engine, seed=seed)
+            self.state = GraphState(self.federation, algorithm)
         else:
             assert on_silos(algorithm)
-            federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
-            self.federation, self.state = federation, VerticalState(federation, algorithm, self.task)
+            self.federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
+            self.state = VerticalState(self.federation, algorithm, self.task)
         require_adaptable(algorithm, task, on_graph=not isinstance(self.state, VerticalState))
         self.round = 0
         self.describe_workers: Callable[[], dict[str, Any]] | None = None  # where others compute

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, Memory, declared
+from crosshatch.local.forward import aligned
 from crosshatch.protocol.refusals import require_memory
-from crosshatch.simulator.allocator import aligned
 from crosshatch.simulator.vertical.blocks import Blocks
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import SimulatedServer

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -77,22 +76,10 @@ class Images:
         return functional.unfold(images, 3, padding=1).mT.reshape(len(x), -1, _TAPS * self.shape[0])
 
 
-_READ: WeakKeyDictionary[nn.Module, tuple[tuple[Filters, ...], Chain] | None] = WeakKeyDictionary()
-
-
 def as_convolved(module: nn.Module, shape: tuple[int, ...]) -> tuple[Images, Chain] | None:
     """The convolutions of a network for samples of this shape, and the chain behind them; None for other modules."""
-    if module not in _READ:
-        _READ[module] = _read(module)
-    found = _READ[module]
-    if found is None or len(shape) != 3:
-        return None
-    return Images((shape[0], shape[1], shape[2]), found[0]), found[1]
-
-
-def _read(module: nn.Module) -> tuple[tuple[Filters, ...], Chain] | None:
     layers = plain_layers(module)
-    if layers is None or not all(parameter.requires_grad for parameter in module.parameters()):
+    if layers is None or len(shape) != 3 or not all(parameter.requires_grad for parameter in module.parameters()):
         return None
     flat = next((i for i, layer in enumerate(layers) if type(layer) is nn.Flatten and layer.start_dim == 1), 0)
     stages = [_filters(*layers[i : i + _STAGE]) for i in range(0, flat, _STAGE)] if flat % _STAGE == 0 else []
@@ -102,7 +89,7 @@ def _read(module: nn.Module) -> tuple[tuple[Filters, ...], Chain] | None:
         return None
     # A layer that stands here twice has its numbers once.
     whole = sum(one.size for one in filters) + sum(one.size for one in chain) == Layout.of(module).size
-    return (filters, chain) if whole else None
+    return (Images((shape[0], shape[1], shape[2]), filters), chain) if whole else None
 
 
 def _filters(convolution: nn.Module, activation: nn.Module, pooling: nn.Module) -> Filters | None:

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import fields, replace
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+from typing import Any, final
 
 import torch
 from torch import Tensor
 
-from crosshatch.simulator.allocator import aligned
+from crosshatch.local.forward import aligned
 from crosshatch.simulator.graph.simulated_duals import Duals
 from crosshatch.simulator.graph.simulated_tokens import Tokens
 
-if TYPE_CHECKING:
-    import networkx as nx
 
-Values = TypeVar("Values", Tokens, Duals)
-
-
-class GraphState(ABC, Generic[Values]):
+@final
+class GraphState:
     """Agents on a graph: what all of them have is carried from round to round."""
 
     summed = True
 
-    def __init__(self, federation: Any, algorithm: Any, values: Values) -> None:
+    def __init__(self, federation: Any, algorithm: Any) -> None:
         self.federation, self.algorithm = federation, algorithm
-        self.values: Values = values
+        self.values: Tokens | Duals = federation.begin()
 
     @property
     def seconds(self) -> float:
@@ -74,44 +68,12 @@ class GraphState(ABC, Generic[Values]):
             found[field.name] = then.to(now).clone() if isinstance(now, Tensor) else then.numpy().copy()
         self.values = replace(self.values, **found)
 
-    @abstractmethod
     def broken(self) -> str | None:
         """What is no longer finite, in words."""
+        found: str | None = self.federation.broken(self.values)
+        return found
 
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """The graph and what happened on it."""
-
-
-@final
-class TokenState(GraphState[Tokens]):
-    """Tokens on their walks."""
-
-    def broken(self) -> str | None:
-        """Whether a token has a NaN or an infinity.
-
-        Where blocks are linear one that is not finite spoils all scores, so one score per token is enough.
-        """
-        scores = self.values.scores[:, 0, 0].tolist() if self.federation.linear else [float(self.values.scores.sum())]
-        return None if all(map(isfinite, scores)) else "a token is"
-
-    def describe(self) -> dict[str, Any]:
-        """Edges, tokens, and visits."""
-        fed, visits = self.federation, self.values.visits
-        return {"edges": _edges(fed.graph), "tokens": fed.count, "server": fed.server, "visits": visits.tolist()}
-
-
-@final
-class DualState(GraphState[Duals]):
-    """Duals that come to agree."""
-
-    def broken(self) -> str | None:
-        """Whether a dual has a NaN or an infinity."""
-        return None if isfinite(float(self.values.duals.sum())) else "a dual is"
-
-    def describe(self) -> dict[str, Any]:
-        return {"edges": _edges(self.federation.graph)}
-
-
-def _edges(graph: nx.Graph) -> list[list[int]]:
-    return sorted([min(edge), max(edge)] for edge in graph.edges)
+        edges = sorted([min(edge), max(edge)] for edge in self.federation.graph.edges)
+        return {"edges": edges, **self.federation.describe(self.values)}

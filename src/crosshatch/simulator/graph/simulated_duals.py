@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -101,6 +102,13 @@ class SimulatedDuals:
         else:
             duals.duals = logistic_proximal(moved, labels, share)
         return duals
+
+    def broken(self, duals: Duals) -> str | None:
+        """Whether a dual has a NaN or an infinity."""
+        return None if isfinite(float(duals.duals.sum())) else "a dual is"
+
+    def describe(self, _: Duals) -> dict[str, Any]:
+        return {}
 
     def model(self, duals: Duals) -> tuple[Tensor, ...]:
         return tuple(block.clone() for block in torch.split(duals.weights, self._sizes))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -137,6 +138,18 @@ class SimulatedTokens:
             tokens.seconds[g] += taken
         tokens.at = after
         return tokens
+
+    def broken(self, tokens: Tokens) -> str | None:
+        """Whether a token has a NaN or an infinity.
+
+        Where blocks are linear one that is not finite spoils all scores, so one score per token is enough.
+        """
+        scores = tokens.scores[:, 0, 0].tolist() if self.linear else [float(tokens.scores.sum())]
+        return None if all(map(isfinite, scores)) else "a token is"
+
+    def describe(self, tokens: Tokens) -> dict[str, Any]:
+        """Tokens and visits."""
+        return {"tokens": self.count, "server": self.server, "visits": tokens.visits.tolist()}
 
     def model(self, tokens: Tokens) -> tuple[Tensor, ...]:
         """The average of the tokens' models, block by block."""

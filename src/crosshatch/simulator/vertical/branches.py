@@ -28,12 +28,15 @@ from crosshatch.simulator.vertical.on_the_way import OnTheWay
 class Branches:
     """`shape` (2, 3): every silo has two branches of three each. Depth 0 is the hub, `len(shape)` the clients' own.
 
-    >>> Branches((2, 3), clients=(12,)).of(0, np.array([0, 1, 2, 11]), 2)
+    >>> from crosshatch.channels import Channels
+    >>> Branches((2, 3), (12,), (), OnTheWay(Channels({}, 0), 12)).of(0, np.array([0, 1, 2, 11]), 2)
     array([0, 0, 1, 5])
     """
 
     shape: tuple[int, ...]
     clients: tuple[int, ...]  # of each silo
+    owners: Sequence[Ids]  # (n,) who holds each silo's samples
+    on_the_way: OnTheWay
 
     @property
     def deepest(self) -> int:
@@ -60,30 +63,20 @@ class Branches:
         )
 
     def average(
-        self,
-        blocks: Blocks,
-        moved: Mapping[int, Tensor],
-        starts: Sequence[Tensor],
-        batch: Batch,
-        weights: ClientWeights,
-        owners: Sequence[Ids],
-        on_the_way: OnTheWay,
-        trained: Sequence[Tensor | None],
-        depth: int,
-        call: Call,
+        self, blocks: Blocks, moved: Mapping[int, Tensor], batch: Batch, weights: ClientWeights, depth: int, call: Call
     ) -> Blocks:
-        """Averages at the nodes of a depth, from the clients' blocks; `owners[j]` (n,) says who holds silo j's samples.
+        """Averages at the nodes of a depth, from the blocks (clients at work, p) of the clients that `moved`.
 
-        `moved` are the blocks (clients at work, p) of silos that took steps, `starts` what these started from. A client
-        or branch with nobody at work counts with the block it would have started from.
+        A client or branch with nobody at work counts with the block it would have started from.
         """
+        starts = self.at_clients(blocks.received or blocks.branches or blocks.base, batch)
         averages = [self._held(blocks, j) for j in range(len(blocks.base))]
         for j, rows in moved.items():
             clients = batch.clients[j]
             own = torch.as_tensor(self.of(j, clients, self.deepest))
             before = averages[j]
-            rows = on_the_way.blocks(rows, starts[j], j, clients, self.clients[j], call, where=trained[j])
-            everyone = everyones_weights(owners[j], self.clients[j], clients, weights)
+            rows = self.on_the_way.blocks(rows, starts[j], j, clients, call)
+            everyone = everyones_weights(self.owners[j], self.clients[j], clients, weights)
             branch = self.of(j, np.arange(self.clients[j]), self.deepest)
             total = torch.as_tensor(np.bincount(branch, everyone, minlength=len(before))).to(rows)
             each = torch.as_tensor(everyone[clients]).to(rows)
@@ -107,20 +100,12 @@ class Branches:
         mean = (summed / weight.clamp(min=torch.finfo(weight.dtype).tiny).unsqueeze(1)).index_select(0, node)
         return torch.where((weight > 0).index_select(0, node).unsqueeze(1), mean, before)
 
-    def broadcast(
-        self,
-        blocks: Blocks,
-        batch: Batch,
-        on_the_way: OnTheWay,
-        trained: Sequence[Tensor | None],
-        depth: int,
-        call: Call,
-    ) -> Blocks:
+    def broadcast(self, blocks: Blocks, batch: Batch, depth: int, call: Call) -> Blocks:
         """What arrives of the blocks that the nodes of a depth send to everybody at work below them.
 
         A branch above others or above clients at work holds what it got; one without keeps what its node had.
         """
-        if not any(on_the_way.alters("broadcast", j) for j in range(len(blocks.base))):
+        if not any(self.on_the_way.alters("broadcast", j) for j in range(len(blocks.base))):
             return Blocks(blocks.base, branches=blocks.branches if depth else (), sent_to=batch.clients)
         ids, node = np.arange(self.count(depth)), torch.as_tensor(self.above(depth))
         first = torch.as_tensor(np.searchsorted(self.above(depth), ids))  # all branches under a node have its block
@@ -129,10 +114,10 @@ class Branches:
             held = self._held(blocks, j) if depth else base.expand(self.count(self.deepest), -1)
             branches.append(held)
             received.append(held if depth else base)
-            if not on_the_way.alters("broadcast", j):
+            if not self.on_the_way.alters("broadcast", j):
                 continue
             name, sent = block_channel(j, depth), held.index_select(0, first)
-            arrived = on_the_way.vectors(name, sent, ids, len(ids), call, where=trained[j])
+            arrived = self.on_the_way.vectors(name, sent, ids, len(ids), call, where=self.on_the_way.trained[j])
             received[j] = arrived.index_select(0, node) if depth else arrived[0]
             if depth < self.deepest:
                 below = np.unique(self.of(j, batch.clients[j], depth + 1))

@@ -79,12 +79,16 @@ class Descending:
         self, frozen: Frozen, batch: Batch, part: int, y: Tensor, silos: Sequence[int], local: LocalSteps
     ) -> dict[int, LossInputs]:
         """What the losses of these silos' samples of a part need, in the order of their clients; labels y as drawn."""
-        found, alike = {}, dict[int, list[int]]()  # silos with labels, those together that have seen the same
+        told, alike = {}, dict[int, list[int]]()  # silos with labels, those together that have seen the same
         for j in silos:
             if j in frozen.gradients:
-                found[j] = LossInputs(gradient=frozen.gradients[j])
+                told[j] = LossInputs(gradient=frozen.gradients[j])
             elif j in frozen.derivatives:
-                found[j] = self._sent(frozen, batch, part, j, local)
+                sent = frozen.derivatives[j][part]
+                check_told(j, told=sent is not None)
+                assert sent is not None
+                rows = batch.by_client(j, part, sent)
+                told[j] = LossInputs(derivative=rows) if self.task.transfer is None else LossInputs(rest=rows)
             elif j in frozen.seen:
                 alike.setdefault(id(frozen.seen[j]), []).append(j)
             else:
@@ -93,65 +97,43 @@ class Descending:
             seen = frozen.seen[group[0]]
             every = [seen[j].rows[part] if j in seen else frozen.own[j][part] for j in range(len(self.widths))]
             for j, rest in zip(group, self.task.fusion.others(every, group), strict=True):
-                order = batch.held[j][part].order
-                mine, others = (one if order is None else one.index_select(0, order) for one in (y, rest))
-                found[j] = LossInputs(y=mine, rest=others)
+                told[j] = LossInputs(y=batch.by_client(j, part, y), rest=batch.by_client(j, part, rest))
                 if self.task.transfer is not None:
-                    found[j] = self._transferred(frozen, batch, part, j, found[j], local)
-                elif local.anticipation != 1:
-                    found[j] = self._with_start(frozen, batch, part, j, found[j], rest)
-        return found
+                    told[j] = self._components(told[j], j, frozen)
+        if local.anticipation == 1 and not local.continued:
+            return told
+        return {j: replace(one, start=self._start(one, frozen, batch, part, j, local)) for j, one in told.items()}
 
-    def _sent(self, frozen: Frozen, batch: Batch, part: int, silo: int, local: LocalSteps) -> LossInputs:
-        """The derivative that the label's holder sent; in a transfer task the components."""
-        rows = frozen.derivatives[silo][part]
-        check_told(silo, told=rows is not None)
-        assert rows is not None
-        rows = batch.by_client(silo, part, rows)
-        if self.task.transfer is not None:
-            return self._stood_apart(frozen, batch, part, silo, LossInputs(rest=rows), local)
-        if not local.continued:
-            return LossInputs(derivative=rows)
-        check_continued(head=self.task.head is not None)
-        return LossInputs(derivative=rows, start=batch.by_client(silo, part, frozen.own[silo][part]))
-
-    def _with_start(
-        self, frozen: Frozen, batch: Batch, part: int, silo: int, inputs: LossInputs, rest: Tensor
-    ) -> LossInputs:
-        """The same with where the silo stood at the exchange, for steps that look back at it; `rest` is as drawn."""
-        where = frozen.own[silo][part]
-        if self.task.head is not None:
-            joined = self.task.fusion.join(where, rest, self._columns[silo])
-            with torch.no_grad():
-                where = with_own_heads(self.task.apply_head, frozen.heads[silo], [joined], batch, silo, part)
-        return replace(inputs, start=batch.by_client(silo, part, where))
-
-    def _transferred(
-        self, frozen: Frozen, batch: Batch, part: int, silo: int, inputs: LossInputs, local: LocalSteps
-    ) -> LossInputs:
-        """The other side's components, of its embeddings, Phi_A and the labels."""
+    def _components(self, inputs: LossInputs, silo: int, frozen: Frozen) -> LossInputs:
+        """What a silo of a transfer task makes of the other's embeddings, Phi_A and the labels."""
         assert self.task.transfer is not None
         assert inputs.rest is not None
         assert inputs.y is not None
         other = inputs.rest[:, slice(*self._columns[1 - silo])]
         if self.task.holds_head(silo):
-            told = LossInputs(y=inputs.y, rest=other)
-        else:
-            told = LossInputs(rest=self.task.transfer.components(other, frozen.heads[silo], inputs.y))
-        return self._stood_apart(frozen, batch, part, silo, told, local)
+            return LossInputs(y=inputs.y, rest=other)
+        return LossInputs(rest=self.task.transfer.components(other, frozen.heads[silo], inputs.y))
 
-    def _stood_apart(
-        self, frozen: Frozen, batch: Batch, part: int, silo: int, inputs: LossInputs, local: LocalSteps
-    ) -> LossInputs:
-        """The same with where both sides of a transfer task stood, if steps look back at it."""
-        if local.anticipation == 1:
-            return inputs
-        assert self.task.transfer is not None
-        own = batch.by_client(silo, part, frozen.own[silo][part])
-        class_mean = frozen.heads[silo] if self.task.holds_head(silo) else None
-        return replace(
-            inputs, start=self.task.transfer.starting_point(inputs.sides(self.task.transfer, own, class_mean))
-        )
+    def _start(
+        self, inputs: LossInputs, frozen: Frozen, batch: Batch, part: int, silo: int, local: LocalSteps
+    ) -> Tensor | None:
+        """Where the silo stood at the exchange, in a transfer task both sides; None for steps that do not look back."""
+        task, sent = self.task, inputs.derivative is not None
+        if inputs.gradient is not None or not (local.continued if sent else local.anticipation != 1):
+            return None
+        own = frozen.own[silo][part]
+        if task.transfer is not None:
+            class_mean = frozen.heads[silo] if task.holds_head(silo) else None
+            sides = inputs.sides(task.transfer, batch.by_client(silo, part, own), class_mean)
+            return task.transfer.starting_point(sides)
+        if sent:
+            check_continued(head=task.head is not None)
+        elif task.head is not None:
+            assert inputs.rest is not None
+            joined = task.fusion.join(own, batch.as_drawn(silo, part, inputs.rest), self._columns[silo])
+            with torch.no_grad():
+                own = with_own_heads(task.apply_head, frozen.heads[silo], [joined], batch, silo, part)
+        return batch.by_client(silo, part, own)
 
 
 def rows_by_part(problems: Mapping[int, Problem]) -> list[Ids]:

@@ -68,19 +68,11 @@ class Embedder:
 
         `base` are the hubs' blocks, and `moved` the silos whose clients have taken steps from what they got.
         """
-        values: list[Outputs] = [()] * len(weights) if known is None else list(known.values)
-        stamps = [made] * len(weights) if known is None or only is None else list(known.made)
-        if only is not None:
-            stamps[only] = made
-        if self.elsewhere is not None:
-            asked = range(len(weights)) if only is None else [only]
-            for j, outputs in self.elsewhere({j: weights[j] for j in asked}, batch).items():
-                values[j] = outputs
-        elif only is not None:
-            values[only] = self._silo(weights[only], batch, only)
-        for chain, alike in self._alike if only is None and self.elsewhere is None else ():
-            for j, outputs in zip(alike, self._silos([weights[j] for j in alike], batch, alike, chain), strict=True):
-                values[j] = outputs
+        asked = range(len(weights)) if only is None else [only]
+        compute = self.elsewhere or self._outputs
+        found = compute({j: weights[j] for j in asked}, batch)
+        values = tuple(found[j] if j in found or known is None else known.values[j] for j in range(len(weights)))
+        stamps = tuple(made if j in found or known is None else known.made[j] for j in range(len(weights)))
         head: Tensor | None = None
         clients_head: Tensor | None = None
         holder = self.task.fusion.holder
@@ -94,7 +86,7 @@ class Embedder:
                 head = clients_head = self._drawn_mean(self.anchors, holder, weights[holder], batch.round)
             if known is not None and only not in (None, holder):
                 clients_head = known.clients_head  # that of the moment its clients' embeddings are of
-        return Embeddings(batch.parts, tuple(values), tuple(stamps), head, clients_head)
+        return Embeddings(batch.parts, values, stamps, head, clients_head)
 
     def _drawn_mean(self, anchors: Anchors, holder: int, weights: Tensor, round: int) -> Tensor:
         embed = partial(self.task.embed, holder, weights.reshape(-1))
@@ -117,27 +109,32 @@ class Embedder:
         pairs = zip(self.task.blocks, self.data.silos, strict=True)
         return any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs)  # norms may refuse one sample
 
-    def _silos(
-        self, weights: Sequence[Tensor], batch: Batch, silos: Sequence[int], chain: Chain | None
-    ) -> list[Outputs]:
-        """Of silos alike; together for a batch in one part, at the hubs' weights."""
-        if chain is None or len(batch.parts) > 1 or any(one.dim() == 2 for one in weights):
-            return [self._silo(one, batch, j) for j, one in zip(silos, weights, strict=True)]
-        if batch.all_in_order and len(silos) > 1:  # all samples lie where they are
-            return [self._silos([one], batch, [j], chain)[0] for j, one in zip(silos, weights, strict=True)]
-        together, xs = self.passes.gather(batch, silos)
-        done = ChainPass.through(chain, weights, together)
+    def _outputs(self, weights: Mapping[int, Tensor], batch: Batch) -> dict[int, Outputs]:
+        """Of these silos; those alike together, for a batch in one part at the hubs' weights."""
+        found: dict[int, Outputs] = {}
+        for chain, alike in self._alike:
+            mine = {j: weights[j] for j in alike if j in weights}
+            if chain is None or len(batch.parts) > 1 or any(one.dim() == 2 for one in mine.values()):
+                found |= {j: self._silo(one, batch, j) for j, one in mine.items()}
+            elif batch.all_in_order:  # all samples lie where they are
+                for j, one in mine.items():
+                    found |= self._together(chain, {j: one}, batch)
+            elif mine:
+                found |= self._together(chain, mine, batch)
+        return found
+
+    def _together(self, chain: Chain, weights: Mapping[int, Tensor], batch: Batch) -> dict[int, Outputs]:
+        """Of silos with one chain, for a batch in one part."""
+        together, xs = self.passes.gather(batch, list(weights))
+        done = ChainPass.through(chain, list(weights.values()), together)
         # The outputs are at hand: kept unless they are large and of no use.
-        kept = self.keep_passes or sum(out.nbytes for out in done.outputs) <= SMALL_BYTES * len(silos)
-        outputs: list[Outputs] = []
-        for g, (j, rows) in enumerate(zip(silos, done.outputs[-1].unbind(0), strict=True)):
-            order = batch.held[j][0].order
-            outputs.append((rows if order is None else torch.empty_like(rows).index_copy_(0, order, rows),))
+        kept = self.keep_passes or sum(out.nbytes for out in done.outputs) <= SMALL_BYTES * len(weights)
+        for g, j in enumerate(weights):
+            self.passes.kept.pop(j, None)
             if kept:
-                self.passes.kept[j] = xs[g], KeptPass(weights[g], chain_pass=done, place=g)
-            else:
-                self.passes.kept.pop(j, None)
-        return outputs
+                self.passes.kept[j] = xs[g], KeptPass(weights[j], chain_pass=done, place=g)
+        rows = zip(weights, done.outputs[-1].unbind(0), strict=True)
+        return {j: (batch.as_drawn(j, 0, of_silo),) for j, of_silo in rows}
 
     def _silo(self, weights: Tensor, batch: Batch, silo: int) -> Outputs:
         """Of one silo, under weights (p,) or each client's own (clients, p)."""

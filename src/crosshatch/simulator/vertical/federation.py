@@ -63,11 +63,10 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
     def __post_init__(self) -> None:
         """Put together who computes the numbers."""
         links, widths = self.accounts.links, self.accounts.contents.widths
-        one_party = frozenset[int]() if links.hubs_together else links.one_party
+        one_party, self.clients = self.on_the_way.one_party, self.on_the_way.clients
         self._known = known = declared(self.algorithm)
         self.passes = Passes(self.data, known.window)
         self._coded = self.on_the_way.channels.codecs  # by exchange; what is sent in others arrives as it is
-        self.clients = tuple(1 if known.central else silo.clients for silo in self.data.silos)
         self.sharing = Sharing(self.task, self.passes, self.on_the_way, widths)
         seed, anchors = self.on_the_way.channels.seed, find_anchors(self.data, self.task)
         self._descending = Descending(self.data, self.task, self.passes, widths, seed, self.optimising, anchors)
@@ -134,11 +133,11 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
             self.optimising.broadcast(batch)
         if self.branches is not None:
             BranchAccounts(self.branches, self.accounts).down(batch, depth, call)
-            return self.branches.broadcast(blocks, batch, self.on_the_way, self.task.trained, depth, call)
+            return self.branches.broadcast(blocks, batch, depth, call)
         coded = "broadcast" in self._coded
         missed = self._missed("broadcast", self.silos, batch) if coded else {}
         self.accounts.broadcast(batch, within, call, missed)
-        received = self.on_the_way.broadcast(blocks.base, self.task.trained, call) if coded else ()
+        received = self.on_the_way.broadcast(blocks.base, call) if coded else ()
         return Blocks(blocks.base, received=received, sent_to=batch.clients)
 
     def _missed(self, exchange: str, silos: Sequence[int], batch: Batch, to: str = "") -> Missed:
@@ -167,20 +166,13 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
             tree = BranchAccounts(self.branches, self.accounts)
             for j in silos:
                 tree.up(batch, j, depth, call)
-            starts = self.branches.at_clients(blocks.received or blocks.branches or blocks.base, batch)
-            owners, trained = [silo.owners for silo in self.data.silos], self.task.trained
-            own = {j: rows[j] for j in silos}
-            return self.branches.average(
-                blocks, own, starts, batch, weights, owners, self.on_the_way, trained, depth, call
-            )
+            return self.branches.average(blocks, {j: rows[j] for j in silos}, batch, weights, depth, call)
         coded, last = "average" in self._coded, {j: blocks.moved[j][-1] for j in silos}
         moved: dict[int, Tensor | Problem] = {**last}
         if coded or any(len(blocks.moved[j]) > 1 or one.numbers is not batch.clients[j] for j, one in last.items()):
             rows, starts = self.at_clients.weights(blocks, batch, silos), blocks.received or blocks.base
             for j in silos if coded else ():
-                rows[j] = self.on_the_way.blocks(
-                    rows[j], starts[j], j, batch.clients[j], self.clients[j], call, where=self.task.trained[j]
-                )
+                rows[j] = self.on_the_way.blocks(rows[j], starts[j], j, batch.clients[j], call)
             moved = {j: rows[j] for j in silos}
         self.accounts.average(batch, tuple(silos), within, call)
         holders = {j: (self.data.silos[j].owners, self.clients[j], batch.clients[j]) for j in silos}

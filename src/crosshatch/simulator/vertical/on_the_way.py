@@ -28,6 +28,8 @@ class OnTheWay:
 
     channels: Channels
     samples: int
+    clients: tuple[int, ...] = ()  # of each silo
+    trained: Sequence[Tensor | None] = ()  # where the numbers of each silo's block stand that travel; None: all do
     one_party: frozenset[int] = frozenset()  # silos without links inside: their blocks stay where they are
 
     def alters(self, exchange: str, silo: int | None = None) -> bool:
@@ -75,19 +77,18 @@ class OnTheWay:
         came = self.channels.transmit(call.exchange, name, when, sent, ids, senders, ids, np.ones_like(ids))
         return came if where is None else rows.index_copy(1, where, came)
 
-    def broadcast(self, base: Sequence[Tensor], trained: Sequence[Tensor | None], call: Call) -> tuple[Tensor, ...]:
+    def broadcast(self, base: Sequence[Tensor], call: Call) -> tuple[Tensor, ...]:
         """What clients get of the hubs' blocks; empty where that is the blocks themselves."""
         sent = [j for j in range(len(base)) if self.alters("broadcast", j)]
-        got = {j: self.vector(block_channel(j), base[j], call, where=trained[j]) for j in sent}
+        got = {j: self.vector(block_channel(j), base[j], call, where=self.trained[j]) for j in sent}
         return tuple(got.get(j, weights) for j, weights in enumerate(base)) if got else ()
 
-    def blocks(
-        self, rows: Tensor, start: Tensor, silo: int, clients: Ids, total: int, call: Call, *, where: Tensor | None
-    ) -> Tensor:
-        """What arrives of the blocks (n, p) of these clients, `total` in the silo: each sends how far it moved."""
+    def blocks(self, rows: Tensor, start: Tensor, silo: int, clients: Ids, call: Call) -> Tensor:
+        """What arrives of the blocks (n, p) of these clients of a silo: each sends how far it moved."""
         if not self.alters("average", silo):
             return rows
-        return start + self.vectors(block_channel(silo), rows - start, clients, total, call, where=where)
+        name, total, where = block_channel(silo), self.clients[silo], self.trained[silo]
+        return start + self.vectors(name, rows - start, clients, total, call, where=where)
 
     def missed(self, exchange: str, silos: Sequence[int], batch: Batch, to: str) -> Mapping[int, npt.NDArray[np.bool_]]:
         """By silo which of its clients at work missed an earlier message that this one builds on; empty for nobody."""
