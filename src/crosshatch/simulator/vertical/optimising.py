@@ -7,7 +7,7 @@ states to the hub with their blocks, and get the average with the next broadcast
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -29,8 +29,12 @@ class Optimising:
     clients: tuple[int, ...]
     alone: frozenset[int]
     like: tuple[Tensor, ...]  # each silo's block (p,)
-    _at_clients: dict[int, Tensor] = field(default_factory=dict)  # by silo, (clients, s); not there: zero
-    _at_hubs: dict[int, Tensor] = field(default_factory=dict)  # by silo, (s,)
+
+    def __post_init__(self) -> None:
+        """All states begin at zero: by silo those of its clients (clients, s), and where hubs have some its hub's."""
+        zeros = [one.new_zeros(state_size(self.optimiser, len(one))) for one in self.like]
+        self._at_clients = {j: one.repeat(self.clients[j], 1) for j, one in enumerate(zeros)}
+        self._at_hubs = {j: one for j, one in enumerate(zeros) if self.averaged and j not in self.alone}
 
     @property
     def averaged(self) -> bool:
@@ -40,37 +44,29 @@ class Optimising:
     def begin_round(self) -> None:
         """States that are not to be carried over are zero again."""
         if self.optimiser.state == "reset":
-            self._at_clients.clear()
-
-    def _of_clients(self, silo: int) -> Tensor:
-        size = state_size(self.optimiser, len(self.like[silo]))
-        found = self._at_clients.get(silo)
-        return self.like[silo].new_zeros(self.clients[silo], size) if found is None else found
+            for states in self._at_clients.values():
+                states.zero_()
 
     def of_hub(self, silo: int) -> Tensor:
         """A hub's state (s,)."""
-        if silo in self.alone:
-            return self._of_clients(silo)[0]
-        found = self._at_hubs.get(silo)
-        return torch.zeros_like(self._of_clients(silo)[0]) if found is None else found
+        return self._at_clients[silo][0] if silo in self.alone else self._at_hubs[silo]
 
     def set_hub(self, silo: int, state: Tensor) -> None:
         """Give a hub another state."""
         if silo in self.alone:
-            self._at_clients[silo] = state.unsqueeze(0)
+            self._at_clients[silo].copy_(state)
         else:
             self._at_hubs[silo] = state
 
     def states(self, silo: int, clients: Ids) -> Tensor:
         """Those of some clients (clients, s)."""
-        return self._of_clients(silo).index_select(0, self._places(silo, clients))
+        return self._at_clients[silo].index_select(0, self._places(silo, clients))
 
     def _places(self, silo: int, clients: Ids) -> Tensor:
         return torch.as_tensor(clients, device=self.like[silo].device)
 
     def _set_states(self, silo: int, clients: Ids, states: Tensor) -> None:
-        places = self._places(silo, clients)
-        self._at_clients[silo] = self._of_clients(silo).index_copy(0, places, states)
+        self._at_clients[silo].index_copy_(0, self._places(silo, clients), states)
 
     def solve(self, problems: Mapping[int, Problem], solver: Solver) -> dict[int, tuple[Problem, Tensor]]:
         """The clients' blocks (clients at work, p) after steps, as `Passes.blocks` has them; their states are noted."""
@@ -84,25 +80,23 @@ class Optimising:
 
     def broadcast(self, batch: Batch) -> None:
         """Clients at work get their hub's state with its block."""
-        for j in range(len(self.clients)):
-            if self.averaged and j not in self.alone:
-                self._set_states(j, batch.clients[j], self.of_hub(j).expand(len(batch.clients[j]), -1))
+        for j, state in self._at_hubs.items():
+            self._set_states(j, batch.clients[j], state.expand(len(batch.clients[j]), -1))
 
     def average(self, batch: Batch, at_work: Mapping[int, Tensor], idle: Mapping[int, float]) -> None:
         """Hubs average the states of their clients at work as they do the blocks; who is idle counts with the hub's."""
         for j, weights in at_work.items():
-            if self.averaged and j not in self.alone:
+            if j in self._at_hubs:
                 sent = self.states(j, batch.clients[j])
-                self._at_hubs[j] = (weights.to(sent) @ sent).add_(self.of_hub(j), alpha=idle[j])
+                self._at_hubs[j] = (weights.to(sent) @ sent).add_(self._at_hubs[j], alpha=idle[j])
 
     def snapshot(self) -> dict[str, Tensor]:
         states = {_CLIENTS: self._at_clients, _HUB: self._at_hubs}
         return {f"{whose}.{j}": state.clone() for whose, of in states.items() for j, state in of.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from a snapshot, whatever was computed since."""
-        self._at_clients.clear()
-        self._at_hubs.clear()
+        """Go on from a snapshot, whatever was computed since; older ones lack states that are zero."""
+        self.__post_init__()
         for name, tensor in tensors.items():
             whose, silo = name.split(".")
             of = self._at_clients if whose == _CLIENTS else self._at_hubs
