@@ -67,9 +67,6 @@ def test_head_sees_embeddings_in_the_order_of_silos() -> None:
 
 
 def test_widths_of_the_others_part() -> None:
-    widths, fusion = (8, 4, 5), Head(nn.Linear(17, 1), holder=0)
-    assert [fusion.sent_width(widths, j) for j in range(3)] == [4 + 5, 8 + 5, 8 + 4]
-    assert [Sum().sent_width((3, 3, 3), j) for j in range(3)] == [3, 3, 3]
     assert [Sum().others_width((3, 3), j) for j in range(2)] == [3, 3]
 
 

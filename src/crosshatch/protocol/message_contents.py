@@ -106,7 +106,6 @@ class MessageContents:
 
     dtype: torch.dtype
     widths: tuple[int, ...]
-    arriving: tuple[int, ...]  # at each silo's clients of the others' embeddings, numbers per sample
     head: tuple[int, int] | None  # how many numbers of it travel, and the silo that trains it; None: there is none
     codecs: Mapping[str, AnyCodec]
     clients: tuple[int, ...] = ()  # of each silo; encoded rows that a hub passes on say whose they are
@@ -133,30 +132,25 @@ class MessageContents:
     @cached_property
     def answers(self) -> list[PlainRows]:
         """By silo what its clients get of the others' embeddings, and of the head where another silo trains it."""
-        trains = None if self.head is None else self.head[1]
-        return _as_one(
-            [PlainRows(self.dtype, width, () if j == trains else self._head) for j, width in enumerate(self.arriving)]
-        )
-
-    @cached_property
-    def whole_answers(self) -> list[PlainRows]:
-        """The same for clients that missed what the head's codec builds on: the head as plain numbers."""
-        head = () if self.head is None else self.plain_block(self.head[0])
-        return [PlainRows(usual.dtype, usual.width, head if usual.along else ()) for usual in self.answers]
+        every = range(len(self.widths))
+        return _as_one(self.answers_of(every, every))
 
     def answers_of(self, senders: Sequence[int], receivers: Sequence[int], *, whole: bool = False) -> list[PlainRows]:
         """By receiver what its clients get where these silos sent: their sum with all that was known, or those alone.
 
-        `whole`: as `whole_answers`.
+        `whole`: for clients that missed what the head's codec builds on, with the head as plain numbers.
         """
-        found = [(self.whole_answers if whole else self.answers)[i] for i in receivers]
-        if self.head is None or len(senders) == len(self.widths):
-            return found
-        along = self.head[1] in senders
+        if self.head is None:  # a sum is as wide as each
+            return [PlainRows(self.dtype, self.widths[i]) for i in receivers]
+        size, trains = self.head
+        head = self.plain_block(size) if whole else self._head
         return [
-            PlainRows(self.dtype, sum(self.widths[j] for j in senders if j != i), one.along if along else ())
-            for i, one in zip(receivers, found, strict=True)
-        ]
+            PlainRows(
+                self.dtype, sum(self.widths[j] for j in senders if j != i),
+                head if trains in senders and i != trains else (),
+            )
+            for i in receivers
+        ]  # fmt: skip
 
     def embeddings_for(self, holder: int, senders: Sequence[int], *, each: bool) -> PlainRows:
         """What the label holder's clients get of the others' embeddings: their sum, or those of each."""

@@ -27,15 +27,12 @@ class SeededWalk:
     _drawn: tuple[int, npt.NDArray[np.float64]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Neighbours of all agents, also in one array."""
-        lists = [sorted(self.graph[k]) for k in range(len(self.graph))]
-        self._degrees = np.array([len(one) for one in lists], dtype=np.int64)
-        self._first = np.concatenate([[0], np.cumsum(self._degrees)[:-1]]).astype(np.int64)
-        self._neighbours = np.array([k for one in lists for k in one] or [0], dtype=np.int64)
+        """Neighbours of all agents."""
+        self._neighbours = [sorted(self.graph[k]) for k in range(len(self.graph))]
 
     def begin(self, tokens: int) -> Ids:
         """Anywhere, or one by one."""
-        agents = len(self._degrees)
+        agents = len(self._neighbours)
         if self.each:
             return np.arange(tokens, dtype=np.int64) % agents
         drawn = [generator(self.seed, "start", token).integers(agents) for token in range(tokens)]
@@ -43,11 +40,9 @@ class SeededWalk:
 
     def next(self, at: Ids, hop: int, *, stay: bool) -> Ids:
         """Each neighbour is as likely as the others, and with `stay` as the agent itself."""
-        degrees = self._degrees[at]
-        choice = (self._uniform(len(at), hop) * (degrees + stay)).astype(np.int64)
-        moves = choice < degrees
-        assert moves.all() or stay, "an agent without neighbours"
-        return np.where(moves, self._neighbours[np.where(moves, self._first[at] + choice, 0)], at)
+        chances = zip(at.tolist(), self._uniform(len(at), hop).tolist(), strict=True)
+        ways = ((self._neighbours[k] + [k] * stay, chance) for k, chance in chances)
+        return np.array([way[int(chance * len(way))] for way, chance in ways], dtype=np.int64)
 
     def _uniform(self, tokens: int, hop: int) -> npt.NDArray[np.float64]:
         chunk = hop // _CHUNK

@@ -194,7 +194,6 @@ def _contents(
 ) -> MessageContents:
     holder = task.head_holder
     head = None if holder is None else (task.sent_head, holder)
-    arriving = tuple(task.fusion.sent_width(widths, j) for j in range(len(widths)))
     components = 1 if task.transfer is None else 2  # `Transfer.components`, where other tasks have derivatives
     clients = tuple(silo.clients for silo in data.silos)
-    return MessageContents(data.silos[0].train.dtype, widths, arriving, head, codecs, clients, components)
+    return MessageContents(data.silos[0].train.dtype, widths, head, codecs, clients, components)

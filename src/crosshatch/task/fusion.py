@@ -52,10 +52,6 @@ class Sum:
         """Numbers per sample of the others' part: those of their sum."""
         return widths[silo]
 
-    def sent_width(self, widths: Sequence[int], silo: int) -> int:
-        """How many of them reach the silo's clients: all."""
-        return widths[silo]
-
     def others(self, embeddings: Sequence[Tensor], receivers: Sequence[int]) -> list[Tensor]:
         """For each receiver the sum of the other silos' embeddings (n, c)."""
         if len(embeddings) == 2:
@@ -136,10 +132,6 @@ class Head:
     def others_width(self, widths: Sequence[int], silo: int) -> int:  # noqa: ARG002
         """Numbers per sample of the others' part: all embeddings, the silo's own columns to be overwritten."""
         return sum(widths)
-
-    def sent_width(self, widths: Sequence[int], silo: int) -> int:
-        """How many of them reach the silo's clients: all but their own."""
-        return sum(widths) - widths[silo]
 
     def others(self, embeddings: Sequence[Tensor], receivers: Sequence[int]) -> list[Tensor]:
         """For each receiver all embeddings side by side (n, all e); its own columns are overwritten when they join."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from crosshatch.data.federated import FederatedData, Split
 from crosshatch.local.forward import forward
 from crosshatch.task.task import Task
+from crosshatch.theory.central_loss import CentralLoss
 
 _ROWS = 1024  # training samples whose gradient is looked at
 _PIECE = 256
@@ -59,15 +60,12 @@ def _by_module(task: Task, weights: Sequence[Tensor], xs: Sequence[Tensor], whic
 
 def _by_gradient(data: FederatedData, task: Task) -> str | None:
     """Outputs may be finite where their derivative is not: a root at 0, a norm of zeros."""
+    central = CentralLoss(data, task)
     for low in range(0, min(_ROWS, len(data.y_train)), _PIECE):
-        rows = slice(low, low + _PIECE)
-        leaves = [w.clone().requires_grad_() for w in task.initial()]
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
-            scores = task.scores(leaves, [silo.train[rows] for silo in data.silos])
-            loss = task.loss.value(scores, data.y_train[rows]).sum()
-            gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
-        for silo, gradient in zip(task.names, gradients, strict=True):
-            if gradient is not None and not bool(torch.isfinite(gradient).all()):
+            gradient = central.gradient(central.start(), central.rows[low : low + _PIECE])
+        for silo, where in zip(task.names, central.slices, strict=True):
+            if not bool(torch.isfinite(gradient[where]).all()):
                 return _blame(f"the block of silo '{silo}' has a gradient that is NaN or infinite at the start")
     return None
 
