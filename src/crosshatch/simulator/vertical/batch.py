@@ -42,11 +42,7 @@ class Batch:
     def by_client(self, silo: int, part: int, rows: Tensor) -> Tensor:
         """Rows (n, ...) of a part from the batch's order to that of a silo's clients."""
         order = self.held[silo][part].order
-        if order is None:
-            return rows
-        if rows.shape[1:].numel() > 1:
-            return rows.index_select(0, order)
-        return rows.view(-1).index_select(0, order).view(rows.shape)  # of a vector, several times as fast
+        return rows if order is None else rows.index_select(0, order)
 
     def as_drawn(self, silo: int, part: int, rows: Tensor) -> Tensor:
         """The same from the order of the silo's clients to the batch's."""
