@@ -37,14 +37,10 @@ class LossInputs:
     )
     gradient: Tensor | None = None  # (p,) of the mean loss over all rows, where the derivative came encrypted
 
-    @property
-    def by_row(self) -> tuple[Tensor | None, ...]:
-        """All that has a part for every row."""
-        return self.y, self.rest, self.derivative, self.start
-
     def each(self, of: Callable[[Tensor], Tensor]) -> LossInputs:
         """The same with what a function makes of every row's part."""
-        return LossInputs(*(None if tensor is None else of(tensor) for tensor in self.by_row))
+        tensors = (self.y, self.rest, self.derivative, self.start)
+        return LossInputs(*(None if tensor is None else of(tensor) for tensor in tensors))
 
     def sides(self, transfer: Transfer, own: Tensor, class_mean: Tensor | None) -> Sides:
         """Both sides of a transfer task, one of them told; `class_mean` is that of the silo with the labels alone."""
@@ -57,7 +53,7 @@ class LossInputs:
     @classmethod
     def joined(cls, inputs: Sequence[LossInputs], join: Callable[[Any], Tensor] = torch.cat) -> LossInputs:
         """Those of several sets of rows, one behind another; or side by side, by `torch.stack`."""
-        columns = zip(*(one.by_row for one in inputs), strict=True)
+        columns = zip(*((one.y, one.rest, one.derivative, one.start) for one in inputs), strict=True)
         return cls(*(None if column[0] is None else join(column) for column in columns))
 
     def rows(self, where: slice) -> LossInputs:

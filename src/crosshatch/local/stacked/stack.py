@@ -64,7 +64,9 @@ class Stack:
         self.tensors: list[list[Tensor | None]] = []
         for s in every:
             samples = first[:1] if first and s == 0 else [mine[s].x.flatten(1) for mine in parts]
-            every_kind = (samples, *zip(*(mine[s].loss_inputs.by_row for mine in parts), strict=True))
+            inputs = [mine[s].loss_inputs for mine in parts]
+            needed = zip(*((one.y, one.rest, one.derivative, one.start) for one in inputs), strict=True)
+            every_kind = (samples, *needed)
             self.tensors.append([of[0] if of[0] is None or len(of) == 1 else torch.cat(of) for of in every_kind])
 
     def by_problem(self, jobs: Jobs) -> list[ProblemJobs]:

@@ -24,6 +24,7 @@ from crosshatch.protocol.message_contents import Call, Contents, Specs
 from crosshatch.simulator.accounting.legs import AtWork, ClientLeg, HubLeg
 from crosshatch.simulator.vertical.batch import Batch
 
+_MOST_KEPT = 4096  # seconds between hubs, by bytes
 _ANYBODY = ""  # to the network: a party without settings of its own
 
 
@@ -43,8 +44,9 @@ class Links:
     of_round: dict[int, tuple[Sequence[Ids], Seconds, dict[tuple[int, ...], AtWork]]] = field(
         default_factory=dict, repr=False
     )
-    # By kind of message its bytes and seconds for so many rows.
+    # By kind of message its bytes and seconds for so many rows; between hubs seconds by bytes.
     _prices: dict[tuple[object, ...], Seconds] = field(default_factory=dict, repr=False)
+    _usual: dict[tuple[object, ...], Seconds] = field(default_factory=dict, repr=False)
     _counted: list[tuple[str, str, int, int]] = field(default_factory=list, repr=False)
 
     @cached_property
@@ -119,7 +121,7 @@ class Links:
         sent = len(about) if leg.rows is None else int(np.count_nonzero(leg.rows))
         if sent:
             self._counted.append((f"{leg.link} {leg.direction}", call.exchange, sent, int(each.sum())))
-        for name, clients, where in self._with_settings(at_work):
+        for name, clients, where in self._with_settings(at_work) if self._special else ():
             taken[where] = self.network.transfer(leg.link, leg.direction, each[where].astype(np.int64), name, clients)
         return taken
 
@@ -168,8 +170,13 @@ class Links:
 
     def _hubs_seconds(self, link: str, silos: Sequence[int], sizes: Ids, direction: Direction) -> Seconds:
         """How long each hub's message takes, or all those it sends together."""
-        seconds = np.array(self.network.transfer(link, direction, sizes, _ANYBODY, None))
-        for i, j in enumerate(silos):
+        key = (link, direction, *sizes.tolist())
+        if key not in self._usual:
+            if len(self._usual) >= _MOST_KEPT:
+                self._usual.clear()
+            self._usual[key] = self.network.transfer(link, direction, sizes, _ANYBODY, None)
+        seconds = self._usual[key].copy() if self._special else self._usual[key]
+        for i, j in enumerate(silos) if self._special else ():
             if self.silos[j] in self._special:
                 seconds[i] = self.network.transfer(link, direction, sizes[i : i + 1], self.silos[j], None)[0]
         return seconds
@@ -188,6 +195,9 @@ class Links:
         for one in self.others:
             one.work(batch, silos, local, rows)
         at_work, steps = self._find(batch, silos), local.steps
+        if rows is None and not (self.one_machine or self.one_party or self._special):
+            at_work.clocks[at_work.where] += steps * self._usual_step
+            return
         each: Ids = np.full(len(at_work.rows), steps)
         if rows is not None:
             each = np.sum([rows[(local.first + q) % len(rows)] > 0 for q in range(steps)], axis=0)
@@ -196,7 +206,9 @@ class Links:
                 # A hospital of pairs trains one model for each of its devices, one after the other.
                 steps_here = each[where].sum() if self.hubs_together else each[where].max(initial=0)
                 self.clocks.hubs[j] += float(steps_here) * self.network.local_step(self.silos[j], None)[0]
-        taken = each * self.network.local_step(_ANYBODY, None)
+        if self.one_machine or len(self.one_party) == len(self.silos):
+            return
+        taken = each * self._usual_step
         for name, clients, where in self._with_settings(at_work):
             taken[where] = each[where] * self.network.local_step(name, clients)
         at_work.clocks[at_work.where] += taken
@@ -206,9 +218,15 @@ class Links:
         """Silos with settings of their own in the network, or with such a client."""
         return frozenset(name.rpartition("/")[0] if "/" in name else name for name in self.network.named)
 
+    @cached_property
+    def _usual_step(self) -> Seconds:
+        return self.network.local_step(_ANYBODY, None)
+
     def _with_settings(self, at_work: AtWork) -> Iterator[tuple[str, Ids, slice]]:
         """Silos at work with settings of their own, their clients and where these stand."""
-        for j, clients, where in zip(at_work.silos, at_work.clients, at_work.places, strict=True):
+        for j, clients, where in (
+            zip(at_work.silos, at_work.clients, at_work.places, strict=True) if self._special else ()
+        ):
             if self.silos[j] in self._special:
                 yield self.silos[j], clients, where
 

@@ -97,7 +97,9 @@ class Descending:
             seen = frozen.seen[group[0]]
             every = [seen[j].rows[part] if j in seen else frozen.own[j][part] for j in range(len(self.widths))]
             for j, rest in zip(group, self.task.fusion.others(every, group), strict=True):
-                told[j] = LossInputs(y=batch.by_client(j, part, y), rest=batch.by_client(j, part, rest))
+                order = batch.held[j][part].order
+                mine, others = (one if order is None else one.index_select(0, order) for one in (y, rest))
+                told[j] = LossInputs(y=mine, rest=others)
                 if self.task.transfer is not None:
                     told[j] = self._components(told[j], j, frozen)
         if local.anticipation == 1 and not local.continued:

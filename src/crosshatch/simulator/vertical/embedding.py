@@ -133,8 +133,11 @@ class Embedder:
             self.passes.kept.pop(j, None)
             if kept:
                 self.passes.kept[j] = xs[g], KeptPass(weights[j], chain_pass=done, place=g)
-        rows = zip(weights, done.outputs[-1].unbind(0), strict=True)
-        return {j: (batch.as_drawn(j, 0, of_silo),) for j, of_silo in rows}
+        found: dict[int, Outputs] = {}
+        for j, rows in zip(weights, done.outputs[-1].unbind(0), strict=True):
+            order = batch.held[j][0].order
+            found[j] = (rows if order is None else torch.empty_like(rows).index_copy_(0, order, rows),)
+        return found
 
     def _silo(self, weights: Tensor, batch: Batch, silo: int) -> Outputs:
         """Of one silo, under weights (p,) or each client's own (clients, p)."""
