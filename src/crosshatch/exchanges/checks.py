@@ -44,7 +44,9 @@ def _check_local_steps(value: int, _: object) -> None:
 
 
 def _check_batch_size(value: int, _: object) -> None:
-    require_whole("algorithm.batch_size", value, least=1, remedy="leave it out for all samples")
+    require_whole("algorithm.batch_size", value)
+    if value < 1:
+        raise ConfigError(f"algorithm.batch_size = {value}: must be at least 1, or left out for all samples")
 
 
 def _check_step_size(value: Any, kind: object) -> None:
