@@ -17,9 +17,9 @@ from crosshatch.workers.requests import Request, Steps
 from crosshatch.workers.shard import Shard
 
 QUESTION_SECONDS = 0.001
-"""Of a question to a worker and its answer, beside their bytes."""
+"""Of a question to a worker and its answer, beside their bytes; not measured, as the page says."""
 BYTES_PER_SECOND = 4e8
-"""At which the driver writes, sends and reads; measured between processes of one machine."""
+"""At which the driver writes, sends and reads; not measured either."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from crosshatch.runs.config import Config, encode_config
 
 LENGTH = 16
 # Rooms that decide no number of a run: a page that looks different shall not train anything again.
-_BYSTANDERS = ("audit", "cli", "report", "reproduce", "sweeps", "testing")
+_BYSTANDERS = ("audit", "cli", "report", "reproduce", "studies", "sweeps", "testing")
 
 
 @dataclass
