@@ -8,10 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from crosshatch import wire
 from crosshatch.errors import ConfigError
-from crosshatch.parties.line import Key, Name
-from crosshatch.parties.post import Nowhere, Post
+from crosshatch.parties.line import Name
+from crosshatch.parties.post import Post
 from crosshatch.protocol.message_contents import Call
 from crosshatch.testing.federations import FederationCase, all_cases
 from crosshatch.testing.parties.engine import PartyByParty
@@ -36,23 +35,6 @@ def test_a_message_is_counted_by_its_bytes_and_shares_no_memory() -> None:
     assert other.meter.links == {"client-hub up": [size, 1]}
     other.send("hub-0-0", None, Call("share", 3, 1), sent)
     assert (one.meter.messages, other.meter.messages) == (0, 1)
-
-
-def test_what_several_are_sent_is_written_once_and_counted_each_time() -> None:
-    """A hub keeps what it sent: one message for all its clients, or as much memory as it has clients."""
-    sent: list[bytes] = []
-
-    class Listed(Nowhere):
-        def send(self, to: Name, key: Key, message: bytes) -> None:  # noqa: ARG002
-            sent.append(message)
-
-    post, block = Post(torch.float32, line=Listed()), torch.ones(3)
-    for round, content in ((3, block), (3, block), (3, block + 1), (4, block)):
-        post.send("client-0-0-0", "client-hub down", Call("broadcast", round), content)
-    assert sent[0] is sent[1]
-    assert len({*sent}) == 3
-    assert wire.decode(sent[3])[0].round == 4
-    assert post.meter.messages == 4
 
 
 @pytest.mark.parametrize("link", ["client-hub up", "client-hub down", "hub-hub across"])

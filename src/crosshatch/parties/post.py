@@ -45,7 +45,6 @@ class Post:
     prefix: str = ""
     follows: Name | None = None
     followers: frozenset[Name] = frozenset()
-    _last: tuple[Key, tuple[Tensor, ...], bytes] | None = field(default=None, init=False, repr=False)
 
     def send(self, to: Name, link: str | None, call: Call, *tensors: Tensor) -> None:
         """One message; without a link (both are roles of one party) it is not counted.
@@ -53,18 +52,11 @@ class Post:
         A block without numbers, that of a silo with labels alone, takes no bytes and is not counted either.
         """
         empty = call.exchange in _OF_BLOCKS and not any(tensor.numel() for tensor in tensors)
-        key = (call.round, self.prefix + call.exchange, call.use)
-        message = b"" if empty else self._written(key, tensors)
+        exchange = self.prefix + call.exchange
+        message = b"" if empty else wire.encode(self.run, call.round, exchange, tensors, use=call.use)
         if link is not None and message and self.follows is None:
             self.meter.count(link, call.exchange, messages=1, size=len(message))
-        self.line.send(to, key, message)
-
-    def _written(self, key: Key, tensors: tuple[Tensor, ...]) -> bytes:
-        """What is sent to several parties, one after the other, is written once, and kept for them once."""
-        last = self._last
-        if last is None or last[0] != key or [*map(id, last[1])] != [*map(id, tensors)]:
-            last = self._last = key, tensors, wire.encode(self.run, key[0], key[1], tensors, use=key[2])
-        return last[2]
+        self.line.send(to, (call.round, exchange, call.use), message)
 
     def recv(self, sender: Name, call: Call, *shapes: Shape | None) -> tuple[Tensor, ...]:
         """What a party sent in this use of an exchange.
