@@ -175,9 +175,11 @@ def first_few(names: Sequence[str], most: int = 8) -> str:
 
 
 def require_whole(place: str, value: object, *, least: int | None = None, remedy: str = "") -> None:
-    """Refuse what is not a whole number (True and 2.0 are none), or is below the least."""
+    """Refuse what is not a whole number (True and 2.0 are none), and of counts what is below the least or huge."""
     hint = f" ({remedy})" if remedy else ""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ConfigError(f"{place} = {value!r}: must be a whole number{hint}")
     if least is not None and value < least:
         raise ConfigError(f"{place} = {value}: must be at least {least}{hint}")
+    if least is not None and int(value) >= 2**63:
+        raise ConfigError(f"{place} = {value}: that is more than a computer counts{hint}")

@@ -22,7 +22,7 @@ def find_ray(asked: str, *, here: bool = False) -> Any:
     try:
         import ray
     except ImportError:
-        message = f"{asked} needs Ray, which is not installed: pip install '.[ray]' in Crosshatch's folder"
+        message = f"{asked} needs Ray, which is not installed: pip install -e '.[ray]' in Crosshatch's folder"
         raise RunError(message) from None
     return ray
 

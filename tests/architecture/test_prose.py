@@ -99,7 +99,8 @@ def test_rules_catch(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a client sends", "half a round trip", "one client per silo", "there is no silo", 'pip install ".[ray]"']
+    "text",
+    ["a client sends", "half a round trip", "one client per silo", "there is no silo", 'pip install ".[ray]"'],
 )
 def test_rules_allow(text: str) -> None:
     assert odd(text) == []

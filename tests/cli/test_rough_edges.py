@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,47 @@ def test_figures_that_cannot_be_written_name_their_folder(config: Path, monkeypa
     )
     with pytest.raises(RunError, match="choose another --out or change"), writing(Path("run")):
         refuse()
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("model.outputs=99999999999999999999999", "model.outputs = 99999999999999999999999: no block is that wide"),
+        ("model.head_hidden=[99999999999999999999999]", "no block is that wide"),
+        ("run.pieces=99999999999999999999999", "that is more than a computer counts (leave it out for 12)"),
+        ("federation.silos=1000000000", "federation.silos = 1,000,000,000: at most 100,000"),
+    ],
+)
+def test_numbers_beyond_all_measure(setting: str, said: str, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["train", config.name, "--quiet", "--set", setting])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_config_may_begin_with_a_mark(config: Path) -> None:
+    config.write_text(SMALL, encoding="utf-8-sig")
+    with pytest.raises(SystemExit) as ended:
+        main(["train", config.name, "--quiet", "--out", "marked"])
+    assert ended.value.code == 0
+
+
+def test_targets_that_are_all_equal_in_some_draws(config: Path) -> None:
+    """R2 says nothing of them; the run ends as any other, with the noise of the other draws."""
+    config.write_text(SMALL.replace('{name = "wine", validation = 0.2}', '{name = "diabetes", test_fraction = 0.01}'))
+    with pytest.raises(SystemExit) as ended:
+        main(["train", config.name, "--quiet", "--out", "few"])
+    assert ended.value.code == 0
+    noise = json.loads(Path("few", "summary.json").read_text())["noise"]
+    assert all(math.isfinite(value) for value in noise.values())
+
+
+def test_a_damaged_file_to_predict(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", config.name, "--quiet", "--out", "run"])
+    Path("new.parquet").write_bytes(b"PAR1 and nothing more")
+    with pytest.raises(SystemExit) as ended:
+        main(["predict", "run", "--data", "new.parquet", "--out", "scores.csv"])
+    assert ended.value.code == 2
+    assert "new.parquet is unreadable: " in capsys.readouterr().err
+    assert not Path("scores.csv").exists()

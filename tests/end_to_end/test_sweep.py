@@ -240,7 +240,7 @@ def test_no_ray(command: Command, small: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "ray", None)
     ended = command("sweep", small, *GRID, "--ray", "auto")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "pip install '.[ray]'" in ended.err
+    assert "pip install -e '.[ray]'" in ended.err
 
 
 def test_out_is_a_file(command: Command, small: Path, tmp_path: Path) -> None:  # noqa: F811

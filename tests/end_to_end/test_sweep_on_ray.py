@@ -18,7 +18,7 @@ from tests.support.whole_sweeps import CONFIG, wait_until
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install '.[ray]'"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[ray]'"),
 ]
 SWEEP = ("--grid", "algorithm.step_size=0.01,0.3,1e9", "--grid", "algorithm.batch_size=32,500", "--seeds", "2")
 

@@ -36,7 +36,7 @@ def sweep(folder: Path, track: list[str], **surroundings: str) -> list[Path]:
 
 
 def test_tensorboard(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard", reason='TensorBoard is not installed: pip install ".[tracking]"')
+    pytest.importorskip("tensorboard", reason='TensorBoard is not installed: pip install -e ".[tracking]"')
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     runs = sweep(tmp_path, ["tensorboard"])
@@ -49,7 +49,7 @@ def test_tensorboard(tmp_path: Path) -> None:
 
 
 def test_mlflow(tmp_path: Path) -> None:
-    pytest.importorskip("mlflow", reason='MLflow is not installed: pip install ".[tracking]"')
+    pytest.importorskip("mlflow", reason='MLflow is not installed: pip install -e ".[tracking]"')
     address = (tmp_path / "store").as_uri()
     runs = sweep(tmp_path, ["mlflow"], MLFLOW_TRACKING_URI=address, MLFLOW_ALLOW_FILE_STORE="true")
     program = (

@@ -15,7 +15,7 @@ from tests.support.breaking import BreakAt
 from tests.support.run_configs import MakeConfig
 from tests.support.training import StopAt, lines
 
-pytest.importorskip("mlflow", reason='MLflow is not installed: pip install ".[tracking]"')
+pytest.importorskip("mlflow", reason='MLflow is not installed: pip install -e ".[tracking]"')
 
 TRACKED = {"track": ["mlflow"]}
 

@@ -14,7 +14,7 @@ from tests.support.breaking import BreakAt
 from tests.support.run_configs import MakeConfig
 from tests.support.training import StopAt, lines
 
-pytest.importorskip("tensorboard", reason='TensorBoard is not installed: pip install ".[tracking]"')
+pytest.importorskip("tensorboard", reason='TensorBoard is not installed: pip install -e ".[tracking]"')
 
 TRACKED = {"track": ["tensorboard"]}
 COSTS = ("iteration", "bytes", "messages", "sim_seconds", "wall_seconds")

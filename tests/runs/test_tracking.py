@@ -249,7 +249,7 @@ def test_a_missing_package_is_said_before_anything_starts(
             main([*command, "--out", str(tmp_path / "out")])
         said = capsys.readouterr().err
         assert ended.value.code == 2
-        assert "pip install '.[tracking]'" in said
+        assert "pip install -e '.[tracking]'" in said
         assert f"run.track has '{name}'" in said
         assert len(said.strip().splitlines()) == 1
         assert not (tmp_path / "out").exists()

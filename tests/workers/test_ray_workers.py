@@ -28,7 +28,7 @@ from tests.workers.hands import same_bits, simulate
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install '.[ray]'"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[ray]'"),
 ]
 CASES = (*vertical_cases()[::9], optimiser_cases()[0])
 CONFIG = """

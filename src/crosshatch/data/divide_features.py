@@ -16,6 +16,8 @@ from crosshatch.errors import PartitionError, first_few, require_whole
 from crosshatch.partition.features import Claim, claim_columns, even_columns
 from crosshatch.partition.windows import Window, claim_windows, grid, name_windows
 
+_MOST_SILOS = 100_000
+
 
 def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
     """The silos in full: named by the user, or left and right for halves, otherwise numbered."""
@@ -59,6 +61,8 @@ def _default_silos(federation: FederationSettings) -> tuple[SiloSettings, ...]:
     elif federation.split == "halves":
         names = ["left", "right"]
     else:
+        if (federation.silos or 0) > _MOST_SILOS:
+            raise PartitionError(f"federation.silos = {federation.silos:,}: at most {_MOST_SILOS:,}")
         names = [f"silo{i + 1}" for i in range(2 if federation.silos is None else federation.silos)]
     if federation.silos is not None and federation.silos != max(1, len(names)):
         raise PartitionError(

@@ -94,7 +94,7 @@ def read_config(path: Path | str, overrides: Sequence[str] = (), *, name: str | 
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
         tables = tomllib.loads(text)
     except FileNotFoundError:
         raise ConfigError(f"no config file {path}: check the path, or copy one from examples/") from None

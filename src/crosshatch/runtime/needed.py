@@ -16,5 +16,5 @@ def require_runtime(what: str) -> None:
     if missing:
         raise ConfigError(
             f"{what} needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed: "
-            "pip install '.[runtime]' in Crosshatch's folder"
+            "pip install -e '.[runtime]' in Crosshatch's folder"
         )

@@ -77,6 +77,10 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         self._require_block()
+        for key in ("outputs", "hidden", "head_hidden", "channels", "dense"):
+            sizes = getattr(self, key)
+            if max(sizes if isinstance(sizes, tuple) else (sizes or 0,), default=0) >= 2**63:
+                raise ModelError(f"model.{key} = {sizes}: no block is that wide")
         if self.outputs is not None and self.outputs < 1:
             raise ModelError(f"model.outputs = {self.outputs}: a block must have at least 1 output")
         if not self.head_hidden or min(self.head_hidden) < 1:

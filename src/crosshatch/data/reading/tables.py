@@ -1,6 +1,7 @@
 """A table from a file, CSV, TSV or Parquet: whole, or in batches that are read in the same way."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -76,12 +77,19 @@ class Table:
         return " and ".join(sorted(marks)) or ("whole" if numbers else "")
 
 
-def read_table(path: Path, asked: ReadingRules) -> Table:
-    """A file that is there, with at least one row."""
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """A DataError that names the file where it cannot be read meanwhile."""
     try:
-        table = _read_parquet(path, asked.first) if path.suffix.lower() == ".parquet" else _read_text(path, asked)
+        yield
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path} is unreadable: {one_line(error)[:200]}; correct the file or save it again") from error
+
+
+def read_table(path: Path, asked: ReadingRules) -> Table:
+    """A file that is there, with at least one row."""
+    with _readable(path):
+        table = _read_parquet(path, asked.first) if path.suffix.lower() == ".parquet" else _read_text(path, asked)
     if not table.frame.height:
         raise DataError(f"{path} has no rows: it needs a header line and at least one row")
     return table
@@ -94,8 +102,12 @@ def table_batches(path: Path, asked: ReadingRules, rows: int = BATCH) -> Iterato
     """
     if path.suffix.lower() == ".parquet":
         lazy = pl.scan_parquet(path)
-        for start in range(0, int(lazy.select(pl.len()).collect().item()), rows):
-            yield lazy.slice(start, rows).collect()
+        with _readable(path):
+            count = int(lazy.select(pl.len()).collect().item())
+        for start in range(0, count, rows):
+            with _readable(path):
+                frame = lazy.slice(start, rows).collect()
+            yield frame
         return
     layout = find_format(path, asked.csv)
     names = [name or f"column {i + 1}" for i, name in enumerate(read_header(path, layout))]

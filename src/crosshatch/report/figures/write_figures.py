@@ -50,7 +50,7 @@ def canvas(inches: tuple[float, float]) -> Iterator[Figure]:
         from matplotlib.figure import Figure
     except ImportError:
         raise RunError(
-            "figures need matplotlib, which is not installed: pip install '.[figures]' in Crosshatch's folder"
+            "figures need matplotlib, which is not installed: pip install -e '.[figures]' in Crosshatch's folder"
         ) from None
     plain: dict[str, Any] = {key: value for key, value in mpl.rcParamsDefault.items() if not key.startswith("backend")}
     with mpl.rc_context(cast(Any, plain | _LOOKS)):

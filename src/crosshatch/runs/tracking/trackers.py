@@ -19,7 +19,7 @@ def require_trackers(names: Sequence[str]) -> None:
         spec = find_spec(name)
         if spec is None or spec.origin is None:  # a folder of that name, with logs perhaps, is not the package
             raise ConfigError(
-                f"run.track has '{name}', and the package {name} is not installed: pip install "
+                f"run.track has '{name}', and the package {name} is not installed: pip install -e "
                 "'.[tracking]' in Crosshatch's folder, or leave it out of run.track"
             )
 

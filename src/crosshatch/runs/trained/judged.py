@@ -59,12 +59,14 @@ def judge_scores(
 ) -> dict[str, Any]:
     """How many test rows there are, the `noise` of each metric and, of two classes, `decisions`.
 
-    The noise is the standard deviation of the metric over test rows drawn again, with replacement.
+    The noise is the standard deviation of the metric over test rows drawn again, with replacement; draws of which it
+    says nothing (rows of one class, targets that are all equal) are left out.
     """
     scores, y = test
     counts = draw_counts(len(y), max(50, min(MOST_DRAWS, MOST_NUMBERS // len(y))), seed=0)
     drawn = resampled([one for one in metrics if isinstance(one, str)], scores, y, loss, counts)
-    noise = {name: float(np.nanstd(values, ddof=1)) for name, values in drawn.items() if np.isfinite(values).any()}
+    finite = {name: values[np.isfinite(values)] for name, values in drawn.items()}
+    noise = {name: float(np.std(values, ddof=1)) for name, values in finite.items() if len(values) > 1}
     said: dict[str, Any] = {"test_rows": len(y), "noise": noise}
     if unweighted(loss).target == "binary":
         found = decide(*_decided(loss, test), None if validation is None else _decided(loss, validation))

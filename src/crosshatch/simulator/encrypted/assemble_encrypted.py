@@ -63,5 +63,5 @@ def require_gmpy2() -> None:
         import gmpy2  # noqa: F401
     except ImportError:
         raise ConfigError(
-            "privacy.encryption needs gmpy2, which is not installed: pip install '.[privacy]' in Crosshatch's folder"
+            "privacy.encryption needs gmpy2, which is not installed: pip install -e '.[privacy]' in Crosshatch's folder"
         ) from None
