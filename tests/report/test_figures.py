@@ -81,7 +81,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_without_matplotlib_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(RunError, match=r"pip install '\.\[figures\]'"):
+    with pytest.raises(RunError, match=r"pip install -e '\.\[figures\]'"):
         write_figures(read_runs([write(tmp_path, "tdcd")]), tmp_path / "figures")
 
 

@@ -69,5 +69,5 @@ def test_what_is_no_certificate_is_refused() -> None:
 def test_without_the_extra_a_command_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     needed.require_runtime("crosshatch launch")
     monkeypatch.setattr(needed, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r"needs grpcio and cryptography, .* pip install '.\[runtime\]'"):
+    with pytest.raises(ConfigError, match=r"needs grpcio and cryptography, .* pip install -e '.\[runtime\]'"):
         needed.require_runtime("crosshatch launch")
