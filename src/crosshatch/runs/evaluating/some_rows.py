@@ -68,6 +68,8 @@ def metrics_row(
 ) -> dict[str, Any]:  # fmt: skip
     """The next one, with these targets `ahead`; `validates`: the validation rows are measured too."""
     on_validation = simulator.evaluate(on_rows(metrics), on="validation") if validates else {}
+    objective = simulator.objective(config.evaluate.train_samples)
+    whole = objective if config.evaluate.train_samples is None else None
     return {
         "iteration": simulator.iteration,
         "round": simulator.round,
@@ -76,7 +78,9 @@ def metrics_row(
         **further_costs(simulator),
         "sim_seconds": simulator.seconds,
         "wall_seconds": round(wall_seconds, 3),
-        "train_loss": simulator.objective(config.evaluate.train_samples),
-        **some.measure(lambda drawn: simulator.evaluate(metrics, rows=drawn), simulator.round, ahead),
+        "train_loss": objective,
+        **some.measure(
+            lambda drawn: simulator.evaluate(metrics, rows=drawn, objective=whole), simulator.round, ahead
+        ),
         **{f"{VALIDATION}{name}": value for name, value in on_validation.items()},
     }
