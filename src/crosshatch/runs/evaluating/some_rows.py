@@ -79,8 +79,6 @@ def metrics_row(
         "sim_seconds": simulator.seconds,
         "wall_seconds": round(wall_seconds, 3),
         "train_loss": objective,
-        **some.measure(
-            lambda drawn: simulator.evaluate(metrics, rows=drawn, objective=whole), simulator.round, ahead
-        ),
+        **some.measure(lambda drawn: simulator.evaluate(metrics, rows=drawn, objective=whole), simulator.round, ahead),
         **{f"{VALIDATION}{name}": value for name, value in on_validation.items()},
     }
