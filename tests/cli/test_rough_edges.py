@@ -36,6 +36,13 @@ def test_resume_says_that_there_was_nothing(config: Path, capsys: pytest.Capture
     with pytest.raises(SystemExit):
         main(["train", config.name, "--resume", "--quiet", "--out", "absent"])
     assert capsys.readouterr().err == "warning: no earlier run in absent: this one starts at round 0\n"
+    with pytest.raises(SystemExit):
+        main(["train", config.name, "--resume", "--out", "."])
+    ended = capsys.readouterr()
+    assert (ended.out, ended.err) == (
+        "",
+        "error: . is not a run directory (it has absent): choose another --out\n",
+    )
 
 
 @pytest.mark.parametrize(

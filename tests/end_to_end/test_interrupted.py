@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of a command: one line, exit code 130, no traceback, and a second one as well."""
+"""Ctrl-C or SIGTERM at any moment of a command: one line, exit code 130, no traceback, and a second one as well."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Started:
         assert self.process.stdout is not None
         assert any(words in line for line in self.process.stdout)
 
-    def interrupt(self) -> None:
-        os.kill(self.process.pid, signal.SIGINT)
+    def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
+        os.kill(self.process.pid, number)
 
     def end(self) -> tuple[int, list[str]]:
         """Its exit code, and the lines on stderr that are its own."""
@@ -104,17 +104,18 @@ def test_while_it_loads(start: Start, home: Path, arguments: tuple[str, ...], mo
 def test_twice_while_it_loads(start: Start, home: Path) -> None:
     command = start(*TRAIN)
     command.has_loaded("torch._utils")
-    command.interrupt()
+    command.interrupt(signal.SIGTERM)
     command.interrupt()
     assert command.end() == (130, ["error: interrupted"])
     assert [path.name for path in home.iterdir()] == ["small.toml"]
 
 
-def test_while_data_are_prepared(start: Start, home: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_while_data_are_prepared(start: Start, home: Path, number: signal.Signals) -> None:
     """The folder is in hand by then, and is given up."""
     command = start(*TRAIN, "--set", "algorithm.step_size=measure")
     command.has_printed("tried step_size")
-    command.interrupt()
+    command.interrupt(number)
     code, said = command.end()
     assert (code, said) == (130, ["error: interrupted; nothing was left half done"])
     assert [path.name for path in home.iterdir()] == ["small.toml"]

@@ -18,6 +18,7 @@ from crosshatch.report.page import write_report
 from crosshatch.report.runs import read_runs
 from crosshatch.report.units import human_bytes, human_number, human_seconds, workers_line
 from crosshatch.runs.config import read_config
+from crosshatch.runs.directory import open_existing
 from crosshatch.runs.one_writer import one_writer
 from crosshatch.runs.stopping import INTERRUPTED
 from crosshatch.runs.tracking.trackers import require_trackers
@@ -48,7 +49,8 @@ def run_train(
     out = Path("runs") / config.name if out is None else out
     page = out / "report.html"
     with one_writer(out, "training"):  # until its page is written too
-        if resume and not (out / "config.toml").is_file() and not (launched or {}).get("from_round"):
+        begun = resume and open_existing(out).config.is_file()
+        if resume and not begun and not (launched or {}).get("from_round"):
             words = f"no earlier run in {out}: this one starts at round 0"
             say(f"warning: {words}", sys.stderr) if quiet else say(words)
         try:

@@ -11,9 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import ClassVar
 
 INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C has ended."""
+"""The exit code of a command that Ctrl-C or SIGTERM has ended."""
+_SIGNALS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}  # as nobody has changed them
 
 
 class Stop:
@@ -44,9 +46,9 @@ class TimedStop(Stop):
 
 
 class _Heard:
-    """What this process knows of Ctrl-C: how much it has `in_hand`, and whether it was `interrupted` meanwhile."""
+    """What this process knows of signals: which it listens to, how much it has `in_hand`, and if one came meanwhile."""
 
-    listening = False
+    listening: ClassVar[list[signal.Signals]] = []
     in_hand = 0
     interrupted = False
 
@@ -58,31 +60,28 @@ def stop_on_signals() -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop  # signals go to the main thread only
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
         stop.asked = True
-        for each in numbers:
+        for each in before:
             signal.signal(each, before[each])
 
-    for number in numbers:
+    for number in before:
         signal.signal(number, ask)
     try:
         yield stop
     finally:
-        for number in numbers:
+        for number in before:
             signal.signal(number, before[number])
 
 
 def leave_on_interrupt() -> None:
-    """Have Ctrl-C end this process, which is one command, in a line and with exit code 130.
+    """Have Ctrl-C or SIGTERM end this process, which is one command, in a line and with exit code 130.
 
     At once, for libraries that are being loaded take no exception well; but a KeyboardInterrupt where something is in
-    hand, and at once by the next Ctrl-C. A process that was told to ignore Ctrl-C goes on doing so.
+    hand, and at once by the next one. A process that was told to ignore one of them goes on doing so.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return
 
     def hear(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
         if _Heard.in_hand and not _Heard.interrupted:
@@ -93,8 +92,10 @@ def leave_on_interrupt() -> None:
             os.write(2, shown + b"error: interrupted\n")
         os._exit(INTERRUPTED)
 
-    _Heard.listening = True
-    signal.signal(signal.SIGINT, hear)
+    for number, usual in _SIGNALS.items():
+        if signal.getsignal(number) is usual:
+            _Heard.listening.append(number)
+            signal.signal(number, hear)
 
 
 @contextlib.contextmanager
@@ -108,13 +109,13 @@ def in_hand() -> Iterator[None]:
 
 
 def was_interrupted() -> bool:
-    """Whether Ctrl-C has raised a KeyboardInterrupt, be it that some library made another error of it."""
+    """Whether a signal has raised a KeyboardInterrupt, be it that some library made another error of it."""
     return _Heard.interrupted
 
 
 def end_with(code: int) -> None:
-    """All is said: from now on Ctrl-C ends the process with this exit code, without another word."""
-    if _Heard.listening:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(code))
+    """All is said: from now on a signal ends the process with this exit code, without another word."""
+    for number in _Heard.listening:
+        signal.signal(number, lambda *_: os._exit(code))
         # Python's own last steps would make it the signal that kills, whose exit code is another
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+        atexit.register(signal.signal, number, signal.SIG_IGN)
