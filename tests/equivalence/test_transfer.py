@@ -6,6 +6,7 @@ import copy
 import math
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -225,6 +226,42 @@ def test_the_simulator_does_what_the_parties_do(case: FederationCase) -> None:
 
     check_rounds(make, case, rounds=6)
     check_purity(make, case)
+
+
+class _NoChain(nn.Module):
+    """What no engine looks into."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = nn.Linear(3, 5), nn.Linear(5, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.other(torch.tanh(self.one(x)))
+        return out
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        nn.Linear(3, 4),
+        nn.Sequential(nn.Linear(3, 5, bias=False), nn.ReLU(), nn.Linear(5, 4, bias=False)),
+        nn.Sequential(nn.Linear(3, 5), nn.Sigmoid(), nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 4)),
+        nn.Sequential(nn.Linear(3, 4), nn.Tanh()),  # the class mean is not that of a linear layer
+        _NoChain(),
+    ],
+    ids=["one layer", "no biases", "three layers", "an activation at the end", "no chain"],
+)
+def test_blocks_of_other_forms_do_what_the_parties_do(block: nn.Module) -> None:
+    case = next(one for one in transfer_cases() if one.name == "transfer, FedBCD, the second silo's labels, distance")
+    blocks = (copy.deepcopy(block), copy.deepcopy(block))
+    for i, module in enumerate(blocks):
+        for parameter in module.parameters():
+            parameter.data = torch.linspace(-1 - i, 1, parameter.numel()).reshape(parameter.shape)
+
+    def make(*args: object, **settings: object) -> Simulator:
+        return Simulator(*args, **settings, precision=torch.float64)  # type: ignore[arg-type]
+
+    check_rounds(make, replace(case, task=replace(case.task, blocks=blocks)), rounds=3)
 
 
 def test_labels_held_take_the_way_of_shared_ones() -> None:

@@ -24,6 +24,7 @@ from crosshatch.local.modules import call_with, gradients_of, leaves, parameters
 from crosshatch.local.pool import run_each
 from crosshatch.local.problem import Part, Problem
 from crosshatch.local.read_chain import draws_random_numbers
+from crosshatch.local.transfer_by_hand import TransferByHand
 
 _RUNS = 16  # of all silos together: enough that no thread waits long for the last
 
@@ -101,15 +102,20 @@ class _Worker:
         self.head = problem.head_under(None if held is None else self.leaves[-1])
         self.whole = torch.empty_like(self.buffer)  # a gradient, put together
         self.places = parameters_in(task, silo, self.whole)
+        self.by_hand = TransferByHand.of(problem)
 
     def gradient(self, parts: Sequence[Part], number: int, step: int, _: Tensor) -> tuple[Tensor | None, None]:
         """At the buffer's numbers, for a step of the client with this number and these samples."""
         part = parts[step % len(parts)]
         if not len(part.x):
             return None, None
+        self.whole.zero_()
+        if self.by_hand is not None:
+            found = self.by_hand.gradient(self.buffer, part)
+            self.whole[: len(found)] = found  # what lies behind is the class mean, which no step moves
+            return self.whole, None
         with own_masks((*self.problem.seed, step), self.problem.silo, number) if self.random else nullcontext():
             gradients = self._gradients(part)
-        self.whole.zero_()
         for place, gradient in zip(self.places, gradients, strict=True):
             if gradient is not None:
                 place.copy_(gradient)
@@ -118,6 +124,12 @@ class _Worker:
     @torch.enable_grad()
     def _gradients(self, part: Part) -> Sequence[Tensor | None]:
         if self.problem.task.transfer is not None:
-            return gradients_of(self.problem.transfer_loss(self.module, part), self.leaves)
+            own, anchors = self.module(part.x), self.problem.anchors
+            mean = None if anchors is None else anchors.class_mean(self.module)
+            at_own, at_mean = self.problem.transfer_slopes(own.detach(), None if mean is None else mean.detach(), part)
+            value = (own * at_own).sum()
+            if mean is not None and at_mean is not None:
+                value = value + (mean * at_mean).sum()
+            return gradients_of(value, self.leaves)
         outputs, gradient = self.problem.slope(self.module(part.x), part.loss_inputs, self.head)
         return gradients_of(outputs, self.leaves, gradient.div_(len(part.x)))

@@ -186,12 +186,16 @@ class Problem:
         scores = self.scores(embedding, inputs, head)
         return scores, self.task.loss.derivative(self.anticipated(scores.detach(), inputs.start), inputs.y)
 
-    def transfer_loss(self, embed: Callable[[Tensor], Tensor], part: Part) -> Tensor:
-        """Mean objective of a transfer task over the rows of a part, differentiable in the block behind `embed`."""
-        transfer, inputs, own = self.task.transfer, part.loss_inputs, embed(part.x)
+    def transfer_slopes(self, own: Tensor, mean: Tensor | None, part: Part) -> tuple[Tensor, Tensor | None]:
+        """What the mean objective of a transfer task over a part's rows has as derivatives.
+
+        At own embeddings (n, d), and at the class mean (d,), which is its holder's.
+        """
+        transfer, inputs = self.task.transfer, part.loss_inputs
         assert transfer is not None
-        sides = inputs.sides(transfer, own, None if self.anchors is None else self.anchors.class_mean(embed))
-        if self.local.anticipation == 1:
-            return transfer.values(self.task.loss, sides).mean()
-        assert inputs.start is not None
-        return transfer.anticipated_loss(self.task.loss, sides, inputs.start, self.local.anticipation).mean()
+        start = None if self.local.anticipation == 1 else inputs.start
+        at = transfer.slopes(self.task.loss, inputs.sides(transfer, own, mean), start, self.local.anticipation)
+        if mean is None:
+            return at.u_b / len(own), None
+        assert inputs.y is not None
+        return at.u_a / len(own), transfer.class_mean(at.signed_mean, inputs.y)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,11 @@ def step_cost(
         if task.transfer is None:
             loss = task.loss.value(problem.scores(task.embed(silo, weights, x), part.loss_inputs, apply), y).mean()
         else:
-            loss = problem.transfer_loss(lambda rows: task.embed(silo, weights, rows), part)
+            embed = partial(task.embed, silo, weights)
+            sides = part.loss_inputs.sides(
+                task.transfer, embed(x), None if anchors is None else anchors.class_mean(embed)
+            )
+            loss = task.transfer.values(task.loss, sides).mean()
         torch.autograd.grad(loss, weights)
     gradients = weights.numel() * weights.element_size()
     return StepCost(flops=operations.total, memory=sum(held.values()) + gradients)

@@ -97,18 +97,24 @@ class Transfer:
         """Where the sides are at an exchange, for steps that look ahead of it: margins and differences (n, 1 + d)."""
         return torch.cat([sides.margins, sides.apart], dim=-1)
 
-    def anticipated_loss(self, loss: Loss, sides: Sides, start: Tensor, anticipation: float) -> Tensor:
-        """What has the gradient (n,) of `values` as if the other side moved along.
+    def slopes(self, loss: Loss, sides: Sides, start: Tensor | None, anticipation: float) -> Sides:
+        """The derivatives of each sample's objective by u_A, u_B and y Phi_A, (n, d) each.
 
-        The loss's derivative is taken at margins `anticipation` times as far from where they stood as this side alone
-        has moved them, and so is that of the squared distance at the differences. A product's derivative is constant.
+        With a start they are as if the other side moved along: the loss's derivative is taken at margins `anticipation`
+        times as far from where they stood as this side alone has moved them, and so is that of the squared distance at
+        the differences. A product's derivative is constant.
         """
-        margins = torch.lerp(start[..., :1], sides.margins.detach(), anticipation)
-        values = (loss.derivative(margins, _ones(sides)) * sides.margins).sum(-1)
+        margins, apart = sides.margins, sides.apart
+        if start is not None:
+            margins = torch.lerp(start[..., :1], margins, anticipation)
+            apart = torch.lerp(start[..., 1:], apart, anticipation)
+        at_margins = loss.derivative(margins, _ones(sides))
         if self.alignment == "product":
-            return values + self.aligned(sides.u_a, sides.u_b)
-        apart = torch.lerp(start[..., 1:], sides.apart.detach(), anticipation)
-        return values + 2 * self.weight * (apart * sides.apart).sum(-1)
+            at_a, at_b = -self.weight * sides.u_b, -self.weight * sides.u_a
+        else:
+            at_b = 2 * self.weight * apart
+            at_a = -at_b
+        return Sides(at_a, at_b + at_margins * sides.signed_mean, at_margins * sides.u_b)
 
     def check(self, silos: Sequence[str], widths: Sequence[int], loss: Loss) -> None:
         """Refuse other than two silos with embeddings of one width, and a loss that the labels' signs do not fit."""
