@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from weakref import ref
 
 from crosshatch.data.build import load_dataset
+from crosshatch.data.data_settings import FederationSettings
 from crosshatch.data.dataset import Dataset
 from crosshatch.data.identity.differences import differences
 from crosshatch.data.identity.fingerprint import Fingerprint, NamedFingerprint, read_fingerprint, same_test_rows
-from crosshatch.data.identity.owner_key import owner_key
+from crosshatch.data.identity.owner_key import OwnerKey, owner_key
 from crosshatch.data.identity.take_fingerprint import take_named
 from crosshatch.errors import RunError
 from crosshatch.runs.config import Config
@@ -15,6 +17,7 @@ from crosshatch.runs.config import Config
 Warn = Callable[[str], None]
 Load = Callable[[Config, Path | None], Dataset]
 """Reads what a config names, named sets from a data folder."""
+_LAST: list[tuple[ref[Dataset], tuple[FederationSettings, bytes], NamedFingerprint]] = []  # the one taken last, if any
 
 
 def load(config: Config, folder: Path | None) -> Dataset:
@@ -46,12 +49,22 @@ def read_data(
     else:
         if key.note:
             warn(key.note)
-        found = take_named(dataset, config.federation, key)
+        found = _taken(dataset, config.federation, key)
     if of is not None:
         _require_same_data(of, found, why, warn, test_rows_alone=test_rows_alone)
     elif found is None:
         warn(f"{why}; this run has no fingerprint of its data")
     return dataset, None if found is None else found.fingerprint
+
+
+def _taken(dataset: Dataset, federation: FederationSettings, key: OwnerKey) -> NamedFingerprint:
+    """The fingerprint; runs of a sweep that follow one another mostly have that of the run before."""
+    for of, asked, found in _LAST:
+        if of() is dataset and asked == (federation, key.secret):
+            return found
+    found = take_named(dataset, federation, key)
+    _LAST[:] = [(ref(dataset), (federation, key.secret), found)]
+    return found
 
 
 def _require_same_data(
