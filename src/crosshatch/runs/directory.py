@@ -70,11 +70,18 @@ class RunDirectory:
             write_whole(self.config, config_text.encode())
 
     def append_metrics(self, row: Mapping[str, float]) -> None:
-        """Add an evaluation as one line. Floats are written in full, so equal runs write equal bytes."""
+        """Add an evaluation as one line. Floats are written in full, so equal runs write equal bytes.
+
+        It lasts through a power cut from the next `keep_metrics` on.
+        """
         with writing(self.path), open(self.metrics, "ab") as file:
             file.write(json.dumps(row, allow_nan=False).encode() + b"\n")
-            file.flush()
+
+    def keep_metrics(self) -> int:
+        """Put the evaluations onto the disk, before a checkpoint that says that they are there; how many bytes."""
+        with writing(self.path), open(self.metrics, "ab") as file:
             os.fsync(file.fileno())
+            return file.tell()
 
     def replace_last(self, row: Mapping[str, float]) -> None:
         lines = self.metrics.read_bytes().splitlines(keepends=True)

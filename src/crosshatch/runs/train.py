@@ -271,7 +271,7 @@ class _Loop:
         tensors |= {} if self.best is None else self.best.tensors()
         if self.recorder is not None:  # before the checkpoint, which says that they are there
             self.recorder.write(self.simulator.round)
-        offset = self.directory.metrics.stat().st_size
+        offset = self.directory.keep_metrics()
         checkpoint = Checkpoint(state, offset, self._wall_seconds(), self.strategy, self.files.hashes)
         write_checkpoint(self.directory.checkpoint, tensors, checkpoint)
 

@@ -106,6 +106,7 @@ class LaunchedRun:
             **line,
         }  # fmt: skip
         self.directory.append_metrics(row)
+        self.directory.keep_metrics()
         self.rows.append(row)
         self.watcher.evaluated(row)
 
