@@ -12,11 +12,11 @@ from torch import Tensor
 from crosshatch import wire
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.parties.line import Key, Line, Name
-from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import StoredState, pack, unpack
+from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.private_randomness import PrivateSeed
 from crosshatch.testing.federations import make_data, make_task
 from crosshatch.testing.parties.engine import PartyByParty

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from crosshatch.parties.line import Name
-from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
+from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.process import Course, Process, Seat
 from crosshatch.runtime.store import Store

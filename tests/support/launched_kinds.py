@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 
 from crosshatch.meter import Meter
-from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS as STORED
 from crosshatch.parties.recovery.packed_state import unpack
+from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.runs.choosing.auto import PRECISIONS
 from crosshatch.runs.config import Config
 from crosshatch.runs.launching.process_plan import ProcessPlan

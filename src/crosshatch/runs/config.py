@@ -30,7 +30,7 @@ from crosshatch.runs.config_names import (
     network_table,
     optimiser_table,
 )
-from crosshatch.runs.parts.part_files import PartFiles, started_from
+from crosshatch.runs.own_parts.part_files import PartFiles, started_from
 from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name, require_evaluations
 from crosshatch.runs.tables.decode import decode
 from crosshatch.runs.tables.overrides import culprit, overridden

@@ -33,7 +33,7 @@ from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_json, write_whole, writing
 from crosshatch.runs.one_writer import LOCK
-from crosshatch.runs.parts.part_files import PARTS, PartFiles, started_from
+from crosshatch.runs.own_parts.part_files import PARTS, PartFiles, started_from
 from crosshatch.runs.tracking.tracker import FOLDER
 
 MESSAGES = "messages"

@@ -26,7 +26,7 @@ from crosshatch.runs.evaluating.some_rows import SomeRows, metrics_row
 from crosshatch.runs.files import write_whole, writing
 from crosshatch.runs.identity.run_data import Load, load
 from crosshatch.runs.one_writer import one_writer
-from crosshatch.runs.parts.part_files import PartFiles
+from crosshatch.runs.own_parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared, prepare
 from crosshatch.runs.recorded.message_files import recorder_of
 from crosshatch.runs.stopping import Stop, stop_on_signals

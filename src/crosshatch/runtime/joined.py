@@ -1,4 +1,7 @@
-"""A party's line over streams: the text runs in a thread of its own, mail and streams in the event loop."""
+"""A party's line over streams: the text runs in a thread of its own, mail and streams in the event loop.
+
+How long it waits for a peer that says nothing, and when it gives up, is decided here.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from crosshatch.errors import RunError
 from crosshatch.runs.config import Config, config_text, part_files
 from crosshatch.runs.files import write_json, write_whole, writing
 from crosshatch.runs.one_writer import LOCK
-from crosshatch.runs.parts.part_files import PARTS
+from crosshatch.runs.own_parts.part_files import PARTS
 from crosshatch.studies.study_result import YARDSTICKS
 from crosshatch.sweeps.grid import Seeds
 from crosshatch.sweeps.jobs import PRINTED

@@ -23,7 +23,7 @@ from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import CrosshatchError
 from crosshatch.runs.config import Config, config_text, decode_config, part_files
 from crosshatch.runs.files import write_whole
-from crosshatch.runs.parts.part_files import started_from
+from crosshatch.runs.own_parts.part_files import started_from
 from crosshatch.studies.intervals import Kept
 from crosshatch.studies.methods import prepare_study
 from crosshatch.studies.study_folder import require_same_data

@@ -23,7 +23,7 @@ from crosshatch.runs.config import Config, decode_config
 from crosshatch.runs.directory import RunDirectory
 from crosshatch.runs.files import writing
 from crosshatch.runs.one_writer import BusyError
-from crosshatch.runs.parts.part_files import started_from
+from crosshatch.runs.own_parts.part_files import started_from
 from crosshatch.runs.watcher import Watcher
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from crosshatch.runs.config import Config, changed_settings, config_text, decode
 from crosshatch.runs.config_names import ALGORITHMS
 from crosshatch.runs.files import write_json, writing
 from crosshatch.runs.one_writer import LOCK
-from crosshatch.runs.parts.part_files import PARTS, PartFiles, started_from
+from crosshatch.runs.own_parts.part_files import PARTS, PartFiles, started_from
 from crosshatch.runs.tracking.trackers import require_trackers
 from crosshatch.sweeps.choice import Choice, parse_choice
 from crosshatch.sweeps.grid import Axis, Bundles, Seeds, parse_grid, parse_seeds, point_names, points, run_name

@@ -19,10 +19,10 @@ from crosshatch.codecs import parse_codec
 from crosshatch.errors import CrosshatchError
 from crosshatch.meter import Meter
 from crosshatch.parties.line import Name
-from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
+from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.schedules import InverseSqrt
 from crosshatch.task.optimisers import Adam
 from crosshatch.testing.faults import FaultCounts

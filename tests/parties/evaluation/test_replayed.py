@@ -13,9 +13,9 @@ from crosshatch.meter import Meter
 from crosshatch.parties.evaluation.found import Found, Scored, Verdict
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.line import Key, Line, Name
-from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
+from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.testing.check_restarts import restart_cases
 from crosshatch.testing.parties.engine import PartyByParty
 from crosshatch.testing.run_disturbed import run_disturbed

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
+from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.runs.config import read_config
 from crosshatch.runs.launching.launch import launch
 from crosshatch.runs.launching.process_plan import ProcessPlan

@@ -1,4 +1,7 @@
-"""Whoever keeps a silo's block for its clients: it tells them the block, and averages what they make of it."""
+"""Whoever keeps a silo's block for its clients: it tells them the block, and averages what they make of it.
+
+The simulator does the same for all silos at once in `simulator/vertical/averaging.py`.
+"""
 
 from __future__ import annotations
 

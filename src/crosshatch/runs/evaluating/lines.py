@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from crosshatch.meter import Meter
-from crosshatch.parties.onlooker import total
 from crosshatch.parties.party import Party
+from crosshatch.parties.seeing_all import total
 from crosshatch.runs.files import write_whole
 
 LINES, SENT, CLOSED = "evaluations.jsonl", "sent.jsonl", "closed.json"

@@ -16,10 +16,10 @@ from torch import Tensor
 from crosshatch.errors import DivergenceError, RunError
 from crosshatch.meter import Meter
 from crosshatch.parties.line import Name
-from crosshatch.parties.onlooker import best_of_parties, model_of, total
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
+from crosshatch.parties.seeing_all import best_of_parties, model_of, total
 from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.directory import RunDirectory
 from crosshatch.runs.evaluating.lines import BROKEN, CLOSED, LINES, SENT, GrowingLines, read_lines, sent_by
@@ -27,7 +27,7 @@ from crosshatch.runs.evaluating.simulated_time import CountedRun
 from crosshatch.runs.files import writing
 from crosshatch.runs.launching.party_processes import Children
 from crosshatch.runs.launching.process_plan import PartyProgress
-from crosshatch.runs.parts.part_files import PartFiles
+from crosshatch.runs.own_parts.part_files import PartFiles
 from crosshatch.runs.prepare import Prepared
 from crosshatch.runs.stopping import Stop
 from crosshatch.runs.summary import further_costs, summarise

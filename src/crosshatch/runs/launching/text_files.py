@@ -10,7 +10,7 @@ from typing import Any
 from crosshatch.runs.config import read_config
 from crosshatch.runs.launching.own_rows import ABOUT
 from crosshatch.runs.launching.process_plan import CONFIG
-from crosshatch.runs.parts.part_files import PARTS, PartFiles, files_named
+from crosshatch.runs.own_parts.part_files import PARTS, PartFiles, files_named
 from crosshatch.runs.trained.used_versions import versions
 from crosshatch.runtime.store import write_whole
 

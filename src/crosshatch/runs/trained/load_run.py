@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from crosshatch.errors import RunError
-from crosshatch.runs.parts.part_files import PARTS, require_hashes
+from crosshatch.runs.own_parts.part_files import PARTS, require_hashes
 from crosshatch.runs.trained.export_folder import MANIFEST, MODEL, Manifest, read_manifest
 from crosshatch.runs.trained.read_model import own_files, read_common, read_model
 from crosshatch.runs.trained.trained_run import TrainedRun

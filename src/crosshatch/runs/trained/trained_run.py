@@ -32,7 +32,7 @@ from crosshatch.predict.row_sources import Sources, files_to_stream, read_source
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.files import growing, write_whole, writing
 from crosshatch.runs.identity.run_data import read_data
-from crosshatch.runs.parts.part_files import PARTS, started_from
+from crosshatch.runs.own_parts.part_files import PARTS, started_from
 from crosshatch.runs.trained.export_folder import MANIFEST, export_folder
 
 

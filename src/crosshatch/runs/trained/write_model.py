@@ -14,7 +14,7 @@ from crosshatch.report.measures import COST_KEYS
 from crosshatch.runs.best_round import BestRound
 from crosshatch.runs.config import Config
 from crosshatch.runs.files import write_whole, writing
-from crosshatch.runs.parts.part_files import PARTS, PartFiles
+from crosshatch.runs.own_parts.part_files import PARTS, PartFiles
 from crosshatch.runs.trained.used_versions import versions
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator

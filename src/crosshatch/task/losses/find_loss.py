@@ -1,4 +1,4 @@
-"""Losses from a user's own file: found, built, and compared with what autograd makes of them."""
+"""A loss by its name: one of ours, or from a user's own file and then compared with what autograd makes of it."""
 
 from pathlib import Path
 from typing import Any, get_args

@@ -11,8 +11,8 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.meter import Meter
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.holdings.steps import Way
-from crosshatch.parties.onlooker import model_of, total
 from crosshatch.parties.parties_of import parties_of
+from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.task.task import Task
 from crosshatch.testing.parties.turns import TurnLine, Turns
 

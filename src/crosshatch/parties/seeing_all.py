@@ -27,7 +27,7 @@ def total(meters: Iterable[Meter]) -> Meter:
 
 
 def model_of(parties: Mapping[Name, Party]) -> tuple[Tensor, ...]:
-    """What an onlooker makes of the blocks that hubs, a server or agents keep; groups count by their samples."""
+    """What they make of the blocks that hubs, a server or agents keep; groups count by their samples."""
     values = [party.blocks for party in parties.values()]
     agents = [one for one in values if isinstance(one, Dual) or (isinstance(one, Tokens) and one.copies)]
     if agents:
