@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from crosshatch.audit.attack_findings import AttackFindings
@@ -175,6 +176,18 @@ def test_gradients_of_an_encrypted_transfer_are_sums_over_labels(tmp_path: Path,
         attack(tmp_path / "rule", made(200, 8, 5), **changes | {"privacy": {}})
 
 
+def test_what_is_not_labels_in_sums_is_as_large_as_is_likeliest(tmp_path: Path) -> None:
+    """In single precision, with a block whose derivatives have few directions, rounding is far above its least."""
+    changes = {
+        "federation": {"common": "all"},
+        "model": {"fusion": "transfer", "loss": "taylor_logistic", "block": "mlp", "hidden": [5], "outputs": 3}
+        | {"alignment_weight": 0.01},
+        "algorithm": {"local_steps": 2, "step_size": 0.1}, "privacy": ACCEPTED, "run": {"rounds": 2},
+    }  # fmt: skip
+    found = attack(tmp_path, made(260, 8, 11), **changes)["labels by sums over rounds"]
+    assert found.figures["AUC"] > found.beside["AUC, columns alone"] + 0.1
+
+
 def test_small_batches_by_integer_search(tmp_path: Path) -> None:
     found = attack(tmp_path, made(45, 2, 3), privacy=ACCEPTED, run={"rounds": 1})["labels by integer search"]
     assert found.figures["accuracy"] == 1
@@ -183,14 +196,34 @@ def test_small_batches_by_integer_search(tmp_path: Path) -> None:
         attack(tmp_path / "rule", made(45, 2, 3), run={"rounds": 1})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_48_labels_by_integer_search(precision: str) -> None:
-    draw = np.random.default_rng(0)
-    rows = np.hstack([draw.normal(size=(48, 2)), np.ones((48, 1))])
-    y = draw.integers(0, 2, 48)
+def exact_sums(rows: Matrix, y: npt.NDArray[np.int64], precision: str) -> tuple[Matrix, int] | None:
+    """What the search finds in the sums of rows at scores of zero."""
     exact = np.round(rows * 2**24) / 2**24
-    found = search(rows, (exact.T @ (0.5 - y) / 48).astype(precision).astype(np.float64), FixedPoint(24, 16), precision)
+    means = (exact.T @ (0.5 - y) / len(y)).astype(precision).astype(np.float64)
+    return search(rows, means, FixedPoint(24, 16), precision)
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "precision"),
+    [
+        (60, 10, "float32"),
+        pytest.param(48, 2, "float32", marks=pytest.mark.slow),
+        pytest.param(48, 2, "float64", marks=pytest.mark.slow),
+        pytest.param(120, 24, "float32", marks=pytest.mark.slow),
+    ],
+)
+def test_labels_by_integer_search(count: int, columns: int, precision: str) -> None:
+    draw = np.random.default_rng(0)
+    rows = np.hstack([draw.normal(size=(count, columns)), np.ones((count, 1))])
+    y = draw.integers(0, 2, count)
+    found = exact_sums(rows, y, precision)
     assert found is not None
     assert found[1] == 1
     assert np.array_equal(found[0], y)
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+def test_of_60_labels_few_sums_tell_too_little(columns: int) -> None:
+    """Fewer digits than labels, or too few more for a lattice to have no other short vectors."""
+    draw = np.random.default_rng(1)
+    assert exact_sums(draw.normal(size=(60, columns)), draw.integers(0, 2, 60), "float32") is None

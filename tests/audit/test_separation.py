@@ -10,6 +10,7 @@ import pytest
 
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.attacks import audit_attacks
+from crosshatch.audit.on_rows.separation import separate
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.train import train
 
@@ -62,3 +63,12 @@ def test_columns_come_out_of_scores(algorithm: dict[str, Any], rounds: int, tmp_
     assert found.figures["columns at 0.9 and more"] == 1 + len(NUMERIC)
     assert found.figures["mean correlation"] > 0.95
     assert found.beside["mean correlation, chance"] < 0.9
+
+
+def test_columns_that_go_together_are_nearly_the_largest_direction() -> None:
+    draw = np.random.default_rng(3)
+    columns = draw.laplace(size=(800, 1)) + 0.3 * draw.exponential(size=(800, 6))
+    directions, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    found = separate(directions * np.sqrt(len(columns)), sizes / sizes[0], columns, seed=1)
+    largest = np.linalg.svd(columns - columns.mean(axis=0))[0][:, 0]
+    assert found.highest >= abs(np.corrcoef(largest, columns.T)[0, 1:]).mean() - 1e-3

@@ -12,7 +12,7 @@ from torch import Tensor
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_labels.as_bits import bits, few_enough
-from crosshatch.audit.on_labels.integer_search import ROWS, search
+from crosshatch.audit.on_labels.integer_search import LATTICE_ROWS, search
 from crosshatch.audit.on_labels.joint_fit import fit_jointly
 from crosshatch.audit.on_labels.kriging import DENSE, choose_prior, dense, krige, likelihood
 from crosshatch.audit.on_labels.label_leak import chance, figures_of_two, read_labels, true_labels
@@ -159,8 +159,8 @@ def _by_integers(run: AuditedRun, first: ToldSum, target: str) -> AttackFindings
         return AttackFindings(
             INTEGERS, target, why="the first scores are not zero, so that sums are not of whole labels"
         )
-    if len(first.ids) > ROWS:
-        why = f"not tried: {len(first.ids):,} rows in the first batch, the search takes at most {ROWS}"
+    if len(first.ids) > LATTICE_ROWS:
+        why = f"not tried: {len(first.ids):,} rows in the first batch, the search takes at most {LATTICE_ROWS}"
         return AttackFindings(INTEGERS, target, why=why)
     found = search(first.rows, first.means[:, 0], run.config.privacy.point, run.config.run.precision)
     y = true_labels(run).numpy()[first.ids]

@@ -4,6 +4,7 @@ In clear A tells B the rows y Phi, all of them one vector or its opposite. Encry
 - J^T y + J^T s / 2 - 2 g G^T u_A, where G are the derivatives of u_B by B's parameters, J those of s = Phi . u_B: as
 many sums over the signs y of the labels in every local step, blurred by what the alignment adds of A's embeddings. B
 knows its rows and its block, so that with a Gaussian prior of y and of u_A, which hardly moves, it is a linear solve.
+How large u_A is, how large its mean over samples, and how far the sums are rounded, is what makes them likeliest.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
 from torch import Tensor
 
 from crosshatch.audit.attack_findings import AttackFindings
@@ -23,8 +25,10 @@ from crosshatch.audit.other_data import Matrix
 
 BY_COMPONENT = "labels by components"
 BY_SUMS = "labels by sums over rounds"
-_BLUR = np.geomspace(1e-10, 10.0, 12)  # of the alignment beside that of the labels, in squares
-_ROUNDING = 1e-10  # of the labels' share
+_FITTED = 600  # sums by which it is found how large all else is beside the labels
+_STARTS = (1e-6, 1e-3)  # of each part of it, in squares
+_STEPS = 150
+_LEAST = 1e-13  # of the labels' share
 _NUMBERS = 4 * 10**7  # of all sums over all samples and embeddings, at most; later local steps are left out beyond
 
 
@@ -59,20 +63,17 @@ def _by_components(run: AuditedRun, target: str) -> AttackFindings:
 
 
 def _by_sums(run: AuditedRun, b: int, target: str) -> AttackFindings:
-    """The mean of the labels' signs given all sums, the blur by how likely it makes these, and then labels as bits."""
+    """The mean of the labels' signs given all sums, all else as large as is likeliest, and then labels as bits."""
     y = run.data.y_train.double().numpy()
-    by, beside_labels, sums, steps = _sums(run, b)
+    by, of_others, sums, steps = _sums(run, b)
     seen = np.flatnonzero(by.any(axis=0))
-    told, blurred = by @ by.T, beside_labels @ beside_labels.T
-    size = float(np.trace(told)) / len(told)
-    blurred = blurred * size / (float(np.trace(blurred)) / len(blurred)) if blurred.any() else blurred
-    least = _ROUNDING * size * np.eye(len(told))
-    tried = {blur: _root(told + blur * blurred + least, sums) for blur in _BLUR.tolist()}
-    blur, (_, root, z) = min(tried.items(), key=lambda one: one[1][0])
+    in_common = of_others.reshape(len(by), len(y), -1).sum(axis=1)  # embeddings have a mean
+    told, beside_labels = by @ by.T, _beside_labels(by, (of_others @ of_others.T, in_common @ in_common.T), sums)
+    _, root, z = _root(told + beside_labels, sums)
     signs = by.T @ solve_triangular(root, z, lower=True, trans=1)
     figures = figures_of_two(y[seen], signs[seen])
     if few_enough(len(seen), 1):
-        _, root, z = _root(blur * blurred + least, sums)
+        _, root, z = _root(beside_labels, sums)
         white = solve_triangular(root, by[:, seen], lower=True)
         odds = bits(-2 * white, z, np.full(len(seen), -signs[seen].mean() / 2))
         if odds is not None:
@@ -87,6 +88,29 @@ def _by_sums(run: AuditedRun, b: int, target: str) -> AttackFindings:
     lowers = "larger batches, fewer hidden units, local steps and rounds"
     remark = f"{len(sums):,} sums over {len(seen):,} labels, from {steps:,} local steps"
     return AttackFindings(BY_SUMS, target, figures, beside, knows, lowers, remark=remark)
+
+
+def _beside_labels(by: Matrix, parts: tuple[Matrix, ...], sums: Matrix) -> Matrix:
+    """The covariance (N, N) of all but the labels: parts of it, and rounding, as large as makes the sums likeliest."""
+    size = float((by**2).sum()) / len(by)
+    rounding = size * np.eye(len(by))
+    scaled = [rounding, *(part * size * len(by) / np.trace(part) for part in parts if part.any())]
+    pick = np.unique(np.linspace(0, len(by) - 1, _FITTED).astype(np.int64))
+    told, few = by[pick] @ by[pick].T, [part[np.ix_(pick, pick)] for part in scaled]
+
+    def all_parts(logs: Matrix, of: list[Matrix]) -> Matrix:
+        found: Matrix = np.tensordot(np.exp(logs), of, 1) + _LEAST * of[0]
+        return found
+
+    def unlikely(logs: Matrix) -> float:
+        try:
+            return _root(told + all_parts(logs, few), sums[pick])[0]
+        except np.linalg.LinAlgError:
+            return np.inf
+
+    tried = (np.full(len(few), np.log(start)) for start in _STARTS)
+    fits = [minimize(unlikely, start, method="Nelder-Mead", options={"maxfev": _STEPS}) for start in tried]
+    return all_parts(min(fits, key=lambda fit: float(fit.fun)).x, scaled)
 
 
 def _root(covariance: Matrix, sums: Matrix) -> tuple[float, Matrix, Matrix]:

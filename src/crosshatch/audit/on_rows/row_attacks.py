@@ -52,7 +52,7 @@ def attack_rows(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
         told = sent.doubt < DOUBT
         told |= told.sum() < _ENOUGH
         told &= sent.batch == np.bincount(sent.batch).argmax()
-        found = separate(directions[told], rows[told], seed=seed)
+        found = separate(directions[told], sent.sizes, rows[told], seed=seed)
         figures = {
             "mean correlation": found.mean,
             "mean correlation, highest of all separations": found.highest,

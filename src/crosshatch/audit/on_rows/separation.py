@@ -4,7 +4,8 @@ Theorem 1 of FedBCD says that other columns, turned ones, would have sent the sa
 columns as little Gaussian as they can are few, and the true columns are usually one of them: independent component
 analysis (Hyvarinen, "Fast and Robust Fixed-Point Algorithms for Independent Component Analysis", 1999) finds them up to
 order, sign and scale, from nothing but the scores. A column of two values is then found exactly: no other direction in
-the span takes two values, and whoever has found one sees that.
+the span takes two values, and whoever has found one sees that. Where columns go together this may be far from them,
+and the largest direction of all scores, taken for every column, is nearer: it is tried as well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from crosshatch.audit.other_data import Matrix
 
 Cut = npt.NDArray[np.bool_]
 _CONTRASTS = ("logcosh", "cube", "exp")
-_BEGINNINGS = 3
+_BEGINNINGS = {"parallel": 3, "deflation": 2}  # how many times components are looked for together, and one by one
 _NORMAL = 0.37457  # the mean of log cosh of a normal number
 _STARTS = 40  # random directions from which columns of two values are looked for, beside the components
 _TWO = 1e-4  # of the spread: what may be left of a column that takes two values
@@ -49,8 +50,8 @@ class Separated:
         return float(self.correlations.mean())
 
 
-def separate(directions: Matrix, columns: Matrix, *, seed: int) -> Separated:
-    """Components of directions (m, r) beside the true columns (m, d), those left out that do not vary."""
+def separate(directions: Matrix, sizes: Matrix, columns: Matrix, *, seed: int) -> Separated:
+    """Components of directions (m, r) with sizes (r,) beside the true columns (m, d), but those that do not vary."""
     columns = columns[:, np.ptp(columns, axis=0) > 0]
     centred = directions - directions.mean(axis=0)
     left = centred @ _whitening(directions)
@@ -62,6 +63,7 @@ def separate(directions: Matrix, columns: Matrix, *, seed: int) -> Separated:
     exact = sum(any(_same(columns[:, k] > columns[:, k].mean(), one) for one in pairs) for k in with_two)
     found = np.hstack([found, *(one[:, None].astype(np.float64) for one in pairs)])
     correlations, chance = _matched(found, columns), float(_matched(turned, columns).mean())
+    others.append(centred @ (np.linalg.svd(centred * sizes, full_matrices=False)[2][:1] * sizes).T)
     highest = max(float(of.mean()) for of in (correlations, *(_matched(one, columns) for one in others)))
     return Separated(correlations, highest, chance, len(with_two), exact)
 
@@ -84,10 +86,12 @@ def unmixings(directions: Matrix, *, seed: int) -> list[Matrix]:
     white = _whitening(directions)
     left = (directions - directions.mean(axis=0)) @ white
     found = []
-    for contrast, start in product(_CONTRASTS, range(_BEGINNINGS)):
+    ways = [(way, start) for way, count in _BEGINNINGS.items() for start in range(count)]
+    for contrast, (way, start) in product(_CONTRASTS, ways):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            turn = FastICA(fun=contrast, whiten=False, max_iter=500, random_state=seed + start).fit(left).components_.T
+            ica = FastICA(algorithm=way, fun=contrast, whiten=False, max_iter=500, random_state=seed + start)
+            turn = ica.fit(left).components_.T
         apart = float(((np.log(np.cosh(left @ turn)).mean(axis=0) - _NORMAL) ** 2).sum())
         found.append((apart, white @ turn))
     return [*(turn for _, turn in sorted(found, key=lambda one: -one[0])), white]
@@ -117,9 +121,9 @@ def _same(one: Cut, other: Cut) -> bool:
 
 
 def _matched(found: Matrix, columns: Matrix) -> Matrix:
-    """The correlation of each column with the component that is its own, (d,), in size."""
-    both = np.corrcoef(found.T, columns.T)[: found.shape[1], found.shape[1] :]
-    rows, which = linear_sum_assignment(-abs(both))
-    matched = np.zeros(columns.shape[1])
-    matched[which] = abs(both[rows, which])
+    """The correlation of each column with the component that is its own, (d,), in size; with any, where these end."""
+    both = abs(np.corrcoef(found.T, columns.T)[: found.shape[1], found.shape[1] :])
+    rows, which = linear_sum_assignment(-both)
+    matched: Matrix = both.max(axis=0)
+    matched[which] = both[rows, which]
     return matched
