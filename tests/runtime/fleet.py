@@ -25,7 +25,6 @@ import torch
 
 from crosshatch.meter import Meter
 from crosshatch.parties.line import Name
-from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
@@ -34,6 +33,7 @@ from crosshatch.runtime.handshakes import HANDSHAKES_ONLY
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.store import Store
 from crosshatch.testing.check_restarts import restart_cases, undisturbed
+from crosshatch.testing.parties.engine import PartyByParty
 from tests.runtime.fleet_process import REFUSED, RUN, Setup, live
 
 _RANK = {"server": 0, "hub": 1, "agent": 2, "client": 3}
@@ -54,8 +54,13 @@ def _starter() -> Any:
 
 def fresh(case: str) -> dict[Name, Party]:
     """The parties of a case before their first round."""
+    return engine_of(case).parties
+
+
+def engine_of(case: str) -> PartyByParty:
+    """They in memory, in turn."""
     one, _ = restart_cases()[case]
-    return parties_of(one.data, one.task, one.algorithm, seed=one.seed, codecs=one.codecs)
+    return PartyByParty(one.data, one.task, one.algorithm, seed=one.seed, codecs=one.codecs)
 
 
 @cache
@@ -213,14 +218,17 @@ class Fleet:
         """Tell processes that start from now on something else."""
         self.setup = replace(self.setup, **settings)
 
-    def check_model(self, rounds: int | None = None) -> None:
-        """The undisturbed model and meter, to the bit."""
+    def check_model(self, rounds: int | None = None, engine: PartyByParty | None = None) -> None:
+        """The undisturbed model and meter, to the bit; those of an engine, if there is one that has run as far."""
         parties = fresh(self.setup.case)
         for name, party in parties.items():
             written = Store(self.setup.folder / name).read()
             assert written is not None
             party.load(unpack(written, KINDS, run=RUN, party=name).value)
-        weights, meter = in_memory(self.setup.case, rounds or self.setup.rounds)
+        if engine is None:
+            weights, meter = in_memory(self.setup.case, rounds or self.setup.rounds)
+        else:
+            weights, meter = engine.weights, engine.meter
         assert all(map(torch.equal, model_of(parties), weights)), "the model is another one"
         assert total(party.meter for party in parties.values()) == meter, "other bytes are counted"
 

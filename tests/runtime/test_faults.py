@@ -18,9 +18,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from crosshatch.parties.line import Key, Line, Name
-from crosshatch.testing.check_restarts import restart_cases
-from crosshatch.testing.parties.engine import PartyByParty
-from tests.runtime.fleet import Fleet
+from tests.runtime.fleet import Fleet, engine_of
 from tests.runtime.proxy import Proxies, Weather
 
 CASES = ("TDCD", "ABCD", "HSGD, coded", "MTCD")
@@ -77,8 +75,7 @@ class Counting:
 
 
 def occasions(case: str, who: Name, rounds: int) -> Counter[int]:
-    one, _ = restart_cases()[case]
-    engine = PartyByParty(one.data, one.task, one.algorithm, seed=one.seed, codecs=one.codecs)
+    engine = engine_of(case)
     counting = Counting(engine.parties[who].role.post.line)
     engine.parties[who].join(counting)
     for _ in range(rounds):
