@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tomllib
 from typing import Any
@@ -42,14 +43,25 @@ def imported() -> dict[str, str]:
     return found
 
 
+def extras() -> set[str]:
+    """What users may install besides."""
+    optional = project()["optional-dependencies"].items()
+    return import_names([one for extra, many in optional if extra not in {"dev", "docs"} for one in many])
+
+
 def test_imports_are_declared() -> None:
-    table = project()
-    extras = [
-        one for extra, many in table["optional-dependencies"].items() if extra not in {"dev", "docs"} for one in many
-    ]
-    declared = import_names(table["dependencies"] + extras)
+    declared = import_names(project()["dependencies"]) | extras()
     undeclared = {name: place for name, place in imported().items() if name not in declared}
     assert not undeclared, f"add these to pyproject.toml: {undeclared}"
+
+
+def test_nothing_public_needs_an_extra() -> None:
+    """As after a plain `pip install`: what a command or a class needs besides is imported when it is asked for."""
+    absent = sorted(extras() - import_names(project()["dependencies"]))
+    program = f"import sys; sys.modules |= dict.fromkeys({absent}); import crosshatch, crosshatch.cli;"
+    program += "print(len([getattr(crosshatch, name) for name in crosshatch.__all__]))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-1000:]
 
 
 def test_citation_names_the_version() -> None:

@@ -30,7 +30,7 @@ ROOMS = {
     "public sets": SideRoom(("data.public_sets",), "data/public_sets", ("data.reading.sources", "cli.show")),
     "advice after divergence": SideRoom(("simulator.advice",), "simulator/advice", ("simulator.simulator",)),
     "encryption": SideRoom(  # a hook of the engine, and one of runs, which count what is told
-        ("privacy", "simulator.encrypted", "protocol.encryption", "protocol.encrypted_transfers", "runs.leaking"),
+        ("privacy", "simulator.encrypted", "protocol.encryption", "runs.leaking"),
         "privacy",
         ("simulator.assemble", "runs.prepare"),
         settings=("privacy.privacy_settings",),

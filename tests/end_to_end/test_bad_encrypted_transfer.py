@@ -10,7 +10,7 @@ from torch import nn
 
 from crosshatch.cli import main
 from crosshatch.local.read_chain import as_chain
-from crosshatch.protocol.encrypted_transfers import least_rows
+from crosshatch.protocol.encryption import least_rows
 from tests.support.bad_encryption import refusal
 
 CONFIG = """
@@ -57,8 +57,14 @@ def test_the_config_itself_is_fine(tmp_path: Path) -> None:
     [
         (["model.loss=logistic"], "with loss 'logistic': what is encrypted can be added up and multiplied by clear"),
         (["federation.labels=shared", "model.head_holder=a"], "here everybody has them: set federation.labels"),
-        (["algorithm.name=abcd"], "in a transfer task is not for algorithm ABCD: use fedsgd or fedbcd"),
-        (["algorithm.name=central"], "in a transfer task is not for algorithm Central: use fedsgd or fedbcd"),
+        (
+            ["algorithm.name=abcd"],
+            "algorithm ABCD does not use derivatives through gradients of one batch alone: use fedsgd or fedbcd",
+        ),
+        (
+            ["algorithm.name=central"],
+            "algorithm Central does not use derivatives through gradients of one batch alone: use fedsgd or fedbcd",
+        ),
         (["model.hidden=[4,4]"], "needs blocks with at most one hidden layer, that of 'a' is another"),
         (["codecs.share=half"], "with codecs.share: ciphertexts cannot be compressed"),
         (["codecs.derivatives=half"], "with codecs.derivatives: ciphertexts cannot be compressed"),

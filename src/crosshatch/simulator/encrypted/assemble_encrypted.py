@@ -38,21 +38,18 @@ def encrypted_exchange(
 
     known, real = declared(algorithm), settings.ciphertexts == "real"
     names = tuple(silo.name for silo in data.silos)
+    chains = check_encryption(
+        data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
+        continued=known.continues_derivatives, batch_size=known.batch_size, draw=known.draw,
+        local_steps=algorithm.local_steps,
+    )  # fmt: skip
     if task.transfer is not None:
-        from crosshatch.protocol.encrypted_transfers import check_encrypted_transfer
         from crosshatch.simulator.encrypted.encrypted_transfer import EncryptedTransfer
         from crosshatch.simulator.encrypted.transfer_ciphertexts import RealTransfer, TransferCosts
 
-        chains = check_encrypted_transfer(
-            data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
-            batch_size=known.batch_size, draw=known.draw, local_steps=algorithm.local_steps,
-        )  # fmt: skip
         told = RealTransfer(settings, threads, names) if real else TransferCosts(settings, threads)
         return EncryptedTransfer(data, task, chains, links, settings, told)
-    layers = check_encryption(
-        data, task, type(algorithm).__name__, codecs, settings, encrypts=known.encrypts,
-        continued=known.continues_derivatives, batch_size=known.batch_size, draw=known.draw,
-    )  # fmt: skip
+    layers = {j: chain[0] for j, chain in chains.items()}
     ciphertexts = RealCiphertexts(settings, threads, names) if real else CostsAlone(settings, threads)
     return EncryptedExchange(data, layers, links, settings, ciphertexts)
 

@@ -31,8 +31,7 @@ from crosshatch.privacy.transfer_gradients import (
     sum_of_signs,
     transfer_slots,
 )
-from crosshatch.protocol.encrypted_transfers import label_sums
-from crosshatch.protocol.encryption import ciphertexts, plaintexts
+from crosshatch.protocol.encryption import ciphertexts, label_sums, plaintexts
 from crosshatch.protocol.message_contents import Specs
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
