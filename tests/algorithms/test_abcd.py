@@ -27,7 +27,7 @@ from crosshatch.task.build_task import ModelSettings, build_task
     ],
 )
 def test_anticipation_for_so_many_silos(anticipation: float | str, silos: int, factor: float) -> None:
-    assert ABCD(anticipation=anticipation).factor(silos) == factor
+    assert ABCD(anticipation=anticipation).anticipated(silos) == factor
 
 
 @pytest.mark.parametrize(

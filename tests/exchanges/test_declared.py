@@ -49,6 +49,14 @@ def test_a_plain_class_declares_by_its_attributes() -> None:
     assert (found.fraction, found.central, found.pairs) == (None, False, False)
 
 
+@pytest.mark.parametrize(
+    "name", ["central", "pairs", "remembers", "returns_blocks", "continues_derivatives", "takes_turns"]
+)
+def test_a_plain_class_declares_whatever_the_page_says_it_may(name: str) -> None:
+    assert getattr(declared(type("Plain", (), {name: True})()), name)
+    assert not getattr(declared(object()), name)
+
+
 def test_other_words_of_a_plain_class_are_no_declarations() -> None:
     found = declared(Plain())
     assert found.within == "silo"
@@ -93,7 +101,7 @@ EXPECTED: dict[type[Any], dict[str, Any]] = {
     },
     Central: {"central": True},
     DCPA: {"graph": Graph(), "has_schedule": False, "finds_step": True},
-    FedAvg: {"returns_blocks": True, "weights": "samples"},
+    FedAvg: {"batches": "fresh", "returns_blocks": True, "weights": "samples"},
     FedBCD: {"auto": ("local_steps", "step_size"), "encrypts": True, "proved_by": ("FedBCD, Theorem 2",)},
     FedSGD: {"auto": ("step_size",), "encrypts": True, "proved_by": ("FedBCD, Theorem 2",)},
     HSGD: {
@@ -109,6 +117,7 @@ EXPECTED: dict[type[Any], dict[str, Any]] = {
     TDCD: {
         "auto": ("local_steps", "step_size"),
         "asks_each_step": True,
+        "derivatives": "each_step",
         "returns_blocks": True,
         "proved_by": ("ICASSP, Theorem 4.1", "TDCD, Theorem 1"),
     },
@@ -119,7 +128,8 @@ EXPECTED: dict[type[Any], dict[str, Any]] = {
 @pytest.mark.parametrize("kind", EXPECTED, ids=lambda kind: kind.__name__)
 def test_declarations(kind: type[Any]) -> None:
     algorithm, standard = kind(), Planned()
-    keys = [key for key in dir(standard) if not key.startswith("_") and not callable(getattr(standard, key))]
+    names = [key for key in dir(standard) if not key.startswith("_") and key not in ("shape", "topology")]
+    keys = [key for key in names if not callable(getattr(standard, key))]
     found = {key: getattr(algorithm, key) for key in keys if getattr(algorithm, key) != getattr(standard, key)}
     draws = kind in (ABCD, Central, FedAvg, FedBCD, FedSGD, TDCD, Tiered)
     assert found == EXPECTED[kind] | ({"divides": True} if draws else {})

@@ -27,7 +27,7 @@ from crosshatch.exchanges import (
 from crosshatch.exchanges.checks import check_global_steps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
-from crosshatch.topology import Tier, Topology
+from crosshatch.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ABCD(DrawsBatches):
 
     >>> str(ABCD(local_steps=5).on(clients=1, groups=1, labels_held=False).topology)
     'V(5)'
-    >>> ABCD(anticipation="0.5 silos").factor(6)
+    >>> ABCD(anticipation="0.5 silos").anticipated(6)
     3.0
     """
 
@@ -59,7 +59,7 @@ class ABCD(DrawsBatches):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.factor(2)
+        self.anticipated(2)
         require_whole("algorithm.window", self.window, least=1, remedy="W = 1 is the round's own batch")
         if self.global_steps is not None:
             check_global_steps(self.global_steps, self.local_steps)
@@ -69,7 +69,7 @@ class ABCD(DrawsBatches):
         """Q as well, of which no theorem says what is best."""
         return ("local_steps", "step_size")
 
-    def factor(self, silos: int) -> float:
+    def anticipated(self, silos: int) -> float:
         """s for so many silos."""
         value, share = self.anticipation, re.fullmatch(r"\s*([\d.eE+-]*)\s*silos\s*", str(self.anticipation))
         try:
@@ -93,9 +93,6 @@ class ABCD(DrawsBatches):
         """The tiers with H below V."""
         return "algorithm.tiers = 'auto' or 'V H'" if self.tiers == "V" else ""
 
-    def anticipated(self, silos: int) -> float:
-        return self.factor(silos)
-
     def on(self, *, clients: int, groups: int, labels_held: bool) -> Self:  # noqa: ARG002
         """Tiers that were left open are those of the federation."""
         if self.tiers != "auto":
@@ -105,10 +102,8 @@ class ABCD(DrawsBatches):
     @property
     def topology(self) -> Topology:
         """Embeddings and blocks move every Q steps, groups are averaged every P."""
-        steps = self.local_steps
-        above = (Tier("H", self.global_steps or steps),) if self.tiers == "H V H" else ()
-        below = () if self.tiers == "V" else (Tier("H", steps),)
-        return Topology((*above, Tier("V", steps), *below))
+        q, p = self.local_steps, self.global_steps or self.local_steps
+        return Topology.parse({"V": f"V({q})", "H V H": f"H({p}) V({q}) H({q})"}.get(self.tiers, f"V({q}) H({q})"))
 
     def with_interval(self, steps: int) -> Self:
         """P is Q."""
@@ -122,7 +117,7 @@ class ABCD(DrawsBatches):
         blocks = fed.broadcast(blocks, batch)
         embeddings = fed.embed(blocks, batch)
         frozen = fed.exchange(embeddings, batch)
-        s = self.factor(len(fed.silos))
+        s = self.anticipated(len(fed.silos))
         local = LocalSteps(self.local_steps, rate(self.step_size, r), anticipation=s, continued=True)
         blocks = fed.descend(blocks, batch, frozen, local, earlier=memory)
         blocks = fed.average(blocks, batch, weights=self.weights)

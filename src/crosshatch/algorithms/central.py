@@ -10,7 +10,6 @@ from typing import Literal
 
 from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
-from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
@@ -27,15 +26,7 @@ class Central(DrawsBatches):
     batches: Literal["reused", "fresh"] = "reused"
 
     central = True  # one machine: the engine counts no messages and all samples form one client
-
-    @property
-    def fresh_batches(self) -> bool:
-        return self.batches == "fresh"
-
-    @property
-    def topology(self) -> Topology:
-        """Formally an exchange every step; on one machine it is free."""
-        return Topology((Tier("V", 1),))
+    shape = "V(1)"  # formally an exchange every step; on one machine it is free
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """Q steps of gradient descent on all blocks: each with the others' current embeddings, so the full gradient."""

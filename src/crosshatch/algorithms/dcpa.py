@@ -16,7 +16,6 @@ from typing import ClassVar, Literal
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import DualFederation, Duals, Planned
 from crosshatch.graphs import Graph
-from crosshatch.topology import Tier, Topology
 
 Step = float | Literal["auto"]
 
@@ -36,6 +35,7 @@ class DCPA(Planned):
     consensus_step: Step = "auto"
     graph: Graph = Graph()
 
+    shape = "V(1)"
     has_schedule = False
     finds_step = True
     local_steps: ClassVar[int] = 1
@@ -46,11 +46,6 @@ class DCPA(Planned):
             if value != "auto" and not (isinstance(value, int | float) and 0 < value < float("inf")):
                 raise ConfigError(f"algorithm.{name} = {value!r}: give a positive number or 'auto'")
         super().__post_init__()
-
-    @property
-    def topology(self) -> Topology:
-        """Duals move at every step."""
-        return Topology((Tier("V", 1),))
 
     def run_round(self, fed: DualFederation[Duals], duals: Duals, r: int) -> Duals:
         duals = fed.descend(duals)  # w: against the agent's own dual

@@ -11,7 +11,6 @@ from typing import Literal
 
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
-from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
@@ -31,16 +30,13 @@ class FedAvg(DrawsBatches):
     batches: Literal["reused", "fresh"] = "fresh"
     weights: ClientWeights = "samples"
 
+    shape = "H(Q)"
     returns_blocks = True
 
     @property
     def fresh_batches(self) -> bool:
         """As the setting says; all samples are the same ones at every step."""
         return self.batches == "fresh" and self.batch_size is not None
-
-    @property
-    def topology(self) -> Topology:
-        return Topology((Tier("H", self.local_steps),))
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """One round t of Algorithm 1."""

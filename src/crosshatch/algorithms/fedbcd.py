@@ -13,7 +13,6 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
-from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class FedBCD(DrawsBatches):
     proximal: float = 0.0
     derivatives: Literal["each_round", "continued"] = "each_round"
 
+    shape = "V(Q)"
     encrypts = True
     auto = ("local_steps", "step_size")
     proved_by = (theorem_names.FEDBCD,)
@@ -45,25 +45,9 @@ class FedBCD(DrawsBatches):
             raise ConfigError(f"algorithm.proximal = {self.proximal}: mu must be a finite number of at least 0")
 
     @property
-    def takes_turns(self) -> bool:
-        """Whether silos descend one after another, the paper's Algorithm 3."""
-        return self.order == "sequential"
-
-    @property
-    def continues_derivatives(self) -> bool:
-        """Not in the paper, where they stay for a round."""
-        return self.derivatives == "continued"
-
-    @property
     def unlike_theory(self) -> tuple[str, ...]:
         """Theorem 2 is about Algorithm 2 without a proximal term."""
-        turns = ("silos take turns",) if self.takes_turns else ()
-        return (*turns, "steps are pulled back") if self.proximal > 0 else turns
-
-    @property
-    def topology(self) -> Topology:
-        """One vertical tier, an exchange every Q steps."""
-        return Topology((Tier("V", self.local_steps),))
+        return (*super().unlike_theory, *(("steps are pulled back",) if self.proximal > 0 else ()))
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """One outer iteration of Algorithm 2, or one iteration of Algorithm 3."""

@@ -11,7 +11,6 @@ from typing import ClassVar
 from crosshatch.exchanges import Batch, Blocks, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
-from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
@@ -26,14 +25,10 @@ class FedSGD(DrawsBatches):
     batch_size: int | None = None
 
     local_steps: ClassVar[int] = 1
+    shape = "V(Q)"
     encrypts = True
     auto = ("step_size",)
     proved_by = (theorem_names.FEDBCD,)  # whose case of one local step it is
-
-    @property
-    def topology(self) -> Topology:
-        """One vertical tier, an exchange every step."""
-        return Topology((Tier("V", 1),))
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """One iteration j of Algorithm 1."""

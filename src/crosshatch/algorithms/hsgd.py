@@ -17,7 +17,6 @@ from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, 
 from crosshatch.exchanges.checks import check_global_steps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
-from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,7 @@ class HSGD(Planned):
     step_size: Schedule | float = 0.01
     fraction: float = 1.0
 
+    shape = "H(P) V(Q) H(Q)"
     weights = "at_work"
     returns_blocks = True
     auto = ("global_steps", "local_steps", "step_size")
@@ -41,11 +41,6 @@ class HSGD(Planned):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_global_steps(self.global_steps, self.local_steps)
-
-    @property
-    def topology(self) -> Topology:
-        """Groups are averaged every P steps; embeddings move and devices are averaged every Q."""
-        return Topology((Tier("H", self.global_steps), Tier("V", self.local_steps), Tier("H", self.local_steps)))
 
     def with_interval(self, steps: int) -> Self:
         """Strategy 1: P is Q."""

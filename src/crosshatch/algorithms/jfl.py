@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from crosshatch.exchanges import Batch, Blocks, Embeddings, Federation, Frozen, LocalSteps, Planned, Within
 from crosshatch.schedules import Schedule, rate
-from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
@@ -27,14 +26,10 @@ class JFL(Planned):
     step_size: Schedule | float = 0.01
     fraction: float = 1.0
 
+    shape = "H(Q) V(Q)"
     pairs = True  # every device has a partner at its hospital: the hospital's silo is divided as the devices are
     weights = "at_work"
     within: ClassVar[Within] = "federation"  # all pairs are averaged at the server, none at an edge node
-
-    @property
-    def topology(self) -> Topology:
-        """Pairs exchange embeddings, and are averaged, every Q steps."""
-        return Topology((Tier("H", self.local_steps), Tier("V", self.local_steps)))
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """One round of every selected pair, and the average of all pairs."""

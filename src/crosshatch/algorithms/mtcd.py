@@ -17,7 +17,6 @@ from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges import Planned, TokenFederation, Tokens
 from crosshatch.graphs import Graph
 from crosshatch.schedules import Schedule, rate
-from crosshatch.topology import Tier, Topology
 
 StepSize = Schedule | float | Literal["auto"]
 
@@ -38,15 +37,11 @@ class STCD(Planned):
     start: Literal["random", "each"] = "random"
     stay: bool = False
 
+    shape = "V(Q)"
     finds_step = True
     tokens: ClassVar[int] = 1
     server: ClassVar[bool] = False
     meeting: ClassVar[Literal["pass", "average"]] = "pass"
-
-    @property
-    def topology(self) -> Topology:
-        """Scores move every Q steps."""
-        return Topology((Tier("V", self.local_steps),))
 
     def run_round(self, fed: TokenFederation[Tokens], tokens: Tokens, r: int) -> Tokens:
         """Q steps at the agent that holds the token, then the hop."""
@@ -75,6 +70,7 @@ class MTCD(Planned):
     stay: bool = False
     meeting: Literal["pass", "average"] = "pass"
 
+    shape = "V(Q)"
     finds_step = True
 
     def __post_init__(self) -> None:
@@ -89,11 +85,6 @@ class MTCD(Planned):
     @property
     def server(self) -> bool:
         return self.hops_between_averages > 0
-
-    @property
-    def topology(self) -> Topology:
-        """Scores move every Q steps."""
-        return Topology((Tier("V", self.local_steps),))
 
     def run_round(self, fed: TokenFederation[Tokens], tokens: Tokens, r: int) -> Tokens:
         """Q steps for every token, every S-th time the averages, then the hop."""

@@ -15,7 +15,6 @@ from typing import Literal, Self
 from crosshatch.exchanges import Batch, Blocks, ClientWeights, DrawsBatches, Embeddings, Federation, Frozen, LocalSteps
 from crosshatch.schedules import Schedule, rate
 from crosshatch.theory import theorem_names
-from crosshatch.topology import Tier, Topology
 
 
 @dataclass(frozen=True)
@@ -41,40 +40,15 @@ class TDCD(DrawsBatches):
     order: Literal["parallel", "sequential"] = "parallel"
     weights: ClientWeights = "equal"
 
+    shape = "V(Q) H(Q)"
     returns_blocks = True
     auto = ("local_steps", "step_size")
     proved_by = (theorem_names.ICASSP, theorem_names.TDCD)
 
     @property
-    def fresh_batches(self) -> bool:
-        """Those of the ICASSP version."""
-        return self.batches == "fresh"
-
-    @property
-    def asks_each_step(self) -> bool:
-        """Whether the label holder is asked in every local step, the paper's Remark 2."""
-        return self.derivatives == "each_step"
-
-    @property
-    def continues_derivatives(self) -> bool:
-        """Not in the papers."""
-        return self.derivatives == "continued"
-
-    @property
-    def takes_turns(self) -> bool:
-        """Not in the papers."""
-        return self.order == "sequential"
-
-    @property
     def unlike_theory(self) -> tuple[str, ...]:
         """The theorems are about silos in parallel whose clients are averaged alike."""
-        turns = ("silos take turns",) if self.takes_turns else ()
-        return turns if self.weights == "equal" else (*turns, "clients do not all count alike")
-
-    @property
-    def topology(self) -> Topology:
-        """Embeddings and blocks move every Q steps."""
-        return Topology((Tier("V", self.local_steps), Tier("H", self.local_steps)))
+        return (*super().unlike_theory, *(() if self.weights == "equal" else ("clients do not all count alike",)))
 
     def on(self, *, clients: int, groups: int, labels_held: bool) -> Self:  # noqa: ARG002
         """Where labels are shared nobody has to ask for derivatives."""

@@ -73,6 +73,16 @@ class Declared:
     fraction: float | None = None
     """The share of the clients that a round takes all samples of; None: samples are drawn, not clients."""
 
+    batches: str = "reused"
+    """Whether the local steps of a round share one batch, or have "fresh" ones."""
+
+    order: str = "parallel"
+    """Whether silos take the local steps of a round side by side, or one after the other: "sequential"."""
+
+    derivatives: str = "each_round"
+    """Where one silo holds the labels: whether the others keep a round's derivatives, get new ones with "each_step", or
+    let them go on as they move, "continued"."""
+
     encrypts: ClassVar[bool] = False
     """Where one silo holds the labels: whether derivatives of a round may travel encrypted. The others then know their
     gradients at the round's start alone, which is all that a frozen derivative is to a linear block."""
@@ -80,17 +90,17 @@ class Declared:
     @property
     def fresh_batches(self) -> bool:
         """Whether every local step has a batch of its own; otherwise those of a round share one."""
-        return False
+        return self.batches == "fresh"
 
     @property
     def asks_each_step(self) -> bool:
         """Where one silo holds the labels: whether derivatives are new at every local step, not only at the round's."""
-        return False
+        return self.derivatives == "each_step"
 
     @property
     def continues_derivatives(self) -> bool:
         """Where one silo holds the labels: whether the others let the derivatives it sent go on as they move."""
-        return False
+        return self.derivatives == "continued"
 
     @property
     def several_clients(self) -> str:
@@ -100,7 +110,7 @@ class Declared:
     @property
     def takes_turns(self) -> bool:
         """Whether silos take their local steps one after the other within a round."""
-        return False
+        return self.order == "sequential"
 
     def anticipated(self, silos: int) -> float | None:  # noqa: ARG002 - few methods anticipate
         """How many times as far as itself a silo assumes all `silos` together to move; None: the others stand still."""
@@ -127,8 +137,8 @@ def declared(algorithm: object) -> Declared:
     """
     if isinstance(algorithm, Declared):
         return algorithm
-    found = Declared()
-    vars(found).update({name: getattr(algorithm, name) for name in _BY_NAME if hasattr(algorithm, name)})
+    own = {name: getattr(algorithm, name) for name in _BY_NAME if hasattr(algorithm, name)}
+    found: Declared = type("Own", (Declared,), own)()
     return found
 
 

@@ -35,13 +35,6 @@ class DualAlgorithm(Algorithm, Protocol):
     def step_size(self) -> float | Literal["auto"]:
         """mu_w: of the blocks."""
 
-    @property
-    def dual_step(self) -> float | Literal["auto"]:
-        """mu_y: of the duals."""
-
-    @property
-    def consensus_step(self) -> float | Literal["auto"]:
-        """mu_x: of the multipliers that make the duals agree."""
-
-    @property
-    def graph(self) -> Graph: ...
+    dual_step: float | Literal["auto"]  # mu_y: of the duals
+    consensus_step: float | Literal["auto"]  # mu_x: of the multipliers that make the duals agree
+    graph: Graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self, get_args, get_type_hints
@@ -11,6 +12,9 @@ from crosshatch.exchanges.declared import Declared
 from crosshatch.graphs import Graph
 from crosshatch.protocol.names import ClientWeights
 from crosshatch.schedules import Constant, Schedule, rate
+from crosshatch.topology import Topology
+
+_INTERVALS = {"P": "global_steps", "Q": "local_steps"}
 
 
 class Planned(Declared):
@@ -25,6 +29,9 @@ class Planned(Declared):
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
         check_settings(self)
+
+    shape: ClassVar[str] = ""
+    """Its tiers, outermost first: "H(P) V(Q) H(Q)" with P for `global_steps` and Q for `local_steps`."""
 
     weights: ClientWeights = "equal"
     """How clients count in their silo's average."""
@@ -46,9 +53,14 @@ class Planned(Declared):
     """Theorems that are about this very method, by name."""
 
     @property
+    def topology(self) -> Topology:
+        """The tiers of `shape` with their intervals."""
+        return Topology.parse(re.sub("[PQ]", lambda found: str(getattr(self, _INTERVALS[found[0]])), self.shape))
+
+    @property
     def unlike_theory(self) -> tuple[str, ...]:
         """What these settings have that no theorem speaks of, each in a few words."""
-        return ()
+        return ("silos take turns",) if self.takes_turns else ()
 
     @classmethod
     def measured(cls) -> tuple[str, ...]:

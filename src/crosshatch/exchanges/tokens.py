@@ -46,26 +46,9 @@ class TokenFederation(Protocol[Tokens]):
 class TokenAlgorithm(Algorithm, Protocol):
     """A method whose tokens walk on a graph; a round is one visit and one hop of all tokens."""
 
-    @property
-    def graph(self) -> Graph:
-        """Who may pass a token to whom."""
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens there are."""
-
-    @property
-    def start(self) -> Literal["random", "each"]:
-        """Where tokens begin: drawn from the seed, or token i at agent i."""
-
-    @property
-    def server(self) -> bool:
-        """Whether tokens are averaged at a server."""
-
-    @property
-    def meeting(self) -> Literal["pass", "average"]:
-        """What tokens at one agent do."""
-
-    @property
-    def stay(self) -> bool:
-        """Whether a token may stay where it is."""
+    graph: Graph  # who may pass a token to whom
+    tokens: int  # how many tokens there are
+    start: Literal["random", "each"]  # where tokens begin: drawn from the seed, or token i at agent i
+    server: bool  # whether tokens are averaged at a server
+    meeting: Literal["pass", "average"]  # what tokens at one agent do
+    stay: bool  # whether a token may stay where it is

@@ -185,39 +185,21 @@ class Federation(ABC, Generic[Blocks, Batch, Embeddings, Frozen]):
         return self._descend(blocks, batch, frozen, local, only=only, earlier=earlier)
 
     @final
-    def share(
-        self,
-        embeddings: Embeddings,
-        batch: Batch,
-        *,
-        known: Frozen | None = None,
-        senders: Sequence[int] | None = None,
-        to: int | None = None,
-    ) -> Frozen:
+    def share(self, embeddings: Embeddings, batch: Batch, **known: Any) -> Frozen:
         """`exchange` for federations whose silos all have the labels, and refused elsewhere."""
         if self.labels_held:
             raise ConfigError(
                 "share is for silos that all have the labels, here one of them holds them (federation.labels): use "
                 "fed.exchange in its place, by which the others get derivatives"
             )
-        return self.exchange(embeddings, batch, known=known, senders=senders, to=to)
+        return self.exchange(embeddings, batch, **known)
 
     @final
-    def share_derivatives(
-        self,
-        embeddings: Embeddings,
-        batch: Batch,
-        *,
-        known: Frozen | None = None,
-        around: Embeddings | None = None,
-        step: int = 0,
-        senders: Sequence[int] | None = None,
-        to: int | None = None,
-    ) -> Frozen:
+    def share_derivatives(self, embeddings: Embeddings, batch: Batch, **known: Any) -> Frozen:
         """`exchange` for federations where one silo of several holds the labels, and refused elsewhere."""
         if not self.labels_held and len(self.silos) > 1:
             raise ConfigError(
                 "share_derivatives is for labels that one silo holds, here all silos have them (federation.labels): "
                 "use fed.exchange in its place, by which silos get each other's embeddings"
             )
-        return self.exchange(embeddings, batch, known=known, around=around, step=step, senders=senders, to=to)
+        return self.exchange(embeddings, batch, **known)

@@ -20,8 +20,6 @@ def client_weights(holders: Mapping[int, tuple[Ids, int, Ids]], weights: ClientW
     """
     return {
         j: torch.as_tensor(everyones_weights(owners, total, at_work, weights)[at_work])
-        if weights == "samples" and total > 1
-        else torch.full((len(at_work),), 1 / (len(at_work) if weights == "at_work" else total), dtype=torch.float64)
         for j, (owners, total, at_work) in holders.items()
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, lgamma
 
 import numpy as np
 import numpy.typing as npt
@@ -77,10 +76,4 @@ def _working(owners: Ids, clients: int, drawn: Drawn, weights: ClientWeights, *,
 def _none_drawn(held: Ids, samples: int, size: int) -> npt.NDArray[np.float64]:
     """For clients that hold so many of the samples, the chance that a batch of this size has none of them."""
     counts, place = np.unique(held, return_inverse=True)
-    chances = [_choices(samples - n, size) - _choices(samples, size) if size <= samples - n else None for n in counts]
-    return np.array([0.0 if chance is None else exp(chance) for chance in chances])[place]
-
-
-def _choices(of: int, size: int) -> float:
-    """The logarithm of the number of ways to choose `size` of so many."""
-    return lgamma(of + 1) - lgamma(size + 1) - lgamma(of - size + 1)
+    return np.array([np.maximum(1 - size / (samples - np.arange(n)), 0).prod() for n in counts])[place]

@@ -67,14 +67,5 @@ def one_party_silos(topology: Topology, clients: Sequence[int]) -> frozenset[int
 def pair(data: FederatedData) -> FederatedData:
     """Every client of the silo with the most gets a partner in the others."""
     most = max(data.silos, key=lambda silo: silo.clients)
-    silos = tuple(
-        replace(
-            silo,
-            owners=most.owners,
-            clients=most.clients,
-            test_owners=most.test_owners,
-            client_names=most.client_names,
-        )
-        for silo in data.silos
-    )
-    return replace(data, silos=silos)
+    division = {name: getattr(most, name) for name in ("owners", "clients", "test_owners", "client_names")}
+    return replace(data, silos=tuple(replace(silo, **division) for silo in data.silos))
