@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from crosshatch.codecs import parse_codec
 from crosshatch.exchanges import LocalSteps
 from crosshatch.testing.federations import make_data, make_task
 from tests.exchanges.texts import Text, difference, outcomes
@@ -34,6 +35,14 @@ def goes_back_to_an_older_head(fed: Any, blocks: Any, r: int) -> Any:
     return fed.descend(blocks, batch, third, STEP)
 
 
+def asks_around_the_start(fed: Any, blocks: Any, r: int) -> Any:
+    """Silos have moved since what they tell each other: the head that travels is of then too."""
+    batch, blocks, start = begin(fed, blocks, r)
+    blocks = fed.descend(blocks, batch, fed.exchange(start, batch), STEP)
+    frozen = fed.exchange(fed.embed(blocks, batch), batch, around=start)
+    return fed.average(fed.descend(blocks, batch, frozen, STEP), batch)
+
+
 def begins_with_the_second_part(fed: Any, blocks: Any, r: int) -> Any:
     """The pass of the exchange that is kept is that of the first part."""
     batch = fed.draw_batch(6, round=r, parts=2)
@@ -49,10 +58,26 @@ def begins_with_the_second_part(fed: Any, blocks: Any, r: int) -> Any:
         (other_silo_embeds, "V(2) H(2)", make_data((3, 2), held=1), 1),
         (other_silo_embeds, "V(2)", make_data((1, 1)), 1),
         (goes_back_to_an_older_head, "V(2)", make_data((1, 1, 1)), 1),
+        (asks_around_the_start, "V(2)", make_data((1, 1)), 1),
+        (asks_around_the_start, "V(2) H(2)", make_data((3, 2)), 0),
         (begins_with_the_second_part, "V(2) H(2)", make_data((3, 2)), None),
         (begins_with_the_second_part, "V(2) H(2)", make_data((3, 2)), 0),
     ],
 )
 def test_both_engines_go_by_the_moment(text: Any, tiers: str, data: Any, holder: int | None) -> None:
     found = outcomes(data, make_task(len(data.silos), holder=holder), Text(text, tiers))
+    assert difference(*found) < 1e-12  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("codec", ["randomk(0.5)", "ef(topk(0.5))"])
+@pytest.mark.parametrize(
+    ("text", "tiers", "data"),
+    [
+        (goes_back_to_an_older_head, "V(2)", make_data((1, 1, 1))),
+        (asks_around_the_start, "V(2) H(2)", make_data((3, 2))),
+    ],
+)
+def test_a_coded_head_is_drawn_for_each_use(text: Any, tiers: str, data: Any, codec: str) -> None:
+    """A round sends it more than once: either engine encodes every message under its own name."""
+    found = outcomes(data, make_task(len(data.silos), holder=1), Text(text, tiers), codecs={"head": parse_codec(codec)})
     assert difference(*found) < 1e-12  # type: ignore[operator]

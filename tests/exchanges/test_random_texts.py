@@ -31,6 +31,7 @@ CODECS: tuple[dict[str, str], ...] = (
     {"share": "ef(topk(0.5))"},
     {"derivatives": "quantise(8)", "broadcast": "half"},
     {"average": "half"},
+    {"head": "ef(topk(0.5))", "share": "randomk(0.5)"},
 )
 Line = tuple[str, dict[str, Any]]
 
