@@ -14,10 +14,7 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.data.dataset import Target
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.exchanges import Algorithm
-from crosshatch.task.blocks.cnn import CNN
-from crosshatch.task.blocks.linear import Linear
-from crosshatch.task.blocks.lstm import LSTM
-from crosshatch.task.blocks.mlp import MLP
+from crosshatch.task.blocks.built_in import CNN, LSTM, MLP, Linear
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import CrossEntropy, Logistic
 from crosshatch.task.task import Task

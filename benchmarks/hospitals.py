@@ -19,7 +19,7 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.simulator.allocator import keep_freed_memory
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.blocks.cnn import CNN
+from crosshatch.task.blocks.built_in import CNN
 from crosshatch.task.fusion import Head
 from crosshatch.task.losses import CrossEntropy
 from crosshatch.task.task import Task

@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.cases import BATCH, Case
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.blocks.linear import Linear
+from crosshatch.task.blocks.built_in import Linear
 
 FEW, MANY = 100, 100_000
 _SAMPLES = 200_000

@@ -28,7 +28,7 @@ from crosshatch.local.stacked import bucket, stack
 from crosshatch.simulator import simulator
 from crosshatch.simulator.vertical import federation
 from crosshatch.simulator.vertical.embedding import Embedder
-from crosshatch.task.blocks.cnn import CNN
+from crosshatch.task.blocks.built_in import CNN
 
 Switch = tuple[Any, str, Any]
 """A module or class, a name in it, and what stands there instead."""

@@ -15,9 +15,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.parties.line import Name
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
-from crosshatch.task.blocks.cnn import CNN
-from crosshatch.task.blocks.linear import Linear
-from crosshatch.task.blocks.mlp import MLP
+from crosshatch.task.blocks.built_in import CNN, MLP, Linear
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import CrossEntropy, Logistic
 from crosshatch.task.task import Task

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral
+from unicodedata import category
 
 
 class CrosshatchError(Exception):
@@ -167,6 +168,16 @@ def in_python_words() -> Iterator[None]:
 def one_line(error: BaseException) -> str:
     """What an error says, be it another library's, without its line breaks."""
     return " ".join(str(error).split())
+
+
+def visible(text: str) -> str:
+    """A text for a terminal, with the signs that would steer it, or turn its order, spelled out.
+
+    >>> visible("a \x1b[31mred\x1b[0m name"), visible("two\\nlines")
+    ('a \\\\x1b[31mred\\\\x1b[0m name', 'two\\nlines')
+    """
+    steers = (sign for sign in set(text) - {"\n", "\t"} if category(sign) in ("Cc", "Cf"))
+    return text if text.isprintable() else text.translate({ord(sign): repr(sign)[1:-1] for sign in steers})
 
 
 def first_few(names: Sequence[str], most: int = 8) -> str:

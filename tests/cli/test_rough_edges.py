@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,9 @@ def test_figures_that_cannot_be_written_name_their_folder(config: Path, monkeypa
         ("model.head_hidden=[99999999999999999999999]", "no block is that wide"),
         ("run.pieces=99999999999999999999999", "that is more than a computer counts (leave it out for 12)"),
         ("federation.silos=1000000000", "federation.silos = 1,000,000,000: at most 100,000"),
+        ("federation.silos=0", "federation.silos = 0: at least 1, or leave it out for two silos"),
+        ("run.wait=0.0001s", "run.wait = 0.0001s: others need a moment to answer: at least 1s"),
+        ('run.name="two\\nlines"', "no line break"),
     ],
 )
 def test_numbers_beyond_all_measure(setting: str, said: str, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,3 +157,34 @@ def test_a_damaged_file_to_predict(config: Path, capsys: pytest.CaptureFixture[s
     assert ended.value.code == 2
     assert "new.parquet is unreadable: " in capsys.readouterr().err
     assert not Path("scores.csv").exists()
+
+
+def test_names_of_foreign_files_do_not_steer_the_terminal(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither their control characters nor what rich would take for markup."""
+    rows = "".join(f"{i},{i % 7},{'yes' if i % 2 else 'no'}\n" for i in range(60))
+    Path("[red]rows.csv").write_text(f"a\x1b[31m,[bold]b[/bold],label\n{rows}")
+    config.write_text(
+        'data = {path = "[red]rows.csv", label = "label"}\nalgorithm = {name = "fedbcd"}\nrun = {rounds = 1}'
+    )
+    with pytest.raises(SystemExit):
+        main(["check", config.name])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "[red]rows.csv" in out
+    assert "a\\x1b[31m" in out.replace("\n", "")
+    assert "[bold]b[/bold]" in out.replace("\n", "")
+
+
+def test_a_copied_run_is_told_how_to_go_on(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", config.name, "--quiet", "--out", "first"])
+    shutil.copytree("first", "copy")
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(["train", config.name, "--quiet", "--out", "copy", "--resume", "--set", "run.rounds=2"])
+    assert ended.value.code == 2
+    assert "add --set run.name=first, as a copied run keeps its name" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["train", config.name, "--quiet", "--out", "copy", "--resume", "--set", "run.rounds=2", "--set",
+              "run.name=first"])  # fmt: skip
+    assert ended.value.code == 0

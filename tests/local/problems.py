@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.problem import LossInputs, Part, Problem
-from crosshatch.task.blocks.cnn import CNN
-from crosshatch.task.blocks.lstm import LSTM
+from crosshatch.task.blocks.built_in import CNN, LSTM
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, Squared
 from crosshatch.task.optimisers import Momentum, Optimiser

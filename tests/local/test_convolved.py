@@ -15,7 +15,7 @@ from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.local.stacked.bucket import Bucket
 from crosshatch.local.stacked.convolved import as_convolved
-from crosshatch.task.blocks.cnn import CNN
+from crosshatch.task.blocks.built_in import CNN
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.task import Task

@@ -17,10 +17,7 @@ from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.local.read_chain import as_chain, draws_random_numbers
 from crosshatch.local.solve import Strategy, choose, solve
 from crosshatch.local.stacked.stack import buckets
-from crosshatch.task.blocks.cnn import CNN
-from crosshatch.task.blocks.linear import Linear
-from crosshatch.task.blocks.lstm import LSTM
-from crosshatch.task.blocks.mlp import MLP
+from crosshatch.task.blocks.built_in import CNN, LSTM, MLP, Linear
 from crosshatch.task.fusion import Head, Sum
 from crosshatch.task.losses import Squared
 from crosshatch.task.regulariser import Regulariser

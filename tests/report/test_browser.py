@@ -14,11 +14,10 @@ from urllib.parse import unquote
 import pytest
 
 from crosshatch.report.page import write_report
-from crosshatch.report.pictures.client_boxes import MOST_ROWS
 from crosshatch.report.pooled import pool_seeds
 from crosshatch.report.runs import read_runs
 from crosshatch.report.units import human_bytes, human_number, human_seconds
-from tests.support.client_boxes import silos, spread
+from tests.support.client_spreads import silos, spread
 from tests.support.small_studies import study_here, write_config, write_rows
 from tests.support.written_runs import WriteRun, curve, write_seed
 
@@ -188,7 +187,6 @@ const look = (width) => new Promise((done) => {
       beyond: all("body *").filter((one) => beyond(one) && !inBox(one)).map((one) => one.outerHTML.slice(0, 80)),
       scrolling: all(".scroll").filter((one) => one.scrollWidth > one.clientWidth + 1).length,
       lines: all("#curves .line").length,
-      boxes: all(".clients .box").filter((one) => one.getBoundingClientRect().width > 20).length,
       type: Math.min(...all("#drawing text").map(size)),
       drawing: drawing.getBoundingClientRect().width / drawing.viewBox.baseVal.width,
     });
@@ -239,7 +237,6 @@ def test_nothing_is_cut_off_wide_or_narrow(
         assert view["page"] == view["width"]
         assert view["beyond"] == []
         assert view["lines"] == runs
-        assert view["boxes"] == (2 + len(names)) * min(runs, MOST_ROWS)
         assert view["type"] >= 12
         assert view["drawing"] == pytest.approx(1, abs=0.01)  # letters are not scaled down
         assert view["scrolling"] == 0  # where there is no room for columns, a row is a list

@@ -15,7 +15,7 @@ from crosshatch.report.page import write_report
 from crosshatch.report.page_tables import difference_table
 from crosshatch.report.pooled import pool_seeds
 from crosshatch.report.runs import Run, read_runs
-from tests.support.client_boxes import silos, spread
+from tests.support.client_spreads import silos, spread
 
 ROUND, BYTES = AXES[0], AXES[1]
 TARGET = parse_target("auc=0.8")

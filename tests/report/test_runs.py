@@ -54,6 +54,14 @@ def test_last_line_may_lack_its_newline(write_run: WriteRun) -> None:
     assert list(read_run(path).metrics) == curve(10, 80_000)
 
 
+def test_lines_that_were_lost_are_noticed(write_run: WriteRun) -> None:
+    path = write_run("short")
+    lines = (path / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "metrics.jsonl").write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(RunError, match="ends at round 38, and by its summary the run has 40: lines were lost"):
+        read_run(path)
+
+
 def test_null_is_not_a_number(write_run: WriteRun) -> None:
     rows = [{"round": 0, "bytes": 0, "sim_seconds": 0, "train_loss": None, "auc": 0.5, "phase": "x", "done": True}]
     row = read_run(write_run("null", rows=rows, finished=False)).metrics[0]

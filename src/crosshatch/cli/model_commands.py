@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from crosshatch.cli.options import option
+from crosshatch.cli.pipes import say
 from crosshatch.data.notes import counted
 from crosshatch.errors import DataError, RunError
 
@@ -79,20 +80,20 @@ def predict(
         place = out or Path(str(beside), "scores.csv")
         written = model.predict_into(place, sources, id_column=id_column, common=common, folder=folder)
         for note in said_of_files(sources, model.model.parts):
-            print(f"note: {note}", file=sys.stderr)
+            say(f"note: {note}", sys.stderr)
         for line in written.notes[:MOST_NOTES]:
-            print(line, file=sys.stderr)
+            say(line, sys.stderr)
         if len(written.notes) > MOST_NOTES:
-            print(f"note: and {len(written.notes) - MOST_NOTES} more such lines (in Python all)", file=sys.stderr)
+            say(f"note: and {len(written.notes) - MOST_NOTES} more such lines (in Python all)", sys.stderr)
         if written.left_out:
-            print(f"note: {written.left_out} ids are not in all files and were left out", file=sys.stderr)
+            say(f"note: {written.left_out} ids are not in all files and were left out", sys.stderr)
         if out is None:
             with open(place, encoding="utf-8", newline="") as file:
                 shutil.copyfileobj(file, sys.stdout)
             return
     positive = model.model.common.positive
     meaning = "" if positive is None else f"; score and probability are those of class '{positive}'"
-    print(f"{counted(written.rows, 'row')} scored into {out}{meaning}")
+    say(f"{counted(written.rows, 'row')} scored into {out}{meaning}")
 
 
 def export(
@@ -132,11 +133,11 @@ def export(
     model = _load(run, round)
     if folder is not None:
         model.export_folder(folder, silo=silo)
-        print(f"exported into {folder}: {_model_of(model, silo)}; its README.md says what it takes")
+        say(f"exported into {folder}: {_model_of(model, silo)}; its README.md says what it takes")
     if out is not None:
         model.export(out)
         shapes = ", ".join(f"{part.name} (rows, {', '.join(map(str, part.input_shape))})" for part in model.model.parts)
-        print(f"exported into {out}; it takes {shapes}")
+        say(f"exported into {out}; it takes {shapes}")
 
 
 def _model_of(run: TrainedRun, silo: str | None) -> str:
@@ -154,17 +155,17 @@ def _load(path: Path, round: Round | None) -> TrainedRun:
     manifest = read_manifest(path)
     if manifest is not None and manifest.own_code:
         files = ", ".join(f"{name} (sha256 {known[:12]})" for name, known in manifest.own_code.items())
-        print(f"note: the model in {path} runs code that came with it: {files}", file=sys.stderr)
+        say(f"note: the model in {path} runs code that came with it: {files}", sys.stderr)
     run = load_run(path, round)
     trained = run.model.common.trained
     if not run.finished:
         what = "when it was exported" if manifest is not None else "yet"
         left = f"this is the model it left, after round {trained.round}"
-        print(f"warning: the run of {path} had not finished {what}: {left}", file=sys.stderr)
+        say(f"warning: the run of {path} had not finished {what}: {left}", sys.stderr)
     if run.diverged is not None:
-        print(f"warning: the training of {path} diverged: {run.diverged}", file=sys.stderr)
+        say(f"warning: the training of {path} diverged: {run.diverged}", sys.stderr)
     if others := other_versions(trained.versions):
-        print(f"note: {others}", file=sys.stderr)
+        say(f"note: {others}", sys.stderr)
     return run
 
 

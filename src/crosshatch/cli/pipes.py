@@ -4,12 +4,14 @@ import os
 import sys
 from typing import TextIO
 
+from crosshatch.errors import visible
+
 
 def say(line: str, stream: TextIO | None = None) -> None:
     """Print a line at once, on stdout if left out; whoever says so goes on where nobody reads it."""
     stream = sys.stdout if stream is None else stream
     try:
-        print(line, file=stream, flush=True)
+        print(visible(line), file=stream, flush=True)
     except BrokenPipeError:
         silence(stream)
 

@@ -16,6 +16,7 @@ from crosshatch.cli.opening import opening
 from crosshatch.cli.pipes import say
 from crosshatch.data.notes import most_important
 from crosshatch.report.measures import COST_KEYS, main_metric, metric_title
+from crosshatch.report.printed_tables import print_line
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.watcher import Watcher
 
@@ -131,12 +132,12 @@ class Bar(_Shown):
     def tell(self, text: str) -> None:
         """Above the bar, where it stays; nothing where it is to be brief."""
         if not self._brief:
-            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            print_line(self._progress.console, text)
 
     def begin(self, prepared: Prepared, path: Path) -> None:
         """Draw the bar, from the round a resumed run goes on from."""
         for line in [] if self._brief else opening(prepared, path):
-            self._progress.console.print(line, markup=False, highlight=False)
+            print_line(self._progress.console, line, whole=False)
         run, done = prepared.config.run, prepared.simulator.round
         self._task = self._progress.add_task(
             prepared.config.name, total=run.rounds, completed=done, figures="", live=""
@@ -160,7 +161,7 @@ class Bar(_Shown):
         self._progress.update(self._task, figures=figures(row, short=self._narrow))
 
     def warned(self, text: str) -> None:
-        self._progress.console.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
+        print_line(self._progress.console, f"warning: {text}")
 
 
 class Silence(_Shown):

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from crosshatch.cli.pipes import say
 from crosshatch.errors import DataError, RunError
 from crosshatch.report.compare import compare_runs
 from crosshatch.report.figures.write_figures import write_figures
@@ -15,7 +16,7 @@ from crosshatch.report.findings import chosen_targets
 from crosshatch.report.measures import parse_target
 from crosshatch.report.page import write_plot, write_report
 from crosshatch.report.pooled import pool_seeds
-from crosshatch.report.printed_tables import print_comparison, print_table
+from crosshatch.report.printed_tables import print_comparison, print_line, print_table
 from crosshatch.report.runs import Run, directions_of, named_path, read_runs
 from crosshatch.runs.one_writer import one_writer
 
@@ -29,7 +30,7 @@ def show_comparison(
     print_comparison(compare_runs(runs, chosen_targets(runs, given)), Console())
     if html is not None:
         write_plot(runs, html, given)
-        print(html)
+        say(str(html))
 
 
 def make_report(
@@ -47,9 +48,9 @@ def make_report(
     with one_writer(out.parent, "writing a report") if inside else nullcontext():
         runs = _read(paths, smooth)
         write_report(runs, out, targets)
-    print(out)
+    say(str(out))
     if figures is not None:
-        print(f"{len(write_figures(runs, figures))} figures in {figures}")
+        say(f"{len(write_figures(runs, figures))} figures in {figures}")
 
 
 def _read(paths: Sequence[Path], smooth: int | None) -> list[Run]:
@@ -85,4 +86,5 @@ def show_datasets(folder: Path | None) -> None:
         else:
             where = f"{len(absent)} of these sets {'is' if len(absent) == 1 else 'are'} not in {folder}."
         lines = [f"{where} To get one, save it as NAME.npz:", *(f"  {row.name}: {row.get}" for row in absent)]
-        console.print("", *lines, sep="\n", markup=False, highlight=False, soft_wrap=True)
+        for line in ("", *lines):
+            print_line(console, line)

@@ -1,7 +1,7 @@
 """Codecs as text: `topk(0.01) | quantise(128)`, `ef(topk(0.01))`, `half`, `file.py:Mine(3)`. `spell` is the inverse."""
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from crosshatch.codecs.chain import Chain
@@ -13,7 +13,7 @@ from crosshatch.codecs.sparse import RandomK, TopK
 from crosshatch.errors import ConfigError, meant, saying_where
 from crosshatch.own_parts import is_own, moved_in_text
 
-# The arguments of each codec, in order; the word `unbiased` stands for itself.
+# The arguments of each codec, in order; a word among them, such as `unbiased`, stands for itself.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "identity": (),
     "half": (),
@@ -30,33 +30,15 @@ _LONGEST = 200  # characters: Python's own parser reads them, and its depth is l
 
 
 def parse_codec(given: object, *, place: str = "codec") -> AnyCodec:
-    """A codec from a config value: a string, a list of them (a chain), or a table with `kind` and the arguments.
+    """A codec from a config value.
 
     >>> parse_codec("ef(topk(0.01) | quantise(128))")
     ErrorFeedback(codec=Chain(parts=(TopK(fraction=0.01, k=None), Quantise(levels=128))), mode='ef21')
-    >>> parse_codec({"kind": "topk", "k": 100}) == parse_codec("topk(k=100)")
-    True
     """
     with saying_where(place, ConfigError):
-        return _parse(given)
-
-
-def _parse(given: object) -> AnyCodec:
-    if isinstance(given, str):
+        if not isinstance(given, str):
+            raise ConfigError(f"a codec is a string such as 'topk(0.01) | quantise(128)', got {given!r}")
         return _from_text(given)
-    if isinstance(given, list | tuple):
-        return _chain([_parse(part) for part in given])
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"a codec is a string such as 'topk(0.01) | quantise(128)', a list or a table, got {given!r}")
-    arguments = {str(key): value for key, value in given.items()}
-    kind = arguments.pop("kind", None)
-    if kind is None:
-        raise ConfigError(f"a codec table needs kind, one of {', '.join(_ARGUMENTS)}")
-    if is_own(kind):
-        return build_own(kind, (), arguments)
-    if "codec" in arguments:
-        arguments["codec"] = _parse(arguments["codec"])
-    return _build(kind, arguments)
 
 
 def _from_text(text: str) -> AnyCodec:
@@ -75,7 +57,7 @@ def _from_text(text: str) -> AnyCodec:
 def _from_tree(node: ast.expr, text: str) -> AnyCodec:
     match node:
         case ast.BinOp(op=ast.BitOr()):
-            return _chain([_from_tree(part, text) for part in _operands(node)])
+            return Chain(*(_from_tree(part, text) for part in _operands(node)))  # type: ignore[arg-type]
         case ast.Name(name):
             return _build(name, {})
         case ast.Call(func=ast.Name(name)):
@@ -127,13 +109,8 @@ def _value(name: str, node: ast.expr, text: str) -> object:
     raise ConfigError(f"cannot read {ast.unparse(node)!r} in the codec {text!r}: expected a number or a word")
 
 
-def _chain(parts: list[AnyCodec]) -> AnyCodec:
-    return Chain(*parts)  # type: ignore[arg-type]  # it says itself what it cannot hold
-
-
-def _build(name: object, arguments: dict[str, Any]) -> AnyCodec:
+def _build(name: str, arguments: dict[str, Any]) -> AnyCodec:
     _require_known(name)
-    assert isinstance(name, str)
     if unknown := [key for key in arguments if key not in _ARGUMENTS[name]]:
         raise ConfigError(f"unknown argument {unknown[0]!r} of {name}: {_allowed(name)}")
     if name in _NEEDED and _NEEDED[name] not in arguments:
@@ -141,8 +118,8 @@ def _build(name: object, arguments: dict[str, Any]) -> AnyCodec:
     return _KINDS[name](**arguments)
 
 
-def _require_known(name: object) -> None:
-    if not isinstance(name, str) or name not in _ARGUMENTS:
+def _require_known(name: str) -> None:
+    if name not in _ARGUMENTS:
         hint = meant(name, _ARGUMENTS)
         raise ConfigError(
             f"unknown codec {name!r}: {f'{hint}Choose' if hint else 'choose'} one of {', '.join(_ARGUMENTS)}, or name "

@@ -25,7 +25,7 @@ def silo_settings(federation: FederationSettings) -> tuple[SiloSettings, ...]:
     silos = federation.silos if isinstance(federation.silos, tuple) else _default_silos(federation)
     names = [silo.name for silo in silos]
     if not names:
-        raise PartitionError(f"federation.silos = {federation.silos}: at least one silo is needed")
+        raise PartitionError("federation.silos is empty: at least one silo is needed")
     for name in names:
         if not name or name == "shared" or names.count(name) > 1:
             raise PartitionError(f"silo name '{name}': names must be unique, not empty and not 'shared'")
@@ -55,6 +55,8 @@ def _require_whole_numbers(federation: FederationSettings) -> None:
 
 def _default_silos(federation: FederationSettings) -> tuple[SiloSettings, ...]:
     assert not isinstance(federation.silos, tuple)
+    if federation.silos is not None and federation.silos < 1:
+        raise PartitionError(f"federation.silos = {federation.silos}: at least 1, or leave it out for two silos")
     if federation.split == "patches":
         rows, columns = federation.patches
         names = [f"patch{row}-{column}" for row in range(rows) for column in range(columns)]
@@ -64,10 +66,10 @@ def _default_silos(federation: FederationSettings) -> tuple[SiloSettings, ...]:
         if (federation.silos or 0) > _MOST_SILOS:
             raise PartitionError(f"federation.silos = {federation.silos:,}: at most {_MOST_SILOS:,}")
         names = [f"silo{i + 1}" for i in range(2 if federation.silos is None else federation.silos)]
-    if federation.silos is not None and federation.silos != max(1, len(names)):
+    if federation.silos not in (None, len(names)):
         raise PartitionError(
-            f"federation.silos = {federation.silos}, but split = '{federation.split}' makes {len(names)}: "
-            "use at least 1, or leave silos out"
+            f"federation.silos = {federation.silos}, but split = '{federation.split}' makes {len(names)}: leave silos "
+            "out"
         )
     return tuple(SiloSettings(name) for name in names)
 

@@ -24,9 +24,8 @@ from crosshatch.report.page_tables import (
     target_table,
 )
 from crosshatch.report.palette import Style, run_styles
-from crosshatch.report.pictures.client_boxes import client_boxes
 from crosshatch.report.pictures.page_header import Story, page_header
-from crosshatch.report.pictures.run_sections import byte_tables, decision_table, federation_tables
+from crosshatch.report.pictures.run_sections import byte_tables, client_table, decision_table, federation_tables
 from crosshatch.report.pooled import singles
 from crosshatch.report.runs import Run, add_remark, directions_of
 from crosshatch.runs.files import write_whole
@@ -69,7 +68,7 @@ def write_report(
         _section(f"What the {unit}s reached" if len(runs) > 1 else "What the run reached",
                  reached + seed_details(result, metrics)),
         _section("Deciding by it", decision_table(runs, result, swatches)),
-        _section("How clients differ", client_boxes(runs, metrics)),
+        _section("How clients differ", client_table(runs, metrics)),
         _targets(result, swatches),
         _section("Where the bytes went", byte_tables(runs)),
         _section("What was told of labels", leakage_table(singles(runs))),

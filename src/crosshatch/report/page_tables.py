@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any
 
 from crosshatch.report.compare import Arrival, ComparedRun, Comparison, remark, seconds_apart
 from crosshatch.report.measures import Target, metric_title
@@ -19,6 +18,7 @@ from crosshatch.report.units import (
     with_deviation,
     workers_line,
 )
+from crosshatch.runs.tables.overrides import flat_tables
 
 _TAGS = re.compile(r"<[^>]*>")
 _MOST_SETTINGS = 6  # beside each other
@@ -81,7 +81,7 @@ def target_table(result: Comparison, swatches: Sequence[str]) -> str:
 
 def difference_table(runs: Sequence[Run]) -> str:
     """Settings that are not equal in all configs, a line per run, or per setting where these are many and runs few."""
-    flat = [dict(_flatten(run.config)) for run in runs]
+    flat = [flat_tables(run.config) for run in runs]
     keys = [key for key in dict.fromkeys(key for config in flat for key in config)
             if any(config.get(key) != flat[0].get(key) for config in flat)]  # fmt: skip
     # a name tells a run apart and decides nothing
@@ -245,13 +245,6 @@ def _range_cell(words: Callable[[float], str], middle: float, values: Sequence[f
 
 def _target_words(target: Target) -> str:
     return f"{metric_title(target.metric)} {'at least' if target.higher else 'at most'} {target.value:.4g}"
-
-
-def _flatten(config: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for key, value in config.items():
-        found += _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
-    return found
 
 
 def _setting(value: object) -> str:

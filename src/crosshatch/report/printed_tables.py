@@ -8,6 +8,7 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
+from crosshatch.errors import visible
 from crosshatch.report.compare import Arrival, ComparedRun, Comparison, remark, seconds_apart
 from crosshatch.report.measures import Target, metric_title, sort_metrics
 from crosshatch.report.runs import add_remark
@@ -40,6 +41,16 @@ def keep_words(table: Table, console: Console) -> Table:
     return table
 
 
+def print_as_fits(tables: Iterable[Table], console: Console) -> None:
+    """The first of these tables for which the console is wide enough, or else the last."""
+    unbounded = console.options.update(width=10_000)
+    table = Table()
+    for table in tables:
+        if console.measure(table, options=unbounded).maximum <= console.width:
+            break
+    console.print(keep_words(table, console))
+
+
 def _measure(column: Column, console: Console) -> Measurement:
     """From the longest word to the longest line of all cells; where lines are not to be wrapped both are that."""
     wide = console.options.update(width=10_000)
@@ -60,9 +71,9 @@ def print_table(console: Console, headings: str, rows: Iterable[Iterable[Rendera
     └──────┴─────────┘
     """
     columns = [Column(one.lstrip(">"), justify="right" if one[:1] == ">" else "left") for one in headings.split("|")]
-    table = Table(*columns, title=title or None)
+    table = Table(*columns, title=Text(visible(title), style="table.title") if title else None)
     for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+        table.add_row(*(Text(visible(cell)) if isinstance(cell, str) else cell for cell in row))
     for column in table.columns:
         column.overflow = "fold"
     console.print(keep_words(table, console))
@@ -70,7 +81,7 @@ def print_table(console: Console, headings: str, rows: Iterable[Iterable[Rendera
 
 def print_line(console: Console, line: str, style: str = "", *, whole: bool = True) -> None:
     """A line with files of this folder by their names: left whole for the terminal to break, or broken at words."""
-    console.print(Text(line.replace(f"{Path.cwd()}/", ""), style=style), soft_wrap=whole)
+    console.print(Text(visible(line.replace(f"{Path.cwd()}/", "")), style=style), soft_wrap=whole)
 
 
 # Characters of a run's name, more are folded.
@@ -80,16 +91,11 @@ _NAME_WIDTH = 30
 def print_comparison(result: Comparison, console: Console) -> None:
     """Two kinds of table: totals with final metrics, as many as fit into the console; one table per target."""
     metrics = sort_metrics(result.metrics)
-    unbounded = console.options.update(width=10_000)
-    while len(metrics) > 1 and console.measure(_totals(result, metrics), options=unbounded).maximum > console.width:
-        metrics = metrics[:-1]
-    console.print(keep_words(_totals(result, metrics), console))
+    print_as_fits((_totals(result, metrics[:count]) for count in range(max(1, len(metrics)), 0, -1)), console)
     for target in result.targets:
         console.print(keep_words(_target_table(result, target), console))
-    if result.targets:
-        console.print(result.looked, markup=False, highlight=False)
-    for note in result.notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
+    for line in (*([result.looked] if result.targets else []), *(f"note: {note}" for note in result.notes)):
+        print_line(console, line, whole=False)
 
 
 def _totals(result: Comparison, metrics: Sequence[str]) -> Table:
@@ -142,4 +148,4 @@ def _with_range(words: Callable[[float], str], middle: float, values: Sequence[f
 
 def _name(outcome: ComparedRun) -> Text:
     # Text, so that square brackets in a name are not taken for markup
-    return Text(add_remark(outcome.name, remark(outcome)))
+    return Text(visible(add_remark(outcome.name, remark(outcome))))

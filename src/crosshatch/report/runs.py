@@ -112,6 +112,11 @@ def read_run(path: Path | str) -> Run:
         raise RunError(f"{path / 'config.toml'} is not TOML ({error}): restore it or run again") from None
     metrics = _read_metrics(path / "metrics.jsonl")
     summary, facts = _read_summary(path / "summary.json")
+    if facts.rounds is not None and facts.diverged is None and metrics[-1]["round"] < facts.rounds:
+        raise RunError(
+            f"{path / 'metrics.jsonl'} ends at round {metrics[-1]['round']:g}, and by its summary the run has "
+            f"{facts.rounds}: lines were lost, put them back or run again"
+        )
     name = facts.name or _text_at(config, "run", "name") or path.resolve().name
     smooth = section_of(config, "evaluate").get("smooth", 1)
     return Run(

@@ -33,7 +33,7 @@ from crosshatch.runs.config_names import (
 from crosshatch.runs.own_parts.part_files import PartFiles, started_from
 from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name, require_evaluations
 from crosshatch.runs.tables.decode import decode
-from crosshatch.runs.tables.overrides import culprit, overridden
+from crosshatch.runs.tables.overrides import culprit, flat_tables, overridden
 from crosshatch.task.model_settings import ModelSettings
 from crosshatch.task.optimisers import Optimiser
 
@@ -202,7 +202,7 @@ def _in_run(config: Config, files: PartFiles | None = None) -> dict[str, Any]:
 
 def changed_settings(before: Config, now: Config) -> list[str]:
     """What differs between two configs, a setting each: its value, and what it was."""
-    old, new = _flat(_in_run(before)), _flat(_in_run(now))
+    old, new = flat_tables(_in_run(before)), flat_tables(_in_run(now))
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     return [f"{key} = {new.get(key, 'left out')} (was {old.get(key, 'left out')})" for key in changed]
 
@@ -244,10 +244,3 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value
-
-
-def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tables.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return flat

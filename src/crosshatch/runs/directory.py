@@ -173,7 +173,9 @@ def require_same(stored: Config, config: Config, directory: RunDirectory) -> Non
     stored = replace(stored, run=replace(ends, track=run.track), evaluate=evaluate, privacy=privacy)
     changed = changed_settings(stored, config)
     if changed:
+        copied = stored.run.name != run.name and len(changed) == 1
+        remedy = f"add --set run.name={stored.name}, as a copied run keeps its name" if copied else "undo this"
         raise RunError(
-            f"the run in {directory.path} was started with another config: {', '.join(changed)}; undo this, or choose "
+            f"the run in {directory.path} was started with another config: {', '.join(changed)}; {remedy}, or choose "
             "another --out"
         )

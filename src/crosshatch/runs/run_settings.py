@@ -12,7 +12,7 @@ from crosshatch.own_parts import short_name
 from crosshatch.report.measures import Target, parse_target
 from crosshatch.task.directions import directions
 
-MOST_THREADS = 1024
+MOST_THREADS, SHORTEST_WAIT = 1024, 1.0
 TRACKERS = ("tensorboard", "mlflow")
 """What may be in `run.track`."""
 
@@ -127,7 +127,9 @@ class RunSettings:
         if self.threads is not None and self.threads > MOST_THREADS:
             raise ConfigError(f"run.threads = {self.threads}: at most {MOST_THREADS}; leave it out to use all cores")
         if self.name is not None and not is_name(self.name):
-            raise ConfigError(f"run.name = {self.name!r}: it names a folder, so no '/', no leading '.', and not empty")
+            raise ConfigError(
+                f"run.name = {self.name!r}: it names a folder, so no '/', no leading '.', no line break, and not empty"
+            )
         for name in self.track:
             if name not in TRACKERS:
                 raise ConfigError(
@@ -153,7 +155,10 @@ class RunSettings:
 
     @property
     def wait_seconds(self) -> float:
-        return parse_seconds("run.wait =", self.wait, "10m")
+        seconds = parse_seconds("run.wait =", self.wait, "10m")
+        if seconds < SHORTEST_WAIT:
+            raise ConfigError(f"run.wait = {self.wait}: others need a moment to answer: at least {SHORTEST_WAIT:g}s")
+        return seconds
 
 
 def require_evaluations(evaluate: EvaluateSettings, run: RunSettings) -> None:
@@ -181,10 +186,10 @@ def parse_seconds(place: str, text: str, example: str) -> float:
 def is_name(text: str) -> bool:
     """Whether a run may be called so: it names a folder.
 
-    >>> is_name("q=1"), is_name("a/b"), is_name(".."), is_name("")
-    (True, False, False, False)
+    >>> is_name("q=1"), is_name("a/b"), is_name(".."), is_name(""), is_name("two\\nlines")
+    (True, False, False, False, False)
     """
-    return bool(text.strip()) and "/" not in text and not text.startswith(".")
+    return bool(text.strip()) and "/" not in text and not text.startswith(".") and text.isprintable()
 
 
 def available_cores() -> int:

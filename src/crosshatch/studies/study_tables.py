@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from crosshatch.errors import visible
 from crosshatch.report.measures import metric_title, sort_metrics
 from crosshatch.report.page import write_report
 from crosshatch.report.page_tables import html_table
 from crosshatch.report.pictures.page_header import Story
 from crosshatch.report.pooled import pool_seeds
-from crosshatch.report.printed_tables import keep_words
+from crosshatch.report.printed_tables import print_as_fits
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds
 from crosshatch.studies.intervals import Interval
 from crosshatch.studies.study_result import StudyResult, cost, verdict
@@ -63,10 +64,7 @@ def table_rows(result: StudyResult) -> Iterator[list[object]]:
 def print_table(result: StudyResult, console: Console) -> None:
     """The main metric with its interval, others as they fit, and costs."""
     others = [metric for metric in sort_metrics(result.metrics) if metric != result.metric]
-    unbounded = console.options.update(width=10_000)
-    while others and console.measure(_table(result, others), options=unbounded).maximum > console.width:
-        others = others[:-1]
-    console.print(keep_words(_table(result, others), console))
+    print_as_fits((_table(result, others[:count]) for count in range(len(others), -1, -1)), console)
 
 
 def _table(result: StudyResult, others: list[str]) -> Table:
@@ -75,7 +73,7 @@ def _table(result: StudyResult, others: list[str]) -> Table:
     for heading in (metric_title(result.metric), "95%", *(metric_title(metric) for metric in others), "rounds", "sent"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name in result.names:
-        table.add_row(Text(name), *_cells(result, name, others))
+        table.add_row(Text(visible(name)), *_cells(result, name, others))
     return table
 
 

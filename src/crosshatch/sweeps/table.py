@@ -5,16 +5,18 @@ And what a sweep's page says: which point was chosen, by what, and how many othe
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from statistics import fmean
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from crosshatch.errors import visible
 from crosshatch.report.measures import COST_KEYS, metric_title, sort_metrics
 from crosshatch.report.pictures.page_header import Story
 from crosshatch.report.pooled import deviation
-from crosshatch.report.printed_tables import keep_words
+from crosshatch.report.printed_tables import print_as_fits, print_line
 from crosshatch.report.rows_apart import looked, rows_apart
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds, with_deviation
 from crosshatch.sweeps.course import SweepOutcome
@@ -107,22 +109,15 @@ def print_table(sweep: Sweep, outcome: SweepOutcome, console: Console) -> None:
     choice = outcome.choice
     metrics = [metric for metric in _measured(outcome) if metric != choice.metric and not metric.startswith(VALIDATION)]
     costs = [key for key in ("round", "bytes") if key != choice.metric]
-    unbounded = console.options.update(width=10_000)
-    while console.measure(_table(sweep, outcome, metrics, costs), options=unbounded).maximum > console.width:
-        if len(metrics) > 1:
-            metrics = metrics[:-1]
-        elif costs:
-            costs = costs[:-1]
-        else:
-            break
-    narrow = console.measure(_table(sweep, outcome, metrics, costs), options=unbounded).maximum > console.width
-    console.print(keep_words(_table(sweep, outcome, metrics, costs, narrow=narrow), console))
+    shown = [(metrics[:count], costs) for count in range(max(1, len(metrics)), 0, -1)]
+    shown += [(metrics[:1], costs[:count]) for count in range(len(costs) - 1, -1, -1)]
+    tables = [partial(_table, sweep, outcome, *columns) for columns in shown]
+    print_as_fits((make() for make in (*tables, partial(tables[-1], narrow=True))), console)
     firsts = [next((one.run for one in result.runs if one.run is not None), None) for result in outcome.results]
     runs = [run for run in firsts if run is not None]
-    if choice.target is not None:
-        console.print(looked(runs, [choice.target]), markup=False, highlight=False)
-    for note in rows_apart(runs).notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
+    lines = [looked(runs, [choice.target])] if choice.target is not None else []
+    for line in (*lines, *(f"note: {note}" for note in rows_apart(runs).notes)):
+        print_line(console, line, whole=False)
 
 
 def _table(
@@ -141,7 +136,8 @@ def _table(
         remarks = ", ".join(word for word in (_CHOSEN if chosen else "", result.remark) if word)
         values = [_mean(result, key) for key in (choice.metric, *metrics, *costs)]
         table.add_row(
-            *(Text(cell) for cell in (*result.point.values, *values, remarks)), style="bold" if chosen else None
+            *(Text(visible(cell)) for cell in (*result.point.values, *values, remarks)),
+            style="bold" if chosen else None,
         )
     return table
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from crosshatch.cli.pipes import say
+from crosshatch.report.printed_tables import print_line
 from crosshatch.report.units import human_seconds
 from crosshatch.sweeps.course import SweepListener
 from crosshatch.sweeps.jobs import Ended, WorkItem
@@ -166,7 +167,7 @@ class SweepBar(_Watching):
         self._update()
 
     def _print(self, line: str) -> None:
-        self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_line(self._progress.console, line)
 
     def _update(self) -> None:
         if self._task is None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from crosshatch.local.layers import Chain, Layer
-from crosshatch.task.blocks.lstm import LSTM
+from crosshatch.task.blocks.built_in import LSTM
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Parts of a page that need no script: its head, boxes of clients, what is said of each run."""
+"""Parts of a page that need no script: its head, and what is said of each run."""

@@ -1,17 +1,19 @@
-"""What a page says of each run below its curves: where the bytes went, what deciding by it comes to, who took part."""
+"""What a page says of each run below its curves: bytes, what deciding by it comes to, its clients, who took part."""
 
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
 from crosshatch.report.compare import Comparison
+from crosshatch.report.measures import metric_title
 from crosshatch.report.page_tables import html_table, names_of, run_name
 from crosshatch.report.runs import Run
-from crosshatch.report.summary_file import FederationShape, SiloReport, Traffic
-from crosshatch.report.units import human_bytes, human_count, human_number
+from crosshatch.report.summary_file import ClientSpread, FederationShape, SiloClients, SiloReport, Traffic, WorstClient
+from crosshatch.report.units import human_bytes, human_count, human_number, with_deviation
 from crosshatch.task.measuring.decisions import Decisions
 
 MOST_SILOS, MOST_ROWS = 24, 200  # of one federation, and of a page
+MOST_OF_CLIENTS = 20  # runs and silos whose clients are told of
 _SIDE, _EDGE = 150, 12  # pixels
 _TIER = re.compile(r"([HV])\((\d+)\)")
 
@@ -91,6 +93,53 @@ def _reliability(found: Decisions) -> str:
     line = f'<path d="M{_EDGE} {_SIDE - _EDGE}L{_SIDE - _EDGE} {_EDGE}"/>'
     words = "share of positives against probability"
     return f'<svg class="reliability" viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{words}">{line}{dots}</svg>'
+
+
+def client_table(runs: Sequence[Run], metrics: Sequence[str]) -> str:
+    """How metrics spread over the clients of each run's silos; empty where clients were not measured."""
+    every = [(run.name, name, silo) for run in runs for name, silo in run.facts.per_client.silos.items()]
+    rows = every[:MOST_OF_CLIENTS]
+    shown = [metric for metric in metrics if any(metric in silo.metrics for *_, silo in rows)]
+    if not shown:
+        return ""
+    note = "The common model on the test samples of every client by itself."
+    note += " Of several seeds the first is shown." if any(run.seeds for run in runs) else ""
+    note += f" {len(every) - len(rows)} more are in the summaries." if len(every) > len(rows) else ""
+    headings = ["Run and silo", "Clients", *(f"{escape(metric_title(metric))}, mean" for metric in shown)]
+    cells = [
+        [f"{escape(run)}<small>{escape(name)}</small>", human_count(silo.measured)
+         + _left_out(silo.too_small, "too small") + _left_out(silo.one_label, "with one label"),
+         *(_spread_cell(silo.metrics.get(metric)) for metric in shown)]
+        for run, name, silo in rows
+    ]  # fmt: skip
+    return f'<h3>{escape(_widest(rows, shown[0]))}</h3>{html_table(headings, cells)}<p class="note">{note}</p>'
+
+
+def _widest(rows: Sequence[tuple[str, str, SiloClients]], metric: str) -> str:
+    """Says where the spread is widest, and who is worst there."""
+    measured = [(run, name, silo.metrics[metric]) for run, name, silo in rows if metric in silo.metrics]
+    run, name, spread = max(measured, key=lambda item: item[2].max - item[2].min)
+    worst = f", worst at {_who(spread.worst[0])}" if spread.worst else ""
+    title = metric_title(metric)
+    reach = f"{human_number(spread.min)} to {human_number(spread.max)}"
+    return f"{title[0].upper()}{title[1:]} of the clients of {name} in {run}: {reach}{worst}"
+
+
+def _who(client: WorstClient) -> str:
+    return f"{client.client} ({client.value_of_column})" if client.value_of_column else client.client
+
+
+def _spread_cell(spread: ClientSpread | None) -> str:
+    if spread is None:
+        return "-"
+    low, high, *half = map(human_number, (spread.min, spread.max, spread.lower_quartile, spread.upper_quartile))
+    lines = [f"median {human_number(spread.median)}", f"half of them {half[0]} to {half[1]}", f"all {low} to {high}"]
+    lines += [f"worst: {escape(_who(spread.worst[0]))}"] if spread.worst else []
+    return with_deviation(spread.mean, spread.deviation) + "".join(f"<small>{line}</small>" for line in lines)
+
+
+def _left_out(count: int, why: str) -> str:
+    return f"<small>{human_count(count)} {why}</small>" if count else ""
 
 
 def federation_tables(runs: Sequence[Run]) -> str:

@@ -58,31 +58,13 @@ def started_from(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def _at(value: Any, place: tuple[str, ...], change: Change, *, text: bool) -> Any:
     if not place:
-        return _codec(value, change) if text else _name(value, change)
+        return (moved_in_text if text else moved)(value, change) if isinstance(value, str) else value
     key, rest = place[0], place[1:]
     if isinstance(value, Mapping):
         keys = value.keys() if key == _MANY else {key} & value.keys()
         return {**value, **{one: _at(value[one], rest, change, text=text) for one in keys}}
     if isinstance(value, list | tuple) and key == _MANY:
         return [_at(one, rest, change, text=text) for one in value]
-    return value
-
-
-def _name(value: Any, change: Change) -> Any:
-    return moved(value, change) if isinstance(value, str) else value
-
-
-def _codec(value: Any, change: Change) -> Any:
-    """A codec is text, a list of codecs, or a table with its kind and perhaps a codec within."""
-    if isinstance(value, str):
-        return moved_in_text(value, change)
-    if isinstance(value, list | tuple):
-        return [_codec(one, change) for one in value]
-    if isinstance(value, Mapping):
-        return {
-            key: _name(one, change) if key == "kind" else _codec(one, change) if key == "codec" else one
-            for key, one in value.items()
-        }
     return value
 
 

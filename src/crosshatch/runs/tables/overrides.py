@@ -69,6 +69,14 @@ def _entry(found: object, key: str, place: str) -> Any:
     return found[int(key)]
 
 
+def flat_tables(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The settings by their keys with sections, as `--set` has them; lists are one value."""
+    flat: dict[str, Any] = {}
+    for key, value in tables.items():
+        flat |= flat_tables(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
+
+
 def parse_value(text: str) -> Any:
     """A value as TOML has it, or the text itself where it is not TOML."""
     try:

@@ -1,4 +1,1 @@
-"""The numbers of each exchange of a vertical federation.
-
-A client's block is averaged in `averaging.py`, over groups in `groups.py`, over branches in `branches.py`.
-"""
+"""The numbers of each exchange of a vertical federation."""

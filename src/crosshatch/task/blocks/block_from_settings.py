@@ -11,11 +11,7 @@ from torch import nn
 
 from crosshatch.errors import ModelError, saying_where
 from crosshatch.own_parts import PartKind, building, find_part, short_name
-from crosshatch.task.blocks.cnn import CNN
-from crosshatch.task.blocks.linear import Linear
-from crosshatch.task.blocks.lstm import LSTM
-from crosshatch.task.blocks.mlp import MLP
-from crosshatch.task.blocks.resnet import ResNet18
+from crosshatch.task.blocks.built_in import CNN, LSTM, MLP, Linear, ResNet18
 from crosshatch.task.model_settings import ModelSettings
 
 BLOCK = PartKind("a block", "block", ModelError)
