@@ -71,6 +71,15 @@ def test_again_trains_nothing_and_writes_the_same(done: tuple[Path, Done]) -> No
     assert (out / "small" / "figure.svg").read_bytes() == figure
 
 
+def test_a_recipe_that_reads_what_another_has_run_says_at_which_commit_that_began(
+    done: tuple[Path, Done], tmp_path: Path
+) -> None:
+    out = shutil.copytree(done[0], tmp_path / "out")
+    assert run(out, replace(RECIPE, id="twin")).trained == 0
+    first, twin = (read_result(out / name).made for name in ("small", "twin"))
+    assert twin.began_at_commit == first.began_at_commit != ""
+
+
 def test_what_was_cut_off_is_finished(done: tuple[Path, Done], tmp_path: Path) -> None:
     out, _ = done
     for name in sorted(path.name for path in (out / "runs").iterdir())[::2]:  # as after a kill: half of the runs

@@ -88,7 +88,7 @@ def _one(recipe: Recipe, desk: Desk, keys: Keys, done: Done, again: set[str]) ->
         again -= known.keys()
         if not missing and not known:
             return ""
-        desk.folder.begin(recipe.id, commit(), rules_digest())
+        desk.folder.begin((state.runs.name for state in found), commit(), rules_digest())
         # the last of a set are its largest: begun first, they keep nobody waiting at the end
         jobs = [one.job(desk.folder.path, desk.data) for one in reversed((missing | known).values())]
         limit = _TIMES * 60 * recipe.minutes - spent if desk.profile == "quick" else None

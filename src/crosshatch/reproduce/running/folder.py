@@ -4,6 +4,7 @@ import ast
 import hashlib
 import json
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -44,17 +45,17 @@ class Folder:
         self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)
         self._write("seconds.json", self.seconds)
 
-    def begin(self, recipe: str, commit: str, rules: str) -> None:
-        """Before the first run of a recipe: the rules it will be judged by."""
+    def begin(self, sets: Iterable[str], commit: str, rules: str) -> None:
+        """Before the first run of each set: the rules that the recipes which read it will be judged by."""
         began = self._read("began.json")
-        if recipe not in began:
-            self._write("began.json", began | {recipe: {"commit": commit, "rules": rules}})
+        new = {name: {"commit": commit, "rules": rules} for name in sets if name not in began}
+        if new:
+            self._write("began.json", began | new)
 
-    def began(self, recipe: str) -> dict[str, str]:
-        """Empty where nothing was ever run."""
-        found = self._read("began.json").get(recipe, {})
-        assert isinstance(found, dict)
-        return found
+    def began(self, sets: Iterable[str]) -> list[dict[str, str]]:
+        """Of each set that was ever run, all under whichever recipe came first."""
+        began = self._read("began.json")
+        return [began[name] for name in sets if name in began]
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self.path / name

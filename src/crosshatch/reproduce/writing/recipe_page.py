@@ -1,5 +1,6 @@
 """The page of a recipe and the index over all, as self-contained HTML that needs no script."""
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -156,7 +157,8 @@ def _made(result: RecipeResult) -> str:
 
 
 def _list(title: str, lines: Sequence[str]) -> str:
-    return f"<h2>{title}</h2><ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
+    items = (re.sub(r"\*(\w+)\*", r"<em>\1</em>", escape(line)) for line in lines)
+    return f"<h2>{title}</h2><ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
 
 
 def _table(head: str, lines: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ def collect(
                 ResultFactor(reading, one.name, one.ours, one.paper, one.near, one.at_least)
                 for one in recipe.factors(ours)
             ]
-    own, began = readings["own"], folder.began(recipe.id)
+    own, began = readings["own"], folder.began(runs.name for runs in recipe.sets_of(profile))
     names = sorted({one.folder for state in found for one in state.planned if one not in state.missing})
     result = RecipeResult(
         id=recipe.id,
@@ -93,9 +93,9 @@ def collect(
             command=f"crosshatch reproduce run {recipe.id} --profile {profile}",
             versions=versions(),
             commit=commit(),
-            began_at_commit=began.get("commit", ""),
+            began_at_commit=", ".join(dict.fromkeys(one["commit"] for one in began)),
             rules=rules_digest(),
-            rules_first=began.get("rules", rules_digest()) == rules_digest(),
+            rules_first=all(one["rules"] == rules_digest() for one in began),
             machine=machine(),
             date=datetime.date.today().isoformat(),
             processor_seconds=round(sum(folder.seconds.get(name, 0.0) for name in names), 1),
