@@ -2,6 +2,7 @@
 
 import os
 import socket
+from importlib.util import find_spec
 from typing import Any
 
 from crosshatch.errors import RunError, one_line
@@ -22,9 +23,21 @@ def find_ray(asked: str, *, here: bool = False) -> Any:
     try:
         import ray
     except ImportError:
-        message = f"{asked} needs Ray, which is not installed: pip install -e '.[ray]' in Crosshatch's folder"
-        raise RunError(message) from None
+        raise _not_installed(asked) from None
     return ray
+
+
+def require_ray(address: str | None) -> None:
+    """Refuse at once what others would notice later: no Ray to start here, or nobody who answers at this address."""
+    if address is None:
+        if find_spec("ray") is None:
+            raise _not_installed("run.workers")
+    elif address != "auto":
+        _knock(find_ray("--ray"), address)
+
+
+def _not_installed(asked: str) -> RunError:
+    return RunError(f"{asked} needs Ray, which is not installed: pip install -e '.[ray]' in Crosshatch's folder")
 
 
 def connect(ray: Any, address: str) -> None:

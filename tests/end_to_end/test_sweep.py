@@ -236,11 +236,20 @@ def test_no_config(command: Command, tmp_path: Path) -> None:  # noqa: F811
     assert (ended.code, "no config file" in ended.err) == (2, True)
 
 
-def test_no_ray(command: Command, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+@pytest.mark.parametrize("options", [("--ray", "auto"), ("--workers", 2), ("--workers", 2, "--ray", "10.0.0.5:6379")])
+def test_no_ray(
+    command: Command,  # noqa: F811
+    small: Path,
+    options: tuple[object, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Noticed before the first run, by a sweep and by a study."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    ended = command("sweep", small, *GRID, "--ray", "auto")
-    assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "pip install -e '.[ray]'" in ended.err
+    for words in (("sweep", small, *GRID), ("study", small, "--seeds", 1)):
+        ended = command(*words, *options, "--out", "out")
+        assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+        assert "pip install -e '.[ray]'" in ended.err
+        assert not Path("out").exists()
 
 
 def test_out_is_a_file(command: Command, small: Path, tmp_path: Path) -> None:  # noqa: F811

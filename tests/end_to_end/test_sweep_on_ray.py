@@ -79,9 +79,10 @@ def test_a_study_says_the_same(cluster: str, tmp_path: Path) -> None:
 )
 def test_refused_addresses(tmp_path: Path, address: str, words: str) -> None:
     (tmp_path / "small.toml").write_text(CONFIG)
-    ended = sweep(tmp_path, *SWEEP, "--ray", address)
-    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-    assert words in ended.stderr
+    for workers in ((), ("--workers", "2")):
+        ended = sweep(tmp_path, *SWEEP, "--ray", address, *workers)
+        assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+        assert words in ended.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
 
 

@@ -11,7 +11,7 @@ from sklearn.calibration import calibration_curve
 
 from crosshatch.task.losses import CrossEntropy, Logistic, Loss, MultiLogistic, Squared
 from crosshatch.task.measuring.decisions import decide
-from crosshatch.task.measuring.resampled import draw_counts, resampled
+from crosshatch.task.measuring.resampled import draw_counts, draw_in_turn, resampled
 from crosshatch.task.metrics import evaluate
 
 BINARY = ["loss", "accuracy", "auc", "gini", "pr_auc", "ks", "brier", "f1", "precision", "recall"]
@@ -92,3 +92,4 @@ def test_draws_are_of_all_samples_and_repeat() -> None:
     counts = draw_counts(50, 10, seed=4)
     assert (counts.sum(axis=1) == 50).all()
     assert (counts == draw_counts(50, 10, seed=4)).all()
+    assert (counts == np.concatenate(list(draw_in_turn(50, 10, seed=4, at_once=4)))).all()

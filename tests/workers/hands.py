@@ -14,7 +14,7 @@ from torch import Tensor
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.task import Task
 from crosshatch.testing.federations import FederationCase
-from crosshatch.workers.crew import KINDS, PIECES, Crew, Given, Spent, held
+from crosshatch.workers.crew import KINDS, PIECES, Crew, Given, Spent
 from crosshatch.workers.employ import employ
 from crosshatch.workers.requests import Request
 from crosshatch.workers.shard import Shard
@@ -37,7 +37,7 @@ class Hands(Crew):
         self._shards = [self._make(hand) for hand in range(self.count)]
 
     def _make(self, hand: int) -> Shard:
-        return Shard(self._task, held(self._rows(range(hand, KINDS * self.pieces, self.count))), threads=1)
+        return Shard(self._task, self._rows(range(hand, KINDS * self.pieces, self.count)), threads=1)
 
     def ask(self, requests: Sequence[Request]) -> list[Tensor]:
         began, each = time.perf_counter(), []

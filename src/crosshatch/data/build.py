@@ -88,7 +88,8 @@ def federate(
     require_common(federation, dataset)
     silos, own = silo_settings(federation), None
     parts, notes = divide_features(dataset, silos, federation)
-    divided = divide_samples(dataset.train, dataset.target, silos, federation, seed=seed)
+    spare = dataset.elsewhere is not None  # rows may be many
+    divided = divide_samples(dataset.train, dataset.target, silos, federation, seed=seed, spare=spare)
     tested = divide_test_samples(dataset, silos, federation, divided, seed=seed) if per_client else {}
     held = []
     for silo, part in zip(silos, parts, strict=True):
@@ -99,8 +100,6 @@ def federate(
             own = OwnSamples(silo.name, train[len(dataset.train) :], _labels(dataset.alone.y, dataset))
             train = train[: len(dataset.train)]
         owners, clients = divided.owners[silo.name]
-        if dataset.elsewhere is not None:  # rows may be many, and these are kept for each silo
-            owners = owners.astype(np.min_scalar_type(-clients))
         if not part.columns and clients > (1 if divided.groups is None else len(np.unique(divided.groups))):
             raise PartitionError(
                 f"silo '{silo.name}' has the labels and no columns, and {clients} clients: there is no block for them "

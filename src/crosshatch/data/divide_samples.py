@@ -36,17 +36,20 @@ class Division:
 
 
 def divide_samples(
-    train: Samples, target: Target, silos: Sequence[SiloSettings], federation: FederationSettings, *, seed: int
-) -> Division:
-    """Owners for every silo, each with randomness of its own unless the federation is aligned."""
-    everything = np.arange(len(train))
+    train: Samples, target: Target, silos: Sequence[SiloSettings], federation: FederationSettings, *,
+    seed: int, spare: bool = False,
+) -> Division:  # fmt: skip
+    """Owners for every silo, each with randomness of its own unless the federation is aligned.
+
+    Where samples may be very many, `spare` has owners take no more memory than their numbers need.
+    """
     groups: Owners | None = None
     shape = _nested("groups", federation.groups)
     branches = _nested("branches", federation.branches)
     if prod(shape) != 1 or federation.group_samples.kind == "column":
         random = generator(seed, "samples/groups")
         with saying_where("federation.groups", PartitionError):
-            groups, count = _divide(train, target, prod(shape), federation.group_samples, random, everything)
+            groups, count = _divide(train, target, prod(shape), federation.group_samples, random)
         shape = shape if prod(shape) == count else (count,)
         if count == 1:
             groups = None
@@ -62,7 +65,8 @@ def divide_samples(
         divide = partial(_divide, train, target, clients, split, random)
         key = "federation.clients" if split.sizes is None else "sizes"
         with saying_where(f"silo '{silo.name}', {key}", PartitionError):
-            owners[silo.name] = divide(everything) if groups is None else within_groups(groups, divide)
+            mine, count = divide() if groups is None else within_groups(groups, divide)
+        owners[silo.name] = mine.astype(np.min_scalar_type(-count)) if spare else mine, count
     return Division(owners, groups, () if groups is None else shape, () if branches == (1,) else branches)
 
 
@@ -77,26 +81,28 @@ def _nested(key: str, given: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _divide(
-    train: Samples, target: Target, clients: Clients, split: SampleSplit, random: np.random.Generator, rows: Indices
-) -> tuple[Owners, int]:
-    """Owners (len(rows),) among the samples at `rows`, and the number of clients."""
+    train: Samples, target: Target, clients: Clients, split: SampleSplit, random: np.random.Generator,
+    rows: Indices | None = None,
+) -> tuple[Owners, int]:  # fmt: skip
+    """Owners among the samples at `rows`, or of all, and the number of clients."""
+    some, samples = (slice(None), len(train)) if rows is None else (rows, len(rows))
     if split.sizes is not None and split.kind not in ("permutation", "main_labels"):
         raise PartitionError(f"samples.sizes cannot be given for kind = '{split.kind}': leave them out")
     if split.kind == "column":
         if split.column is None:
             raise PartitionError("samples.kind = 'column' needs samples.column, the column whose values are clients")
-        owners, values = by_value(column_values(train, split.column, "samples.column")[rows])
+        owners, values = by_value(column_values(train, split.column, "samples.column")[some])
         if clients not in (1, len(values)):
             raise PartitionError(
                 f"column '{split.column}' has {len(values)} values, not {clients}: leave the number out, it follows"
             )
         return owners, len(values)
-    count = len(rows) if clients == "each" else clients
+    count = samples if clients == "each" else clients
     if split.kind == "permutation":
-        return by_permutation(len(rows), count, random=random, sizes=split.sizes), count
+        return by_permutation(samples, count, random=random, sizes=split.sizes), count
     if target in ("regression", "multilabel"):
         raise PartitionError(f"samples.kind = '{split.kind}' needs classes and this is {target}: use 'permutation'")
-    y = train.y[rows]
+    y = train.y[some]
     if split.kind == "dirichlet":
         return by_dirichlet(y, count, random=random, alpha=split.alpha), count
     owners = by_main_labels(y, count, random=random, main=split.main, share=split.main_share, sizes=split.sizes)

@@ -41,9 +41,10 @@ def client_sizes(n: int, clients: int, sizes: Sequence[int] | None = None) -> Ow
 def by_permutation(n: int, clients: int, *, random: np.random.Generator, sizes: Sequence[int] | None = None) -> Owners:
     """Contiguous blocks of a random permutation of the samples, as in the TDCD and HSGD experiments."""
     counts = client_sizes(n, clients, sizes)
-    owners = np.empty(n, dtype=np.int64)
-    owners[shuffled(n, random)] = np.repeat(np.arange(clients, dtype=np.min_scalar_type(clients)), counts)
-    return owners
+    numbers = np.arange(clients, dtype=np.min_scalar_type(clients))
+    owners = np.empty(n, dtype=numbers.dtype)
+    owners[shuffled(n, random)] = np.repeat(numbers, counts)
+    return owners.astype(np.int64)
 
 
 def by_value(values: Labels) -> tuple[Owners, tuple[str, ...]]:

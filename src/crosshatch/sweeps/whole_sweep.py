@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from crosshatch.errors import ConfigError, DivergenceError, RunError, TrainingError, in_python_words
+from crosshatch.ray_connection import require_ray
 from crosshatch.report.page import write_report
 from crosshatch.report.pooled import pool_seeds
 from crosshatch.runs.files import write_csv, write_json, write_whole, writing
@@ -139,6 +140,7 @@ def choose_executor(threads: int | None, jobs: int | None, ray: str | None, work
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise ConfigError(f"--jobs {jobs}: at least 1 and at most {MOST_JOBS:,} runs side by side")
     if workers:
+        require_ray(ray)
         side_by_side = 1 if ray is not None else max(1, available_cores() // (workers * (threads or 1)))
         return LocalProcesses(jobs or side_by_side, ray)
     if ray is not None:

@@ -11,13 +11,12 @@ from typing import Any, TypeVar, final
 from torch import Tensor
 
 from crosshatch.task.task import Task
-from crosshatch.workers.apart.reading import RowsToRead
 from crosshatch.workers.requests import Request
 from crosshatch.workers.shard import Rows, Shard
 
 T = TypeVar("T")
-Given = Callable[[Collection[int]], Rows | RowsToRead]
-"""By silo and piece the rows (n, ...) of some pieces, or where to read them."""
+Given = Callable[[Collection[int]], Rows]
+"""The rows of some pieces, at hand or read when they are asked for."""
 
 PIECES = 12
 """Of each silo's clients, if nobody says otherwise: one, two, three, four, six or twelve workers have as many each."""
@@ -25,11 +24,6 @@ PIECES = 12
 
 KINDS = 3
 """Of pieces: training, test and validation samples."""
-
-
-def held(given: Rows | RowsToRead) -> Rows:
-    """The rows themselves."""
-    return given.read() if isinstance(given, RowsToRead) else given
 
 
 @dataclass
@@ -105,7 +99,7 @@ class InlineWorkers(Crew):
         self._shard: Shard | None = None
 
     def begin(self, task: Task, rows: Given, names: Mapping[int, str]) -> None:  # noqa: ARG002
-        self._shard, self.spent = Shard(task, held(rows(range(KINDS * self.pieces))), self._threads), Spent()
+        self._shard, self.spent = Shard(task, rows(range(KINDS * self.pieces)), self._threads), Spent()
 
     def ask(self, requests: Sequence[Request]) -> list[Tensor]:
         assert self._shard is not None

@@ -47,15 +47,15 @@ def employ(simulator: Simulator, crew: Crew, elsewhere: RowsElsewhere | None = N
     if known.central:
         owners = [np.zeros_like(one) for one in owners]
     groups = None if len(state.groups) == 1 else data.groups
-    division = divide(owners, groups, crew.pieces)
+    others = () if elsewhere is None else tuple(map(len, elsewhere.others))
+    division = divide(owners, groups, crew.pieces, others)
     names = _names(data, division, crew.pieces)
     torch.set_num_threads(1)  # so that what is left to this process is computed in one order, too
     if elsewhere is None:
         rows = _hand_out(data, division)
         crew.begin(simulator.task, lambda pieces: {key: x for key, x in rows.items() if key[1] in pieces}, names)
     else:
-        division = division.with_others([len(rows) for rows in elsewhere.numbers[1:]], crew.pieces)
-        crew.begin(simulator.task, partial(elsewhere.to_read, data.silos, division), names)
+        crew.begin(simulator.task, elsewhere.to_read(data.silos, owners, division), names)
     like = tuple(silo.train[:0] for silo in data.silos)
     at_workers = AtWorkers(crew, division, like, state.groups[0].embedder.keep_passes, len(data.y_train))
     for number, group in enumerate(state.groups):

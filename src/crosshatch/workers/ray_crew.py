@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -38,18 +38,18 @@ class Worker:
         self._threads = threads
         self._common: dict[int, Tensor] = {}
 
-    def begin(self, task: Task, rows: Mapping[tuple[int, int], Array] | RowsToRead) -> None:
-        """What it has from now on: the first thing that it is told."""
-        self._given = task, rows
+    def begin(self, task: Task, rows: Mapping[tuple[int, int], Array] | RowsToRead, pieces: Collection[int]) -> None:
+        """What it has from now on, or where to read it: the first thing that it is told."""
+        self._given = task, rows, pieces
 
     @cached_property
     def _held(self) -> tuple[Task, Shard]:
-        task, rows = self._given
+        task, rows, pieces = self._given
         del self._given
         keep_freed_memory()
         torch.set_num_threads(1)  # Ray sets its own idea of it
         if isinstance(rows, RowsToRead):
-            return task, Shard(task, rows.read(), self._threads)
+            return task, Shard(task, rows(pieces), self._threads)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the rows are shared and cannot be written; nobody does
             held = {key: torch.from_numpy(array) for key, array in rows.items()}
@@ -95,7 +95,7 @@ class RayWorkers(Crew):
         self._actors: list[Any] = []
         self._task: Any = None  # where it is read
         self._rows: Given | None = None  # who begins anew is told again
-        self._put: dict[int, Any] = {}  # by worker where its rows are, if they are handed out
+        self._put: dict[int | None, Any] = {}  # by worker where its rows are, or for all where rows are read
         self._has: list[str] = []  # whose rows, in words
         self.deaths = [0] * workers
         self._common: dict[int, tuple[int, Tensor, Any]] = {}  # of the round: by identity number, tensor, what is sent
@@ -168,18 +168,18 @@ class RayWorkers(Crew):
     def _start(self, n: int) -> Any:
         options = {"num_cpus": self._threads, "scheduling_strategy": "SPREAD"}
         actor = self._ray.remote(**options)(Worker).remote(self._threads)
-        actor.begin.remote(self._task, self._given(n))
+        actor.begin.remote(self._task, self._given(n), self.held_by(n))
         return actor
 
     def _given(self, n: int) -> Any:
-        """The rows of a worker, put where all can read them; or where it reads them itself, which is not kept."""
-        if n not in self._put:
+        """The rows of a worker, put where it can read them; or what all need to know who read rows themselves."""
+        apart = isinstance(self._rows, RowsToRead)
+        key = None if apart else n
+        if key not in self._put:
             assert self._rows is not None
-            rows = self._rows(self.held_by(n))
-            if isinstance(rows, RowsToRead):
-                return rows
-            self._put[n] = self._ray.put({key: x.numpy() for key, x in rows.items()})
-        return self._put[n]
+            rows = self._rows if apart else {key: x.numpy() for key, x in self._rows(self.held_by(n)).items()}
+            self._put[key] = self._ray.put(rows)
+        return self._put[key]
 
     @contextmanager
     def _naming(self, n: int) -> Iterator[None]:

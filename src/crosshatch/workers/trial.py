@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from crosshatch.task.task import Task
-from crosshatch.workers.crew import KINDS, PIECES, Crew, Given, Spent, held
+from crosshatch.workers.crew import KINDS, PIECES, Crew, Given, Spent
 from crosshatch.workers.messages import write
 from crosshatch.workers.requests import Request, Steps
 from crosshatch.workers.shard import Shard
@@ -59,7 +59,7 @@ class TrialCrew(Crew):
         self._shard: Shard | None = None
 
     def begin(self, task: Task, rows: Given, names: Mapping[int, str]) -> None:  # noqa: ARG002
-        self._shard = Shard(task, held(rows(range(KINDS * self.pieces))), threads=1)
+        self._shard = Shard(task, rows(range(KINDS * self.pieces)), threads=1)
 
     def ask(self, requests: Sequence[Request]) -> list[Tensor]:
         assert self._shard is not None

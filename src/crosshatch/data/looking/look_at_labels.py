@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosshatch.data.dataset import Array, Dataset, Raw, parts_of, with_parts
+from crosshatch.data.dataset import Array, Dataset, Indices, Raw, parts_of, with_parts
 from crosshatch.data.encode_labels import matching, some_labels
 from crosshatch.data.notes import CHOSEN, GRAVE, PLAIN, Note
 from crosshatch.errors import ConfigError, DataError
@@ -18,6 +18,7 @@ SEVERAL = 10
 """More whole numbers as labels than these may be a quantity."""
 _GIVEN_AWAY = 0.998
 _ROWS = 20_000
+_AT_ONCE = 2**20
 
 
 def said_of_labels(dataset: Dataset) -> Iterator[Note]:
@@ -45,8 +46,7 @@ def said_of_labels(dataset: Dataset) -> Iterator[Note]:
 
 
 def _said_of_classes(dataset: Dataset) -> Iterator[Note]:
-    trained = np.bincount(dataset.train.y.astype(int), minlength=dataset.classes)
-    tested = np.bincount(dataset.test.y.astype(int), minlength=dataset.classes)
+    trained, tested = (_counts(samples.y, dataset.classes) for samples in (dataset.train, dataset.test))
     few = [f"'{name}' {count}" for name, count in zip(dataset.class_names, tested, strict=True) if count < FEW_TESTED]
     if few:
         some = ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
@@ -108,6 +108,14 @@ def fold_labels(labels: Array) -> tuple[Array, str]:
 def folded_name(name: str) -> str:
     """A class's name without what spellings of it may differ in."""
     return " ".join(str(name).casefold().split())
+
+
+def _counts(y: Array, classes: int) -> Indices:
+    """How many labels (n,) are each class; some at a time, to spare memory."""
+    found = np.zeros(classes, dtype=np.int64)
+    for some in np.array_split(y, 1 + len(y) // _AT_ONCE):
+        found += np.bincount(some.astype(int), minlength=classes)
+    return found
 
 
 def _gives_away(series: pl.Series, y: Array, *, classes: bool) -> bool:

@@ -18,7 +18,7 @@ from crosshatch.seeds import generator
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.losses import Loss, unweighted
 from crosshatch.task.measuring.decisions import decide
-from crosshatch.task.measuring.resampled import draw_counts, resampled
+from crosshatch.task.measuring.resampled import draw_in_turn, resampled
 from crosshatch.task.own_metric import OwnMetric
 
 SCORES = "scores.safetensors"
@@ -63,10 +63,15 @@ def judge_scores(
     says nothing (rows of one class, targets that are all equal) are left out.
     """
     scores, y = test
-    counts = draw_counts(len(y), max(50, min(MOST_DRAWS, MOST_NUMBERS // len(y))), seed=0)
-    drawn = resampled([one for one in metrics if isinstance(one, str)], scores, y, loss, counts)
-    finite = {name: values[np.isfinite(values)] for name, values in drawn.items()}
-    noise = {name: float(np.std(values, ddof=1)) for name, values in finite.items() if len(values) > 1}
+    names, at_once = [one for one in metrics if isinstance(one, str)], min(MOST_DRAWS, MOST_NUMBERS // len(y))
+    draws = max(50, at_once)
+    if at_once < draws:  # to spare memory; an even number, for which products of matrices have the bits of all in one
+        at_once = max(2, at_once // 2 * 2)
+    each = draw_in_turn(len(y), draws, seed=0, at_once=at_once)
+    drawn = [resampled(names, scores, y, loss, counts) for counts in each]
+    values = {name: np.concatenate([one[name] for one in drawn]) for name in drawn[0]}
+    finite = {name: many[np.isfinite(many)] for name, many in values.items()}
+    noise = {name: float(np.std(many, ddof=1)) for name, many in finite.items() if len(many) > 1}
     said: dict[str, Any] = {"test_rows": len(y), "noise": noise}
     if unweighted(loss).target == "binary":
         found = decide(*_decided(loss, test), None if validation is None else _decided(loss, validation))

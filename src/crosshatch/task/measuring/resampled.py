@@ -4,7 +4,7 @@ A sample that is drawn twice weighs twice, so one order of the scores serves all
 matrices. Metrics that are not here have no interval.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -19,8 +19,15 @@ _CHUNK = 200_000  # numbers at a time: few enough for the cache
 
 def draw_counts(n: int, draws: int, *, seed: int) -> Floats:
     """How often each of n samples is in each of so many draws of n, with replacement: (draws, n)."""
+    return next(draw_in_turn(n, draws, seed=seed, at_once=draws))
+
+
+def draw_in_turn(n: int, draws: int, *, seed: int, at_once: int) -> Iterator[Floats]:
+    """The same, so many at once."""
     rng = np.random.default_rng(seed)
-    return rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
+    for begun in range(0, draws, at_once):
+        size = min(at_once, draws - begun)
+        yield rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64)
 
 
 def resampled(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ from crosshatch.data.reading.one_file import OwnTable, Wanted, label_array, own_
 from crosshatch.data.reading.tables import BATCH, ReadingRules, typed_table
 from crosshatch.errors import ConfigError, DataError
 from crosshatch.partition.features import unknown
-from crosshatch.workers.apart.reading import RowsToRead
+from crosshatch.workers.apart.reading import RowsToRead, SiloToRead
 from crosshatch.workers.apart.row_files import RowFiles
 from crosshatch.workers.apart.streamed_rows import is_stream, stream
 from crosshatch.workers.apart.sums import fit
 from crosshatch.workers.crew import Crew
-from crosshatch.workers.division import Division
+from crosshatch.workers.division import Division, Ids
 
 LOOKED_AT = BATCH
 """Rows from which it is guessed what a file's columns are."""
@@ -51,31 +51,32 @@ class LookAt:
 
 @dataclass
 class RowsElsewhere:
-    """A table whose rows workers read; `numbers` are those of training, test and validation samples in its files."""
+    """A table whose rows workers read: in the order of its files those that are trained on, and the numbers of others.
+
+    Bits of `training` mark rows; `others` are the numbers of test rows, and of validation rows if there are any.
+    """
 
     crew: Crew
     files: RowFiles
-    numbers: tuple[Indices, ...]
+    training: Array
+    samples: int  # so many are marked
+    others: tuple[Indices, ...]
 
     def encode_part(self, part: RawColumns, preparation: Preparation) -> Encoded:
         """Fitted by sums over the workers; there are no numbers here, only the shape of features."""
         if not part.columns:
             raise ConfigError(f"{part.place} has no columns: rows are read apart for silos with columns, {_HERE}")
-        training = np.zeros(sum(self.files.counts), dtype=bool)
-        training[self.numbers[0]] = True
-        encoder = fit(self.crew, self.files, np.packbits(training), part, preparation)
-        train, test, *others = (torch.zeros(1, len(encoder.features)).expand(len(rows), -1) for rows in self.numbers)
+        encoder = fit(self.crew, self.files, self.training, part, preparation)
+        counts = self.samples, *map(len, self.others)
+        train, test, *others = (torch.zeros(1, len(encoder.features)).expand(count, -1) for count in counts)
         return Encoded(train, test, encoder.features, encoder, *others)
 
-    def to_read(self, silos: Sequence[SiloData], division: Division, pieces: Collection[int]) -> RowsToRead:
-        """Which rows of these pieces lie where, and how each silo prepares them."""
-        every, rows = np.concatenate(self.numbers), {}
-        encoders = tuple(silo.encoder for silo in silos if isinstance(silo.encoder, TableEncoder))
-        for j, edges in enumerate(division.edges):
-            order = division.samples(j)
-            for piece in (one for one in pieces if one < len(edges) - 1):
-                rows[j, piece] = every[order[edges[piece] : edges[piece + 1]]]
-        return RowsToRead(self.files, encoders, silos[0].train.dtype, rows)
+    def to_read(self, silos: Sequence[SiloData], owners: Sequence[Ids], division: Division) -> RowsToRead:
+        """What workers need to know to read their rows; `owners` (n,) says by silo whose each training sample is."""
+        encoders = [silo.encoder for silo in silos if isinstance(silo.encoder, TableEncoder)]
+        each = zip(encoders, owners, division.first, division.pieces_of, division.edges, strict=True)
+        dtype, others = silos[0].train.dtype, np.concatenate(self.others)
+        return RowsToRead(self.files, dtype, self.training, others, tuple(SiloToRead(*of_silo) for of_silo in each))
 
 
 def load_apart(config: Any, crew: Crew) -> Dataset:
@@ -104,9 +105,14 @@ def load_apart(config: Any, crew: Crew) -> Dataset:
         readings=look.readings, files=(replace(look.seen, rows=len(parts[0])),), left_out=look.left_out,
     )  # fmt: skip
     dataset = make_dataset(raw, data)
-    each = [part.numbers for part in (dataset.train, dataset.test, dataset.validation) if part is not None]
-    numbers = tuple(_small(rows) for rows in each if rows is not None)
-    return replace(dataset, elsewhere=RowsElsewhere(crew, files, numbers))
+    parts = [part for part in (dataset.train, dataset.test, dataset.validation) if part is not None]
+    training, *others = (part.numbers for part in parts if part.numbers is not None)
+    assert (training[1:] > training[:-1]).all()  # workers count training samples as they come
+    marked = np.zeros(sum(files.counts), dtype=bool)
+    for some in np.array_split(training, 1 + len(training) // BATCH):
+        marked[some] = True
+    elsewhere = RowsElsewhere(crew, files, np.packbits(marked), len(training), tuple(others))
+    return replace(dataset, train=replace(dataset.train, numbers=None), elsewhere=elsewhere)
 
 
 def _labelled(files: RowFiles, data: DataSettings, columns: list[str], beside: list[str]) -> Samples:
@@ -140,7 +146,3 @@ def _require_possible(config: Any, data: DataSettings, silos: Sequence[SiloSetti
     for found, why in refusals:
         if found:
             raise ConfigError(f"run.load = 'apart' {why}, or {_HERE}")
-
-
-def _small(rows: Array) -> Indices:
-    return rows.astype(np.int32) if rows.size and rows[-1] < 2**31 else rows
