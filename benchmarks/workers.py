@@ -1,20 +1,23 @@
 """What workers gain, and what fixed pieces cost: rounds of the heavy models and of a small one, on two cores.
 
-Contestants compute one after another, since each Ray cluster has the machine for itself; all of it `TURNS` times.
+Contestants compute one after another, since each Ray cluster has the machine for itself; all of it `TURNS` times. What
+`plan --cluster` would say of the workers stands below what they took.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 
 from benchmarks.cases import CASES, Case
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.workers.crew import Crew, InlineWorkers
+from crosshatch.workers.crew import Crew, InlineWorkers, Spent
 from crosshatch.workers.employ import employ
 from crosshatch.workers.ray_crew import RayWorkers
+from crosshatch.workers.trial import TrialCrew
 
 ROUNDS = {"cnn-50": 2, "lstm": 5, "logistic": 100}
 TURNS = 2
@@ -28,37 +31,74 @@ CONTESTANTS: Mapping[str, tuple[int, Callable[[], AbstractContextManager[Crew | 
     "one worker": (1, lambda: RayWorkers(1)),
     "two workers": (1, lambda: RayWorkers(2)),
 }
+WITH_RAY = {"one worker": 1, "two workers": 2}
+PARTS = ("computing", "moving", "driver")
 
 
 def table() -> str:
-    """Seconds per round of each contestant, and how many times as fast as one thread it is."""
-    names = list(CONTESTANTS)
-    lines = [f"| Q = {Q} | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
-    for case in CASES:
-        if case.name in ROUNDS:
-            seconds = _race(case)
-            first = seconds["one thread"]
-            cells = (f"{1000 * seconds[name]:.4g} ms ({first / seconds[name]:.2f})" for name in names)
-            lines.append(f"| {case.name}, {case.silos} x {case.clients} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _race(case: Case) -> dict[str, float]:
-    """The median round of each contestant, over all turns."""
-    data, task = case.data(), case.task()
-    times: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
+    """Seconds per round of each contestant, and how many times as fast as one thread it is; and what was estimated."""
+    names = [name for name in CONTESTANTS if name not in WITH_RAY or find_spec("ray") is not None]
+    cases = [case for case in CASES if case.name in ROUNDS]
+    times: dict[tuple[str, str], list[float]] = {}
+    spent: dict[tuple[str, str], list[Mapping[str, float]]] = {}
     for _ in range(TURNS):
-        for name, (threads, hire) in CONTESTANTS.items():
+        for name in names:
+            threads, hire = CONTESTANTS[name]
             with hire() as crew:
-                simulator = Simulator(data, task, case.method(Q), seed=1, threads=threads)
-                if crew is not None:
-                    employ(simulator, crew)
-                simulator.run_round()  # the first one allocates
-                for _ in range(ROUNDS[case.name]):
-                    start = time.perf_counter()
-                    simulator.run_round()
-                    times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(seen) for name, seen in times.items()}
+                for case in cases:
+                    times.setdefault((case.name, name), []).extend(_rounds(case, threads, crew))
+                    if name in WITH_RAY and crew is not None:
+                        spent.setdefault((case.name, name), []).append(crew.spent.described())
+    lines = [f"| Q = {Q} | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
+    for case in cases:
+        seconds = {name: statistics.median(times[case.name, name]) for name in names}
+        first = seconds["one thread"]
+        cells = (f"{1000 * seconds[name]:.4g} ms ({first / seconds[name]:.2f})" for name in names)
+        lines.append(f"| {case.name}, {case.silos} x {case.clients} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *_estimates(cases, spent)])
+
+
+def _rounds(case: Case, threads: int, crew: Crew | None) -> list[float]:
+    """Seconds of some rounds, one after the other."""
+    simulator = Simulator(case.data(), case.task(), case.method(Q), seed=1, threads=threads)
+    if crew is not None:
+        employ(simulator, crew)
+    simulator.run_round()  # the first one allocates
+    if crew is not None:
+        crew.spent = Spent()
+    times = []
+    for _ in range(ROUNDS[case.name]):
+        start = time.perf_counter()
+        simulator.run_round()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def _estimates(cases: list[Case], spent: Mapping[tuple[str, str], list[Mapping[str, float]]]) -> Iterator[str]:
+    """Milliseconds of a round on workers as they were, the mean of all turns, and as a trial estimates them."""
+    if not spent:
+        return
+    yield f"| ms a round | workers | questions | MB | {' | '.join(PARTS)} | a round, estimated | {' | '.join(PARTS)} |"
+    yield "|---|" + "---:|" * (4 + 2 * len(PARTS))
+    for case in cases:
+        simulator, crew = Simulator(case.data(), case.task(), case.method(Q), seed=1, threads=1), TrialCrew()
+        employ(simulator, crew)
+        simulator.run_round()
+        crew.forget()
+        began, rounds = time.process_time(), ROUNDS[case.name]
+        for _ in range(rounds):
+            simulator.run_round()
+        seconds = time.process_time() - began
+        for name, workers in WITH_RAY.items():
+            found = crew.on(workers, 1, rounds=rounds, seconds=seconds)
+            questions, sent = crew.traffic(workers)
+            seen = [1000 * statistics.mean(one[part] for one in spent[case.name, name]) / rounds for part in PARTS]
+            guessed = [1000 * getattr(found, part) for part in PARTS]
+            cells = [*(f"{one:.4g}" for one in seen), f"{1000 * found.seconds:.4g}", *(f"{one:.4g}" for one in guessed)]
+            yield (
+                f"| {case.name} | {workers} | {questions / rounds:.4g} | {sent / rounds / 1e6:.4g} | "
+                f"{' | '.join(cells)} |"
+            )
 
 
 if __name__ == "__main__":

@@ -331,3 +331,33 @@ def test_runs_of_a_sweep_with_workers(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     summaries = list((tmp_path / "swept" / "runs").glob("*/summary.json"))
     assert [json.loads(path.read_text())["workers"]["workers"] for path in summaries] == [2, 2]
+
+
+def test_a_sweep_whose_raylet_is_killed(tmp_path: Path) -> None:
+    """The run under way fails, the next one has a cluster of its own; the same command ends as if nothing had been."""
+    (tmp_path / "small.toml").write_text(CONFIG)
+    words = ["--grid", "algorithm.step_size=0.05,0.1", "--set", "data.validation=0.2", "--set", "run.rounds=600",
+             "--jobs", "1"]  # fmt: skip
+    whole = crosshatch(tmp_path, *words, "--workers", "0", "--out", "whole", command="sweep")
+    assert whole.returncode == 0, whole.stderr
+    words += ["--workers", "2", "--out", "out"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crosshatch", "sweep", "small.toml", *words, "--quiet"],
+        cwd=tmp_path, env=environment(), start_new_session=True, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    runs = tmp_path / "out" / "runs"
+    try:
+        wait_until(lambda: any(path.read_text().count("\n") >= 3 for path in runs.glob("*/metrics.jsonl")))
+        (own,) = raylets(list(below(process.pid)))
+        os.kill(own, signal.SIGKILL)
+        _, said = process.communicate(timeout=300)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 1, said
+    assert len(list(runs.glob("*/summary.json"))) == 1, said
+    ended = crosshatch(tmp_path, *words, command="sweep")
+    assert ended.returncode == 0, ended.stderr
+    for run in (tmp_path / "whole" / "runs").iterdir():
+        assert model(runs / run.name) == model(run)
+        assert len(model(run)) == 2

@@ -39,8 +39,10 @@ class Worker:
         self._common: dict[int, Tensor] = {}
 
     def begin(self, task: Task, rows: Mapping[tuple[int, int], Array] | RowsToRead, pieces: Collection[int]) -> None:
-        """What it has from now on, or where to read it: the first thing that it is told."""
+        """What it has from now on, or where to read it: the first thing that it is told of a simulation."""
         self._given = task, rows, pieces
+        vars(self).pop("_held", None)
+        self._common.clear()
 
     @cached_property
     def _held(self) -> tuple[Task, Shard]:
@@ -127,14 +129,9 @@ class RayWorkers(Crew):
 
     def __exit__(self, *_: object) -> None:
         if self._ray is not None:
-            self._dismiss()
+            for actor in self._actors:
+                self._ray.kill(actor)
             self._ray.shutdown()
-
-    def _dismiss(self) -> None:
-        """Those who held the rows of another simulation."""
-        for actor in self._actors:
-            self._ray.kill(actor)
-        self._actors, self._has, self._put = [], [], {}
 
     def do(self, work: Sequence[Callable[[], T]]) -> list[T]:
         self._connect()
@@ -149,17 +146,17 @@ class RayWorkers(Crew):
         self._connect()
         for file in loaded_files():  # a block or loss of the user's own travels with the task
             self._ray.cloudpickle.register_pickle_by_value(file)
-        self._dismiss()
-        self._task, self._rows = self._ray.put(task), rows
+        self._task, self._rows, self._put, self._has = self._ray.put(task), rows, {}, []
         for n in range(self.count):
             self._has.append("; ".join(names[piece] for piece in names if self.holder(piece) == n and names[piece]))
-            self._actors.append(self._start(n))
-        here = versions()
+        here = self._actors  # since another simulation, which they forget
+        self._actors = [self._told(n, here[n]) if here else self._start(n) for n in range(self.count)]
+        own = versions()
         for n, actor in enumerate(self._actors):
             for what, there in self._get(n, actor.versions.remote(), "versions", ()).items():
-                if there != here[what]:
+                if there != own[what]:
                     raise RunError(
-                        f"worker {n + 1} has {what} {there}, here it is {here[what]}: install the same version there"
+                        f"worker {n + 1} has {what} {there}, here it is {own[what]}: install the same version there"
                     )
         for n, under_way in enumerate([actor.read.remote() for actor in self._actors]):
             self._get(n, under_way, "read", ())
@@ -167,7 +164,10 @@ class RayWorkers(Crew):
 
     def _start(self, n: int) -> Any:
         options = {"num_cpus": self._threads, "scheduling_strategy": "SPREAD"}
-        actor = self._ray.remote(**options)(Worker).remote(self._threads)
+        return self._told(n, self._ray.remote(**options)(Worker).remote(self._threads))
+
+    def _told(self, n: int, actor: Any) -> Any:
+        """An actor that is told what it has."""
         actor.begin.remote(self._task, self._given(n), self.held_by(n))
         return actor
 

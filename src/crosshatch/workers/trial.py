@@ -96,16 +96,26 @@ class TrialCrew(Crew):
 
         With so many `times` as many clients: computing, the driver's part and what is sent of each grow with them.
         """
-        self.count = workers
-        computing = moving = 0.0
-        for one in self.questions:
-            each = [[one.seconds[piece] for piece in one.seconds if self.holder(piece) == n] for n in range(workers)]
-            busy = sum(1 for own in each if own)
-            computing += times * max(_on_cores(own, cores) for own in each)
-            sent = times * sum(one.sizes.values()) + busy * one.common + one.sums
-            moving += busy * QUESTION_SECONDS + sent / BYTES_PER_SECOND
+        each = [self._by_worker(one, workers) for one in self.questions]
+        computing = times * sum(max(_on_cores(own, cores) for own in by_worker) for by_worker in each)
+        asked, sent = self.traffic(workers, times)
+        moving = asked * QUESTION_SECONDS + sent / BYTES_PER_SECOND
         driver = times * max(0.0, seconds - self.asked)
         return RoundTime(computing / rounds, moving / rounds, driver / rounds)
+
+    def traffic(self, workers: int, times: float = 1.0) -> tuple[int, float]:
+        """How often so many workers would be asked, and the bytes that travel there and back."""
+        asked, sent = 0, 0.0
+        for one in self.questions:
+            busy = sum(1 for own in self._by_worker(one, workers) if own)
+            asked += busy
+            sent += times * sum(one.sizes.values()) + busy * one.common + one.sums
+        return asked, sent
+
+    def _by_worker(self, one: Question, workers: int) -> list[list[float]]:
+        """The seconds of each worker's pieces."""
+        self.count = workers
+        return [[one.seconds[piece] for piece in one.seconds if self.holder(piece) == n] for n in range(workers)]
 
 
 def _is_sum(request: Request) -> bool:
