@@ -12,15 +12,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 
+import numpy as np
+import torch
+
 from benchmarks.cases import CASES, Case
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.workers.crew import Crew, InlineWorkers, Spent
+from crosshatch.task.blocks.linear import Linear
+from crosshatch.task.fusion import Sum
+from crosshatch.task.losses import Logistic
+from crosshatch.task.task import Task
+from crosshatch.workers.crew import PIECES, Crew, InlineWorkers, Spent
 from crosshatch.workers.employ import employ
 from crosshatch.workers.ray_crew import RayWorkers
+from crosshatch.workers.requests import Embed
 from crosshatch.workers.trial import TrialCrew
 
 ROUNDS = {"cnn-50": 2, "lstm": 5, "logistic": 100}
 TURNS = 2
+MESSAGES = 40
 Q = 10
 # By name the threads of a simulation without workers, and who computes instead.
 CONTESTANTS: Mapping[str, tuple[int, Callable[[], AbstractContextManager[Crew | None]]]] = {
@@ -101,5 +110,34 @@ def _estimates(cases: list[Case], spent: Mapping[tuple[str, str], list[Mapping[s
             )
 
 
+def messages() -> Iterator[str]:
+    """What questions to workers take beside their computing, by the bytes that are sent and come back."""
+    yield "| workers | block, MB | answer of each, MB | ms | MB a second beyond the least |"
+    yield "|---:|---:|---:|---:|---:|"
+    for count in WITH_RAY.values():
+        least = 0.0
+        with RayWorkers(count) as crew:
+            for width, outputs, rows in ((8, 64, 4), (8, 64, 4096), (8, 64, 32_768), (4096, 64, 4), (4096, 1024, 4)):
+                task = Task((Linear((width,), outputs),), Sum(), Logistic())
+                held = {(0, piece): torch.zeros(rows, width) for piece in (0, PIECES - 1)}
+                crew.begin(task, lambda pieces, held=held: {key: held[key] for key in held if key[1] in pieces}, {})
+                seen, block = [], task.initial()[0]
+                for turn in range(MESSAGES):
+                    crew.spent, own = Spent(), block.clone()
+                    asked = [
+                        Embed(0, piece, torch.arange(rows), own, np.zeros(1, int), np.array([rows]), (0, turn, 0))
+                        for piece in (0, PIECES - 1)[:count]
+                    ]
+                    crew.ask(asked)
+                    seen.append(crew.spent.moving)
+                found = statistics.median(seen[3:])
+                least, answer = least or found, rows * outputs * 4 / 1e6
+                sent = count * (answer + block.nbytes / 1e6 + rows * 8 / 1e6)
+                speed = f"{sent / (found - least):.0f}" if found > least else ""
+                yield f"| {count} | {block.nbytes / 1e6:.3g} | {answer:.3g} | {1000 * found:.3g} | {speed} |"
+
+
 if __name__ == "__main__":
     print(table())
+    if find_spec("ray") is not None:
+        print("", *messages(), sep="\n")
