@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from weakref import WeakSet
 
@@ -140,10 +141,10 @@ def test_buckets_do_not_outlive_their_work(monkeypatch: pytest.MonkeyPatch) -> N
     most = []
     run = Bucket.run
 
-    def watched(self: Bucket) -> None:
+    def watched(self: Bucket, states: Sequence[Tensor]) -> None:
         alive.add(self)
         most.append(len(alive))
-        run(self)
+        run(self, states)
 
     monkeypatch.setattr(Bucket, "run", watched)
     one = draw_problem(5, kind="cnn", clients=20)

@@ -113,3 +113,7 @@ def test_gram_is_for_plain_steps() -> None:
     assert choose(optimised) == "stacked"
     with pytest.raises(ConfigError, match="'gram' takes one batch per round, no l1, plain steps"):
         solve([optimised], [torch.ones(optimised.clients)], keep=True, strategy="gram", threads=1)
+    pulled = replace(problem, local=replace(problem.local, proximal=0.1))
+    assert choose(pulled) == "stacked"
+    with pytest.raises(ConfigError, match="without a pull to the start"):
+        solve([pulled], [torch.ones(pulled.clients)], keep=True, strategy="gram", threads=1)

@@ -115,7 +115,7 @@ def _in_pieces(
         known = _GRAPHS.setdefault(block, {})
         shape = x[slices[0]].shape
         if shape not in known:
-            first, known[shape] = _weigh(partial(run, slices[0], True))
+            first, known[shape] = weigh(partial(run, slices[0], True))
             pieces = [first]
         fit = max(1, _KEPT_BYTES // max(1, known[shape]))
     work = [partial(run, rows, i < fit) for i, rows in enumerate(slices)]
@@ -127,8 +127,8 @@ def _in_pieces(
     return values, KeptPass(weights, parameters, list(zip(slices, kept, strict=True)))
 
 
-def _weigh(run: Callable[[], Tensor]) -> tuple[Tensor, int]:
-    """A forward pass, and the bytes its graph holds on to."""
+def weigh(run: Callable[[], Tensor], *further: Tensor) -> tuple[Tensor, int]:
+    """A forward pass, and the bytes that its graph and some further tensors hold on to, each storage once."""
     held: dict[int, int] = {}
 
     def pack(tensor: Tensor) -> Tensor:
@@ -136,6 +136,8 @@ def _weigh(run: Callable[[], Tensor]) -> tuple[Tensor, int]:
         held[storage.data_ptr()] = storage.nbytes()
         return tensor
 
+    for tensor in further:
+        pack(tensor)
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         out = run()
     return out, sum(held.values())

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.errors import ConfigError
-from crosshatch.local.modules import call, untrained
+from crosshatch.local.modules import call
 from crosshatch.local.moments import Moments
 from crosshatch.local.problem import Problem
 
@@ -46,7 +46,7 @@ def descend_along(
     The steps are taken in the memory `into`, where that is given.
     """
     task, silo, local, regulariser = problem.task, problem.silo, problem.local, problem.task.regulariser
-    size, free, fixed = task.layouts[silo].size, task.free[silo], untrained(task, silo)
+    size, free, trained = task.layouts[silo].size, task.free[silo], task.trained[silo]
     moments = None if state is None else Moments.of(task.optimiser, state)
     vector = start.clone() if into is None else into.copy_(start)
     block = vector[..., :size]
@@ -58,16 +58,17 @@ def descend_along(
             direction[..., :size].add_(regulariser.gradient(block, free))
         if local.proximal:
             direction.add_(vector - start, alpha=local.proximal)
-        for where in fixed:
-            direction[..., where] = 0
+        if trained is not None:
+            direction = torch.zeros_like(direction).index_copy_(-1, trained, direction.index_select(-1, trained))
         if moments is not None:
             direction, after = moments.after(direction)
             moments = after if alive is None else after.where(alive, moments)
         vector.sub_(direction if alive is None else direction.where(alive, 0), alpha=local.step_size)
         if regulariser.l1:
-            block.copy_(regulariser.proximal(block, local.step_size, free))
-            for where in fixed:
-                vector[..., where] = start[..., where]
+            shrunk = regulariser.proximal(block, local.step_size, free)
+            block.copy_(shrunk if alive is None else shrunk.where(alive, block))
+            if trained is not None:
+                vector.copy_(start.index_copy(-1, trained, vector.index_select(-1, trained)))
     if problem.anchors is not None:  # who holds the class mean knows that of its block
         vector[size:] = problem.anchors.class_mean(partial(call, task.blocks[silo], block), every=True)
     return vector if moments is None else moments.behind(vector)

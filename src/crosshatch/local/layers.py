@@ -90,14 +90,9 @@ class Copies:
         self.layers = [Weights(next(own), next(own) if layer.bias else None) for layer in chain]
         self.x, self.outputs, self.known = flat, known, known
 
-    @property
-    def biases(self) -> list[Tensor]:
-        """Those of `tensors` that are biases."""
-        return [layer.bias for layer in self.layers if layer.bias is not None]
-
-    def flat(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Tensors like `tensors`, or sums of them, in the order of flat vectors."""
-        return [tensor.flatten(1) for tensor in tensors]
+    def flat(self) -> list[Tensor]:
+        """All of it in the order of flat vectors."""
+        return [tensor.flatten(1) for tensor in self.tensors]
 
     def outputs_for(self, x: Tensor) -> Tensor:
         """The chain's outputs (K, m, o) for its inputs x (K, m, d); every layer's are kept for `step`."""
@@ -129,11 +124,6 @@ def split(flat: Tensor, chain: Chain) -> list[Weights]:
         layers.append(Weights(weight, bias))
         offset += layer.size
     return layers
-
-
-def linear_outputs(layer: Layer, flat: Tensor, x: Tensor) -> Tensor:
-    """Outputs (K, m, o) of one layer before its activation, the layer given as flat vectors (K, size)."""
-    return _forward(split(flat, (layer,)), ("none",), x)[0]
 
 
 def _forward(layers: Sequence[Weights], activations: Sequence[str], x: Tensor) -> list[Tensor]:

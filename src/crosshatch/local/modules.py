@@ -70,17 +70,6 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             inner.training = mode
 
 
-def untrained(task: Task, silo: int) -> list[slice]:
-    """Where the untrained numbers stand in a silo's flat vector."""
-    found = []
-    offset = 0
-    for parameter in (p for module in task.modules_of(silo) for p in module.parameters()):
-        if not parameter.requires_grad:
-            found.append(slice(offset, offset + parameter.numel()))
-        offset += parameter.numel()
-    return found
-
-
 def parameters_in(task: Task, silo: int, flat: Tensor) -> list[Tensor]:
     """A block's parameters as views of a silo's flat vector (p,), and the head in one piece if it is held here."""
     block, held = task.split(silo, flat)

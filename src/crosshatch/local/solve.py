@@ -176,16 +176,17 @@ def _require(problem: Problem, kind: str, shapes: Shapes | None) -> None:
         raise ConfigError(f"run.strategy = 'gram': silo '{silo}' has an LSTM: use 'auto'")
     if kind == "gram" and not _takes_gram(problem):
         raise ConfigError(
-            "run.strategy = 'gram' takes one batch per round, no l1, plain steps, and biases penalised as "
-            "all else: use 'auto' or 'stacked'"
+            "run.strategy = 'gram' takes one batch per round, no l1, plain steps without a pull to the start, and "
+            "biases penalised as all else: use 'auto' or 'stacked'"
         )
 
 
 def _takes_gram(problem: Problem) -> bool:
     """Whether everything in a layer shrinks alike along its steps, on rows that stay."""
     task = problem.task
-    alike = not task.regulariser.l1 and problem.state is None and task.free[problem.silo] is None
-    return len(problem.parts) == 1 and alike
+    plain = problem.state is None and not problem.local.proximal
+    alike = not task.regulariser.l1 and task.free[problem.silo] is None
+    return len(problem.parts) == 1 and plain and alike
 
 
 def _read_shapes(task: Task, silo: int, sample: torch.Size, through_head: bool) -> Shapes | None:

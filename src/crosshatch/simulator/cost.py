@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from crosshatch.exchanges import Algorithm, declared
 from crosshatch.local.anchors import Anchors
+from crosshatch.local.forward import weigh
 from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.problem import LossInputs, Part, Problem
 from crosshatch.protocol.class_means import find_anchors
@@ -94,34 +94,24 @@ def step_cost(
     if head is None:  # as received, where there is one: used, not trained
         head = task.head_in(task.initial())
     apply = task.fusion.under(head)
-    held = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in (weights, x, rest)}
 
-    def note(t: Tensor) -> Tensor:
-        storage = t.untyped_storage()
-        held[storage.data_ptr()] = storage.nbytes()
-        saved.append(t)  # alive until the end, so that no address is used twice
-        return t
+    def loss() -> Tensor:
+        embed = partial(task.embed, silo, weights)
+        if task.transfer is None:
+            return task.loss.value(problem.scores(embed(x), part.loss_inputs, apply), y).mean()
+        sides = part.loss_inputs.sides(task.transfer, embed(x), None if anchors is None else anchors.class_mean(embed))
+        return task.transfer.values(task.loss, sides).mean()
 
-    saved: list[Tensor] = []
     # The counter sees through an LSTM only where it is computed by plain products; the warning is about another
     # vendor's processors, whatever the setting.
     with (
         warnings.catch_warnings(action="ignore", category=UserWarning),
         torch.backends.mkldnn.flags(enabled=False),
         _Operations() as operations,
-        saved_tensors_hooks(note, lambda t: t),
     ):
-        if task.transfer is None:
-            loss = task.loss.value(problem.scores(task.embed(silo, weights, x), part.loss_inputs, apply), y).mean()
-        else:
-            embed = partial(task.embed, silo, weights)
-            sides = part.loss_inputs.sides(
-                task.transfer, embed(x), None if anchors is None else anchors.class_mean(embed)
-            )
-            loss = task.transfer.values(task.loss, sides).mean()
-        torch.autograd.grad(loss, weights)
-    gradients = weights.numel() * weights.element_size()
-    return StepCost(flops=operations.total, memory=sum(held.values()) + gradients)
+        value, held = weigh(loss, weights, x, rest)
+        torch.autograd.grad(value, weights)
+    return StepCost(flops=operations.total, memory=held + weights.nbytes)
 
 
 @dataclass(frozen=True)

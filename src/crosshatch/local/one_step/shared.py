@@ -11,7 +11,6 @@ from torch import Tensor
 
 from crosshatch.local.forward import KeptPass
 from crosshatch.local.layers import ChainPass
-from crosshatch.local.modules import untrained
 from crosshatch.local.one_step.traced import descend_by_graph
 from crosshatch.local.problem import LossInputs, Problem
 
@@ -69,10 +68,9 @@ def _solve(
         for problem, total, one in zip(problems, totals, each.tolist(), strict=True):
             block, _ = problem.task.split(problem.silo, total)
             block.copy_(regulariser.proximal(block / one, eta, problem.task.free[problem.silo]) * one)
-    if chain_pass is None or first.task.head is not None:  # a chain is trained as a whole
-        for problem, total, factor in zip(problems, totals, kept, strict=True):
-            for where in untrained(problem.task, problem.silo):
-                total[where] = _scaled(problem.start[where], factor)
+    for problem, total, factor in zip(problems, totals, kept, strict=True):
+        if (trained := problem.task.trained[problem.silo]) is not None:
+            total.copy_(_scaled(problem.start, factor).index_copy(0, trained, total.index_select(0, trained)))
     return totals
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from math import ceil
 
 import numpy as np
@@ -23,7 +22,7 @@ from crosshatch.local.layers import Copies
 from crosshatch.local.pool import run_each
 from crosshatch.local.problem import Problem
 from crosshatch.local.stacked.convolved import Convolved
-from crosshatch.local.stacked.gram import Gram, Growing, Implicit
+from crosshatch.local.stacked.gram import Implicit
 from crosshatch.local.stacked.recurrent import Cell, Recurrent
 from crosshatch.local.stacked.shapes import Shapes
 from crosshatch.local.stacked.stack import (
@@ -38,7 +37,7 @@ from crosshatch.local.stacked.stack import (
 
 _MOST_BYTES = 2**28  # for a bucket of recurrent layers, or of blocks behind convolutions
 _CACHE_BYTES = 2**26  # for a bucket of convolutions
-Layers = Recurrent | Convolved | Gram | Growing | Copies
+Layers = Recurrent | Convolved | Implicit | Copies
 _WORTHWHILE = 2**16  # multiplications per step that a further bucket saves at least: its calls take as long
 
 
@@ -97,16 +96,13 @@ def _solve_bucket(
     The bucket itself is not kept: there are never more of them in memory than there are threads.
     """
     bucket = Bucket(stack, shapes, jobs, gram=gram)
-    if bucket.problem.state is not None:
-        states = [(stack.problems[mine.number].state, mine.clients) for mine in bucket.members]
-        rows = bucket.run_optimised(torch.cat([one.index_select(0, of) for one, of in states if one is not None]))
-        return [(mine, rows[mine.where]) for mine in bucket.members]
-    bucket.run()
-    if client_weights is None:
-        blocks = bucket.blocks()
-        return [(mine, blocks[mine.where]) for mine in bucket.members]
-    own = client_weights.index_select(0, torch.as_tensor(jobs, device=client_weights.device))
-    return list(zip(bucket.members, bucket.weighted_sums(own), strict=True))
+    states = [(stack.problems[mine.number].state, mine.clients) for mine in bucket.members]
+    bucket.run([one.index_select(0, of) for one, of in states if one is not None])
+    if client_weights is not None:
+        own = client_weights.index_select(0, torch.as_tensor(jobs, device=client_weights.device))
+        return list(zip(bucket.members, bucket.sums(own), strict=True))
+    blocks = bucket.blocks()
+    return [(mine, blocks[mine.where]) for mine in bucket.members]
 
 
 def _idle(stack: Stack, i: int, client_weights: Tensor, *, keep: bool) -> Tensor:
@@ -128,122 +124,102 @@ class Bucket:
     """
 
     def __init__(self, stack: Stack, shapes: Shapes, jobs: Jobs, *, gram: bool) -> None:
-        self.problem, self.members, self.shapes = stack.problems[0], stack.by_problem(jobs), shapes
+        self.problem, self.members, self.shapes, self.gram = stack.problems[0], stack.by_problem(jobs), shapes, gram
         self.parts = [stack.rows(jobs, s) for s in range(len(self.problem.parts))]
         self.outputs = self.parts[0].outputs
         if shapes.front is not None:
             self.parts = [replace(rows, x=shapes.front.arranged(rows.x)) for rows in self.parts]
-        self.held = self._layers(partial(numbers_at_start, self.members), gram=gram)  # everything that is trained
-        self.chain = self.held[:-1] if shapes.holds_head else self.held
-        self.head: Layers | None = self.held[-1] if shapes.holds_head else None
-        if shapes.head and not shapes.holds_head:
-            self.head = Copies(shapes.head, received_heads(self.members))
-        self.block = [tensor for layers in self.chain for tensor in layers.tensors]
-        self.trained = [tensor for layers in self.held for tensor in layers.tensors]
-        penalised = self.problem.task.free[self.problem.silo] is None
-        self.free = [] if penalised else [bias for layers in self.chain for bias in layers.biases]
-        self.anchor = [tensor.clone() for tensor in self.trained] if self.problem.local.proximal else []
+        self.received = (
+            Copies(shapes.head, received_heads(self.members)) if shapes.head and not shapes.holds_head else None
+        )
+        self.held: list[Layers] = []
+        self.done: Tensor | None = None  # the blocks in the end, where steps were taken along flat vectors
 
-    def _layers(self, numbers: Callable[[slice], Tensor], *, gram: bool) -> list[Layers]:
+    def _take(self, numbers: Callable[[slice], Tensor]) -> None:
         """All that is trained, from its `numbers` (K, n) in flat vectors: in front, the chain, and a head held here.
 
         With `gram` the first layer of the chain is one for itself, which stays implicit.
         """
-        shapes, local, chain, offset = self.shapes, self.problem.local, self.shapes.block, self.shapes.size_in_front
+        shapes, chain, offset = self.shapes, self.shapes.block, self.shapes.size_in_front
         layers: list[Layers] = []
         if shapes.front is not None:
             front, own = shapes.front, numbers(slice(offset))
             layers.append(Recurrent(front, own) if isinstance(front, Cell) else Convolved(front, own))
-        if gram:
-            first, rows = chain[0], self.parts[0]
-            growing = partial(Growing, self.members, first, offset, rows, local.steps, local.proximal)
-            layers.append(growing() if layers else Gram(self.members, first, rows, local.proximal))
+        if self.gram:
+            first, further = chain[0], self.problem.local.steps if layers else None
+            layers.append(Implicit(self.members, first, offset, self.parts[0], further))
             chain, offset = chain[1:], offset + first.size
         if chain:
-            known = () if gram else self.outputs
+            known = () if self.gram else self.outputs
             layers.append(Copies(chain, numbers(slice(offset, None)), known=known, need_input=bool(layers)))
         if shapes.holds_head:
             behind = slice(offset + sum(layer.size for layer in chain), None)
             layers.append(Copies(shapes.head, numbers(behind)))
-        return layers
+        self.held, self.outputs = layers, []
 
-    def run(self) -> None:
-        """All steps of all jobs, in place."""
+    def run(self, states: Sequence[Tensor]) -> None:
+        """All steps of all jobs, with the optimiser's states (jobs, s) of each problem, if there are any."""
         local, regulariser = self.problem.local, self.problem.task.regulariser
-        eta, proximal = local.step_size, local.proximal
+        start = partial(numbers_at_start, self.members)
+        if self.problem.task.free[self.problem.silo] is not None or regulariser.l1 or local.proximal or states:
+            state = torch.cat(list(states)) if states else None
+            self.done = descend_along(self.problem, start(slice(None)), state, self._gradient)
+            return
+        self._take(start)
         for step in range(local.first, local.first + local.steps):
             rows = self.parts[step % len(self.parts)]
-            before = [] if rows.alive is None else [tensor.clone() for tensor in self.trained]
-            left_alone = [bias.clone() for bias in self.free]
-            self.descend(rows, eta, 1 - eta * (regulariser.l2 + proximal), 1 - eta * proximal)
-            for bias, old in zip(self.free, left_alone, strict=True):
-                bias.add_(old, alpha=eta * regulariser.l2)
-            for tensor, anchor in zip(self.trained, self.anchor, strict=False):
-                tensor.add_(anchor, alpha=eta * proximal)
-            for tensor in self.block if regulariser.l1 else ():
-                if all(tensor is not bias for bias in self.free):
-                    tensor.copy_(regulariser.proximal(tensor, eta))
-            for tensor, old in zip(self.trained, before, strict=False):  # a job without rows stays where it is
-                tensor.copy_(torch.where(rows.alive, tensor, old) if rows.alive is not None else tensor)
+            trained = [] if rows.alive is None else [tensor for layers in self.held for tensor in layers.tensors]
+            before = [tensor.clone() for tensor in trained]
+            self.descend(rows, local.step_size, 1 - local.step_size * regulariser.l2)
+            for tensor, old in zip(trained, before, strict=True):  # a job without rows stays where it is
+                tensor.copy_(tensor if rows.alive is None else torch.where(rows.alive, tensor, old))
 
-    def descend(self, rows: PaddedRows, eta: float, decay: float, head_decay: float) -> None:
+    def descend(self, rows: PaddedRows, eta: float, decay: float, head_decay: float = 1.0) -> None:
         """Everything that is trained times its decay, less eta times its gradient; in place."""
         problem, task, inputs, columns = self.problem, self.problem.task, rows.inputs, self.problem.columns
+        head = self.held[-1] if self.shapes.holds_head else self.received
+        chain = self.held[:-1] if self.shapes.holds_head else self.held
         own = rows.x
-        for layers in self.chain:
+        for layers in chain:
             own = layers.outputs_for(own)
-        if self.head is None:
+        if head is None:
             gradient = problem.derivative(own, inputs).mul_(rows.scale)
         else:
             assert inputs.y is not None
             assert inputs.rest is not None
-            scores = self.head.outputs_for(task.fusion.join(own, inputs.rest, columns))
+            scores = head.outputs_for(task.fusion.join(own, inputs.rest, columns))
             scores = scores if problem.local.anticipation == 1 else problem.anticipated(scores, inputs.start)
             gradient = task.loss.derivative(scores, inputs.y).mul_(rows.scale)
-            assert isinstance(self.head, Copies)
-            trains = self.shapes.holds_head
-            back = self.head.step(gradient, eta, head_decay) if trains else self.head.back(gradient)
+            assert isinstance(head, Copies)
+            back = head.back(gradient) if head is self.received else head.step(gradient, eta, head_decay)
             gradient = back[..., slice(*columns)].contiguous()
-        for layers in reversed(self.chain):
+        for layers in reversed(chain):
             gradient = layers.step(gradient, eta, decay)
-
-    def run_optimised(self, state: Tensor) -> Tensor:
-        """All steps with the task's optimiser, from states (K, s); the blocks with their states behind, (K, p + s)."""
-        return descend_along(self.problem, self.blocks(), state, self._gradient)
 
     def _gradient(self, step: int, vectors: Tensor) -> tuple[Tensor, Tensor | None]:
         """The gradients (K, p) at flat vectors, and who has rows."""
-        for tensor, now in zip(self.trained, self._as_trained(vectors), strict=True):
-            tensor.copy_(now)
+        self._take(lambda where: vectors[:, where])
         rows = self.parts[step % len(self.parts)]
         self.descend(rows, -1.0, 0.0, 0.0)  # leaves the gradients in the weights' place
         return self.blocks(), None if rows.alive is None else rows.alive.squeeze(-1)
 
-    def _as_trained(self, flat: Tensor) -> list[Tensor]:
-        """Flat vectors (K, p) as tensors of their own, shaped as those that are trained."""
-        layers = self._layers(lambda where: flat[:, where], gram=False)
-        return [tensor for one in layers for tensor in one.tensors]
-
-    def _flat(self, tensors: Sequence[Tensor], write: Callable[[Implicit], Sequence[Tensor]]) -> Tensor:
-        """Tensors like those that are trained, in the order of flat vectors; how layers are written that have none."""
-        pieces: list[Tensor] = []
-        rest = iter(tensors)
-        for layers in self.held:
-            mine = list(islice(rest, len(layers.tensors)))
-            pieces += write(layers) if isinstance(layers, Implicit) else layers.flat(mine)
-        return torch.cat(pieces, dim=1)
-
     def blocks(self) -> Tensor:
-        """All blocks (K, p) in the end."""
-        return self._flat(self.trained, Implicit.blocks)
+        """All blocks (K, p), with the optimiser's states behind in the end, if there are any."""
+        if self.done is not None:
+            return self.done
+        return torch.cat([piece for layers in self.held for piece in layers.flat()], dim=1)
 
-    def weighted_sums(self, client_weights: Tensor) -> Tensor:
-        """The sum of blocks under weights (K,), of each problem that has jobs here: (problems, p)."""
-        count = len(self.members)
-        whose = np.repeat(np.arange(count), [len(mine.clients) for mine in self.members])
-        problem = torch.as_tensor(whose, device=client_weights.device)
-        sums = [
-            tensor.new_zeros(count, *tensor.shape[1:]).index_add_(0, problem, tensor * client_weights.view(-1, 1, 1))
-            for tensor in self.trained
-        ]
-        return self._flat(sums, lambda implicit: [implicit.weighted_sums(client_weights)])
+    def sums(self, weights: Tensor) -> list[Tensor]:
+        """The sum of blocks (p,) under weights (K,), of each problem that has jobs here."""
+        if self.done is not None:
+            return [weights[mine.where] @ self.done[mine.where] for mine in self.members]
+        pieces: list[list[Tensor]] = [[] for _ in self.members]
+        for layers in self.held:
+            if isinstance(layers, Implicit):
+                found = layers.sums(weights)
+            else:
+                flat = layers.flat()
+                found = [[weights[mine.where] @ one[mine.where] for one in flat] for mine in self.members]
+            for mine, its in zip(pieces, found, strict=True):
+                mine += its
+        return list(map(torch.cat, pieces))

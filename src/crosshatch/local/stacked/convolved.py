@@ -9,7 +9,6 @@ first convolution's windows do not change from step to step; they are laid out o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -105,40 +104,32 @@ def _filters(convolution: nn.Module, activation: nn.Module, pooling: nn.Module) 
 
 
 class Convolved:
-    """The convolutions of K clients: for each layer its taps, (K, inputs, outputs) each, and its bias (K, 1, outputs).
+    """The convolutions of K clients: for each layer its taps (9, K, inputs, outputs), and its bias (K, 1, outputs).
 
-    The first layer's taps are one matrix (K, 9 inputs, outputs).
+    The first layer's taps are one matrix (1, K, 9 inputs, outputs).
     """
 
     def __init__(self, images: Images, flat: Tensor) -> None:
         """Take the layers from flat vectors (K, p)."""
         self.images, self.clients = images, len(flat)
-        self.taps: list[list[Tensor]] = []
-        self.biases: list[Tensor] = []
+        self.tensors: list[Tensor] = []  # all that is trained: by layer its taps and its bias
         self.seen: list[tuple[Tensor, Tensor, Tensor]] = []  # inputs, pooled outputs (K m, c, h, w) and their places
         offset = 0
         for number, one in enumerate(images.filters):
             end = offset + _TAPS * one.inputs * one.outputs
             weight = flat[:, offset:end].view(-1, one.outputs, _TAPS, one.inputs)
-            if number == 0:
-                self.taps.append([weight.permute(0, 3, 2, 1).flatten(1, 2).contiguous()])
-            else:
-                self.taps.append([tap.mT.contiguous() for tap in weight.unbind(2)])
+            taps = weight.permute(2, 0, 3, 1) if number else weight.permute(0, 3, 2, 1).flatten(1, 2).unsqueeze(0)
             offset += one.size
-            self.biases.append(flat[:, end:offset].unsqueeze(1).clone(memory_format=torch.contiguous_format))
+            mine = (taps, flat[:, end:offset].unsqueeze(1))
+            self.tensors += [tensor.clone(memory_format=torch.contiguous_format) for tensor in mine]
+        self.taps, self.biases = self.tensors[::2], self.tensors[1::2]
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        """All that is trained, with the clients first."""
-        return [tensor for taps, bias in zip(self.taps, self.biases, strict=True) for tensor in (*taps, bias)]
-
-    def flat(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Tensors like `tensors`, or sums of them, in the order of flat vectors."""
-        pieces, rest = [], list(tensors)
-        for one, taps in zip(self.images.filters, self.taps, strict=True):
-            mine, bias, rest = rest[: len(taps)], rest[len(taps)], rest[len(taps) + 1 :]
-            last = mine[0].view(-1, one.inputs, _TAPS, one.outputs) if len(mine) == 1 else torch.stack(mine, dim=2)
-            pieces += [last.permute(0, 3, 2, 1).flatten(1), bias.flatten(1)]
+    def flat(self) -> list[Tensor]:
+        """All of it in the order of flat vectors."""
+        pieces = []
+        for one, taps, bias in zip(self.images.filters, self.taps, self.biases, strict=True):
+            by_tap = taps.view(-1, one.inputs, _TAPS, one.outputs) if len(taps) == 1 else taps.permute(1, 2, 0, 3)
+            pieces += [by_tap.permute(0, 3, 2, 1).flatten(1), bias.flatten(1)]
         return pieces
 
     def outputs_for(self, x: Tensor) -> Tensor:
@@ -174,7 +165,7 @@ class Convolved:
             else:
                 spread = _spread(gradient, self.clients)
                 offsets, count = _offsets(width), spread.shape[1] - _offsets(width)[-1]
-                back = _convolve(spread, [tap.mT for tap in reversed(taps)], width)
+                back = _convolve(spread, taps.flip(0).mT, width)
                 images = len(gradient) // self.clients
                 gradient = _pixels(back, images, height, width).flatten(0, 1).permute(0, 3, 1, 2)
                 middle = offsets[_TAPS // 2]
@@ -209,7 +200,7 @@ def _pixels(rows: Tensor, images: int, height: int, width: int) -> Tensor:
     return rows.as_strided((len(rows), images, height, width, channels), strides)
 
 
-def _convolve(spread: Tensor, taps: Sequence[Tensor], width: int, bias: Tensor | None = None) -> Tensor:
+def _convolve(spread: Tensor, taps: Tensor, width: int, bias: Tensor | None = None) -> Tensor:
     """Sums over the taps (K, pixels, outputs) for every pixel but the border; those between images are junk."""
     offsets = _offsets(width)
     count = spread.shape[1] - offsets[-1]

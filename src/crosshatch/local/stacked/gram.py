@@ -1,16 +1,15 @@
 """A layer that stays implicit: gradient steps move it only within the span of the rows it has seen.
 
 With X those rows, W0 where the layer started and c the product of the decays, it is W = c W0 - S^T X. Nobody's own
-layer is written down: the products with W0 are shared by all clients, and the average of all W is one product.
+layer is written down: clients that start alike share the products with W0, and the average of all W is one product.
 
-On one batch for Q steps (`Gram`) X stays. With G the gradient at the outputs Z, decay a and step size eta, a step is
+With G the gradient at the outputs, decay a and step size eta, a step is S <- a S + eta G, and the layer's outputs for
+its inputs A are
 
-    Z <- a Z - eta (X X^T + 1) G,    S <- a S + eta G,
+    c (A W0^T + b0) - (A X^T + 1) S,
 
-so the features are touched twice per round instead of twice per step. `+ 1` is the bias. Behind layers that take steps
-themselves (`Growing`) X gets new rows every step, and the layer's outputs for its inputs A are
-
-    c (A W0^T + b0) - (A X^T + 1) S.
+where `+ 1` is the bias. On one batch for Q steps A is X and stays, so the features are touched twice per round instead
+of twice per step. Behind layers that take steps themselves X gets new rows every step.
 """
 
 from __future__ import annotations
@@ -20,131 +19,99 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from crosshatch.local.layers import Copies, Layer, activate, linear_outputs, slope, split
-from crosshatch.local.stacked.stack import PaddedRows, ProblemJobs, numbers_at_start
+from crosshatch.local.layers import Layer, activate, slope, split
+from crosshatch.local.stacked.stack import PaddedRows, ProblemJobs
 
 
 class Implicit:
-    """A bucket's layer: rows X (K, r, d), accumulated S (K, r, o), factor c; its numbers stand at `offset`."""
+    """A bucket's layer, its numbers at `offset`: rows X (K, r, d), accumulated S (K, r, o), factor c.
 
-    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, offset: int, x: Tensor, proximal: float) -> None:
-        self.members, self.layer, self.x, self.proximal = members, layer, x, proximal
-        self.where = slice(offset, offset + layer.size)
-        self.accumulated = x.new_zeros(*x.shape[:2], layer.outputs)
-        self.factor = 1.0
-        self.tensors: list[Tensor] = []  # the layer itself is not in memory
-        self.biases: list[Tensor] = []
-        # The places of each member's jobs, and the layer they start from: (1, size), or theirs (jobs, size).
-        self.starts = [(mine.where, mine.start.view(-1, mine.start.shape[-1])[:, self.where]) for mine in members]
-
-    def at_start(self, x: Tensor) -> Tensor:
-        """Outputs (K, m, o) for inputs x (K, m, d) at the start, before the activation."""
-        outputs = x.new_empty(*x.shape[:2], self.layer.outputs)
-        for where, start in self.starts:
-            rows = x[where].flatten(0, 1).unsqueeze(0) if len(start) == 1 else x[where]
-            outputs[where] = linear_outputs(self.layer, start, rows).view_as(outputs[where])
-        return outputs
-
-    def blocks(self) -> list[Tensor]:
-        """Every client's layer in the end, in the order of flat vectors."""
-        layer = Copies((self.layer,), numbers_at_start(self.members, self.where))
-        weight, *bias = layer.tensors
-        weight.baddbmm_(self.accumulated.mT, self.x, beta=self.factor, alpha=-1)
-        for tensor in bias:
-            tensor.mul_(self.factor).sub_(self.accumulated.sum(1, keepdim=True))
-        return layer.flat(layer.tensors)
-
-    def weighted_sums(self, client_weights: Tensor) -> Tensor:
-        """The sum of the layers under weights (K,), of each problem that has jobs here: (problems, size)."""
-        sums = []
-        for mine in self.members:  # a product over all rows of its jobs
-            weights, start = client_weights[mine.where], mine.start[..., self.where]
-            scaled = self.accumulated[mine.where] * weights.view(-1, 1, 1)
-            change = scaled.flatten(0, 1).mT @ self.x[mine.where].flatten(0, 1)
-            total = start * weights.sum() if start.dim() == 1 else weights @ start
-            total *= self.factor
-            total[: change.numel()] -= change.flatten()
-            if self.layer.bias:
-                total[change.numel() :] -= scaled.sum((0, 1))
-            sums.append(total)
-        return torch.stack(sums)
-
-
-class Gram(Implicit):
-    """The first layer on one batch: its outputs Z (K, m, o) take the steps."""
-
-    def __init__(self, members: Sequence[ProblemJobs], layer: Layer, rows: PaddedRows, proximal: float) -> None:
-        super().__init__(members, layer, 0, rows.x, proximal)
-        self.outputs = self.activated = self.at_start(rows.x)
-        self.begin = self.outputs.clone() if self.proximal else None
-        self.products = torch.bmm(rows.x, rows.x.mT)
-        if layer.bias:
-            self.products += 1
-
-    def outputs_for(self, x: Tensor) -> Tensor:
-        """The layer's outputs for its samples x, behind its activation."""
-        assert x is self.x
-        if self.layer.activation != "none":
-            self.activated = activate(self.layer.activation, self.outputs.clone())  # works in place
-        return self.activated
-
-    def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
-        """One gradient step, on the outputs, from the gradient behind the activation; returns that before it."""
-        if self.layer.activation != "none":
-            gradient = slope(self.layer.activation, gradient, self.activated)
-        if self.layer.outputs == 1:  # the products are symmetric, and a row vector is quicker
-            self.outputs.mT.baddbmm_(gradient.mT, self.products, beta=decay, alpha=-eta)
-        else:
-            self.outputs.baddbmm_(self.products, gradient, beta=decay, alpha=-eta)
-        self.accumulated.mul_(decay).add_(gradient, alpha=eta)
-        self.factor = self.factor * decay + eta * self.proximal  # the proximal term adds some of the start
-        if self.begin is not None:
-            self.outputs.add_(self.begin, alpha=eta * self.proximal)
-        return gradient
-
-
-class Growing(Implicit):
-    """A layer behind others, for `steps` steps: every step its inputs are further rows."""
+    Its inputs are the samples, or behind other layers further rows in each of so many `steps`.
+    """
 
     def __init__(
-        self, members: Sequence[ProblemJobs], layer: Layer, offset: int, rows: PaddedRows, steps: int, proximal: float
+        self, members: Sequence[ProblemJobs], layer: Layer, offset: int, rows: PaddedRows, steps: int | None
     ) -> None:
-        room = rows.scale.new_zeros(len(rows.scale), steps * rows.scale.shape[1], layer.inputs)
-        super().__init__(members, layer, offset, room, proximal)
-        self.seen = 0  # rows
-        self.activated = self.x
+        self.layer, self.stays, self.seen, self.factor = layer, steps is None, 0, 1.0
+        jobs, longest, _ = rows.scale.shape
+        self.x = rows.x if steps is None else rows.scale.new_zeros(jobs, steps * longest, layer.inputs)
+        self.accumulated = self.x.new_zeros(*self.x.shape[:2], layer.outputs)
+        self.begin = self.products = self.activated = self.x  # of the newest inputs
+        self.tensors: list[Tensor] = []  # the layer itself is not in memory
+        own = slice(offset, offset + layer.size)
+        # The places of each member's jobs, and the layer they start from: of one, or of all of them.
+        self.starts = [
+            (mine.where, split(mine.start.view(-1, mine.start.shape[-1])[:, own], (layer,))[0]) for mine in members
+        ]
+
+    def _times_start(self, rows: Tensor, *, back: bool = False) -> Tensor:
+        """Inputs (K, m, d) times W0^T, with its bias; on the way `back` gradients (K, m, o) times W0."""
+        found = rows.new_empty(*rows.shape[:2], self.layer.inputs if back else self.layer.outputs)
+        for where, start in self.starts:
+            mine = rows[where].flatten(0, 1).unsqueeze(0) if len(start.weight) == 1 else rows[where]
+            if self.layer.outputs == 1 and not back:  # by a column vector a batch is slow, by a row vector it is not
+                product = torch.bmm(start.weight, mine.mT).mT
+            else:
+                product = torch.bmm(mine, start.weight if back else start.weight.mT)
+            if start.bias is not None and not back:
+                product += start.bias
+            found[where] = product.view(found[where].shape)
+        return found
 
     def outputs_for(self, x: Tensor) -> Tensor:
         """The layer's outputs for inputs x (K, m, d), behind its activation."""
-        outputs = self.at_start(x).mul_(self.factor)
-        if self.seen:
-            products = torch.bmm(x, self.x[:, : self.seen].mT)
+        if not (self.stays and self.seen):
+            rows = self.x if self.stays else self.x[:, : self.seen]
+            self.begin, self.products = self._times_start(x), torch.bmm(x, rows.mT)
             if self.layer.bias:
-                products += 1
-            outputs.baddbmm_(products, self.accumulated[:, : self.seen], alpha=-1)
-        self.x[:, self.seen : self.seen + x.shape[1]] = x
-        self.activated = activate(self.layer.activation, outputs)
+                self.products += 1
+        if not self.stays:
+            self.x[:, self.seen : self.seen + x.shape[1]] = x
+        begin, products, accumulated = self.begin, self.products, self.accumulated[:, : self.products.shape[2]]
+        if self.layer.outputs == 1:
+            outputs = torch.baddbmm(begin.mT, accumulated.mT, products.mT, beta=self.factor, alpha=-1).mT
+        else:
+            outputs = torch.baddbmm(begin, products, accumulated, beta=self.factor, alpha=-1)
+        kind = self.layer.activation
+        self.activated = outputs if kind == "none" else activate(kind, outputs)
         return self.activated
 
     def step(self, gradient: Tensor, eta: float, decay: float) -> Tensor:
-        """One gradient step from the gradient behind the activation; returns that at the inputs, before the step."""
-        gradient = slope(self.layer.activation, gradient, self.activated)
-        back = self._at_inputs(gradient)
+        """One gradient step from that behind the activation; returns that at the inputs, where something lies there."""
+        kind = self.layer.activation
+        gradient = gradient if kind == "none" else slope(kind, gradient, self.activated)
+        back = gradient if self.stays else self._at_inputs(gradient)
         self.accumulated.mul_(decay)
-        self.factor = self.factor * decay + eta * self.proximal
-        rows = slice(self.seen, self.seen + gradient.shape[1])
-        torch.mul(gradient, eta, out=self.accumulated[:, rows])
-        self.seen = rows.stop
+        self.factor *= decay
+        first = 0 if self.stays else self.seen
+        self.seen = first + gradient.shape[1]
+        self.accumulated[:, first : self.seen].add_(gradient, alpha=eta)
         return back
 
     def _at_inputs(self, gradient: Tensor) -> Tensor:
-        back = gradient.new_empty(*gradient.shape[:2], self.layer.inputs)
+        back = self._times_start(gradient, back=True).mul_(self.factor)
+        products = torch.bmm(gradient, self.accumulated[:, : self.seen].mT)
+        return back.baddbmm_(products, self.x[:, : self.seen], alpha=-1)
+
+    def flat(self) -> list[Tensor]:
+        """Every client's layer as it is now, in the order of flat vectors."""
+        weight, bias = self.x.new_empty(len(self.x), self.layer.outputs, self.layer.inputs), self.accumulated.sum(1)
         for where, start in self.starts:
-            (weights,) = split(start, (self.layer,))
-            rows = gradient[where].flatten(0, 1).unsqueeze(0) if len(start) == 1 else gradient[where]
-            back[where] = torch.matmul(rows, weights.weight).view_as(back[where])
-        back.mul_(self.factor)
-        if self.seen:
-            products = torch.bmm(gradient, self.accumulated[:, : self.seen].mT)
-            back.baddbmm_(products, self.x[:, : self.seen], alpha=-1)
-        return back
+            accumulated, x = self.accumulated[where].mT, self.x[where]
+            torch.baddbmm(start.weight, accumulated, x, beta=self.factor, alpha=-1, out=weight[where])
+            if start.bias is not None:
+                bias[where] = start.bias[:, 0] * self.factor - bias[where]
+        return [weight.flatten(1), *([bias] if self.layer.bias else [])]
+
+    def sums(self, weights: Tensor) -> list[list[Tensor]]:
+        """For each member the sum of its jobs' layers under weights (K,), in the order of flat vectors."""
+        found = []
+        for where, start in self.starts:  # a product over all rows of its jobs
+            scaled = self.accumulated[where] * weights[where].view(-1, 1, 1)
+            change = scaled.flatten(0, 1).mT @ self.x[where].flatten(0, 1)
+            shares = weights[where] if len(start.weight) > 1 else weights[where].sum(0, keepdim=True)
+            pieces = [torch.tensordot(shares, start.weight, 1).mul_(self.factor).sub_(change).flatten()]
+            if start.bias is not None:
+                pieces.append((shares @ start.bias[:, 0]).mul_(self.factor).sub_(scaled.sum((0, 1))))
+            found.append(pieces)
+        return found

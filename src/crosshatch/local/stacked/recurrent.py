@@ -9,7 +9,6 @@ all four gates are one sigmoid: with s the gates, c the cells and h the states,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -63,15 +62,14 @@ class Recurrent:
         shapes = [(gates, cell.inputs), (gates, cell.hidden), (1, gates), (1, gates)]
         pieces = torch.split(flat[:, : cell.size], sizes, dim=1)
         self.tensors = [p.reshape(-1, *shape).clone() for p, shape in zip(pieces, shapes, strict=True)]
-        self.biases = self.tensors[2:]
         self.twice = flat.new_ones(gates)  # 2 for the rows of g
         self.twice[2 * cell.hidden : 3 * cell.hidden] = 2
         self.seen: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []  # s, c, tanh c, h of every point in time
         self.x, self.u = flat, flat
 
-    def flat(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Tensors like `tensors`, or sums of them, in the order of flat vectors."""
-        return [tensor.flatten(1) for tensor in tensors]
+    def flat(self) -> list[Tensor]:
+        """All of it in the order of flat vectors."""
+        return [tensor.flatten(1) for tensor in self.tensors]
 
     def outputs_for(self, x: Tensor) -> Tensor:
         """The last states (K, m, hidden) for samples x (t, K, m, inputs); everything before is kept for `step`."""
