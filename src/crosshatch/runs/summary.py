@@ -97,7 +97,9 @@ def further_costs(simulator: Simulator) -> dict[str, Any]:
 def under_other_networks(simulator: Simulator) -> dict[str, float]:
     """Simulated seconds under the networks behind the first, where [[network]] lists several."""
     state = simulator.state
-    others = state.seconds_under_each[1:] if isinstance(state, VerticalState) else ()
+    if not isinstance(state, VerticalState) or simulator.computing_seconds is not None:
+        return {}
+    others = state.seconds_under_each[1:]
     return {f"sim_seconds_{number}": seconds for number, seconds in enumerate(others, 2)}
 
 

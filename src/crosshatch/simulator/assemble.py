@@ -17,7 +17,7 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, batch_source, declared
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
-from crosshatch.network import Clocks, Network, each_network, in_groups
+from crosshatch.network import Clocks, Network, WithoutMessages, each_network, in_groups
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
@@ -158,10 +158,13 @@ def _one(
     check_states_at_server(task, name, one_party, at_server=at_server)
     codecs = {} if central else engine.codecs
     why_one = "silos have branches" if data.branches else "it encrypts" if engine.privacy.encrypts else ""
+    networks = each_network(engine.network, why_one)
+    if engine.privacy.encrypts:  # how much of the seconds is computing
+        networks = (*networks, WithoutMessages(networks[0]))
     links, *others = (
         Links(names, network, Meter() if n else engine.meter, Clocks(np.zeros(len(names))),
               one_machine=central, one_party=one_party, hubs_together=pairs)
-        for n, network in enumerate(each_network(engine.network, why_one))
+        for n, network in enumerate(networks)
     )  # fmt: skip
     links.others = tuple(others)
     if pairs:

@@ -128,8 +128,9 @@ class Simulator:
     @property
     def computing_seconds(self) -> float | None:
         """Where derivatives travel encrypted: how much of the simulated time would be left without any for messages."""
-        encrypted = self.federation.encrypted if isinstance(self.federation, SimulatedFederation) else None
-        return None if encrypted is None else encrypted.clocks.seconds
+        if isinstance(self.federation, SimulatedFederation) and self.federation.encrypted is not None:
+            return self.federation.accounts.links.others[0].clocks.now
+        return None
 
     @property
     def strategies(self) -> dict[str, str]:

@@ -132,8 +132,6 @@ class VerticalState:
             tensors |= {f"codec.{g}.{name}": memory for name, memory in group.on_the_way.channels.snapshot().items()}
             if group.optimising is not None:
                 tensors |= {f"optimiser.{g}.{name}": state for name, state in group.optimising.snapshot().items()}
-            if group.encrypted is not None:
-                tensors[f"computing.{g}"] = group.encrypted.clocks.snapshot()
         return tensors | pack(self.memory)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -148,12 +146,13 @@ class VerticalState:
             else:
                 restored.append(restored[holders[g]])
             for n, links in enumerate(group.accounts.links.every):
+                if f"computing.{g}" in tensors and n:  # of an earlier version: computing, and hubs' clocks by then
+                    computing, then = tensors[f"computing.{g}"]
+                    tensors = {**tensors, _hubs(g, n): tensors[_hubs(g, 0)] + computing - then}
                 links.clocks.hubs = tensors[_hubs(g, n)].numpy().copy()
             group.on_the_way.channels.restore(_below(f"codec.{g}.", tensors))
             if group.optimising is not None:
                 group.optimising.restore(_below(f"optimiser.{g}.", tensors))
-            if group.encrypted is not None:
-                group.encrypted.clocks.restore(tensors[f"computing.{g}"])
         self.blocks = tuple(restored)
         self.memory = unpack(tensors, self.task.initial()[0].device)
 

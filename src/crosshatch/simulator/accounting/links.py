@@ -181,6 +181,11 @@ class Links:
                 seconds[i] = self.network.transfer(link, direction, sizes[i : i + 1], self.silos[j], None)[0]
         return seconds
 
+    def compute(self, silo: int, seconds: float) -> None:
+        """A hub computes for so long, besides local steps."""
+        for one in self.every:
+            one.clocks.hubs[silo] += seconds
+
     def branch_leg(self, silo: int, branches: int, direction: Direction, specs: Specs, call: Call) -> float:
         """One message between each of so many branches and the node above it; returns the seconds it takes."""
         (size,), name = _sizes([specs], call), self.silos[silo]
@@ -195,9 +200,6 @@ class Links:
         for one in self.others:
             one.work(batch, silos, local, rows)
         at_work, steps = self._find(batch, silos), local.steps
-        if rows is None and not (self.one_machine or self.one_party or self._special):
-            at_work.clocks[at_work.where] += steps * self._usual_step
-            return
         each: Ids = np.full(len(at_work.rows), steps)
         if rows is not None:
             each = np.sum([rows[(local.first + q) % len(rows)] > 0 for q in range(steps)], axis=0)

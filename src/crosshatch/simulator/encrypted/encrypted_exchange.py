@@ -1,13 +1,13 @@
 """`share_derivatives` under encryption: derivatives go out as ciphertexts, masked gradients come back and return read.
 
 Silos are one party each here, so that every message is from hub to hub. What parties compute is charged to their
-clocks, and beside these to clocks on which messages take no time: what is left of a run's seconds are messages.
+clocks, under every network: one of these has messages that take no time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +27,6 @@ from crosshatch.protocol.encryption import ciphertexts, plaintexts
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.encrypted.ciphertexts import Ciphertexts, DecryptedGradients
-from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Asked, Frozen
 
@@ -61,15 +60,10 @@ class EncryptedExchange:
     links: Links
     settings: PrivacySettings
     ciphertexts: Ciphertexts
-    clocks: ComputingClocks = field(init=False)
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # the gradients, holder and use
     count: CountRead = nobody_counts
     scores_in_clear: ClassVar[bool] = True
     solve = staticmethod(solve)  # the holder's steps as in clear, the others' along their gradients
-
-    def __post_init__(self) -> None:
-        """All clocks begin at zero."""
-        self.clocks = ComputingClocks(self.links)
 
     def told(self, local_steps: int) -> dict[int, Sums]:  # noqa: ARG002 - of a linear block all steps tell the same
         """What silos without labels learn of a batch."""
@@ -77,8 +71,7 @@ class EncryptedExchange:
 
     def exchange(self, frozen: Frozen, known: Mapping[int, LossInputs], batch: Batch, asked: Asked) -> Frozen:
         """What silos know after it: the holder what others sent it, each other receiver its gradient."""
-        holder, senders, receivers, down, _ = asked
-        self.clocks.wait(holder, [j for j in senders if j != holder])
+        holder, receivers, down, _ = asked
         asking = [j for j in receivers if j != holder]
         require_one_batch(batch)
         if asking:
@@ -98,7 +91,6 @@ class EncryptedExchange:
                 self.hear(gradients, batch, holder, down.use)
             unread = {j: rows for j, rows in frozen.derivatives.items() if j not in asking}
             frozen = replace(frozen, derivatives=unread, gradients={**frozen.gradients, **gradients})
-        self.clocks.end()
         return frozen
 
     def _count(self, batch: Batch) -> Callable[[int], None]:
@@ -118,19 +110,15 @@ class EncryptedExchange:
         (rows, outputs), holder, down = shape, asked.holder, asked.down
         settings, slots = self.settings, gradient_slots(self.settings.point, rows, self.settings.key_bits)
         packed = [slots.plaintexts(self.layers[j].size) for j in asking]
-        self.clocks.work(holder, found.encrypt)
+        self.links.compute(holder, found.encrypt)
         derivatives = [ciphertexts(settings, rows * outputs)] * len(asking)
         self.links.send(None, HubLeg(down, "down", [holder], asking, derivatives))
         for j in asking:
-            self.clocks.wait(j, [holder])
-            self.clocks.work(j, found.multiply[j])
+            self.links.compute(j, found.multiply[j])
         up, back = (asked.next_call(exchange, down.round) for exchange in ("masked_gradients", "read_gradients"))
         self.links.send(None, HubLeg(up, "up", asking, [holder], [ciphertexts(settings, n) for n in packed]))
-        self.clocks.wait(holder, asking)
-        self.clocks.work(holder, found.decrypt)
+        self.links.compute(holder, found.decrypt)
         self.links.send(None, HubLeg(back, "down", [holder], asking, [plaintexts(settings, n) for n in packed]))
-        for j in asking:
-            self.clocks.wait(j, [holder])
 
 
 def require_one_batch(batch: Batch) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,7 +36,6 @@ from crosshatch.protocol.encryption import ciphertexts, label_sums, plaintexts
 from crosshatch.protocol.message_contents import Specs
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
-from crosshatch.simulator.encrypted.computing_clocks import ComputingClocks
 from crosshatch.simulator.encrypted.encrypted_exchange import CountRead, Sums, nobody_counts, require_one_batch
 from crosshatch.simulator.encrypted.own_numbers import Side, clear_gradient, pull
 from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, EncryptedTerms, TransferCiphertexts
@@ -55,7 +55,6 @@ class EncryptedTransfer:
     links: Links
     settings: PrivacySettings
     ciphertexts: TransferCiphertexts
-    clocks: ComputingClocks = field(init=False)
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # B's gradients, A and the step
     count: CountRead = nobody_counts
     _told: dict[int, EncryptedTerms[Any]] = field(default_factory=dict)  # by the silo that was told, of this round
@@ -63,10 +62,6 @@ class EncryptedTransfer:
     _next_call: NextCall = field(init=False)
     _batch: Batch = field(init=False)
     scores_in_clear: ClassVar[bool] = False  # nor is anything else
-
-    def __post_init__(self) -> None:
-        """All clocks begin at zero."""
-        self.clocks = ComputingClocks(self.links)
 
     @cached_property
     def _sides(self) -> dict[int, Side]:
@@ -104,8 +99,7 @@ class EncryptedTransfer:
             signs = (2 * inputs.y - 1).long().numpy(force=True)
             sums = partial(sum_of_signs, told.rows, signs, threads=self.ciphertexts.threads)
             self._signed[holder], took = self.ciphertexts.work(told, sums)
-            self.clocks.work(holder, took)
-        self.clocks.end()
+            self.links.compute(holder, took)
         return frozen
 
     def _plain(self, receiver: int, inputs: LossInputs, holder: int) -> Plain:
@@ -137,10 +131,8 @@ class EncryptedTransfer:
             gradient = partial(self._gradient, problem, answers[problem.silo])
             found = descend_along(problem, problem.start.reshape(-1), state, gradient)
             solved.append(found.unsqueeze(0) if keep else found * weight.to(found))
-        self.clocks.begin()
         for step in range(problems[0].local.steps):
             self._send({j: mine[step] for j, mine in answers.items()}, problems[0].parts[0].x.shape[0])
-        self.clocks.end()
         return solved
 
     def _gradient(self, problem: Problem, answers: list[Answer], _: int, flat: Tensor) -> tuple[Tensor, None]:
@@ -200,14 +192,15 @@ class EncryptedTransfer:
     ) -> None:
         """Each sender works for so long on its message, by receiver, and sends it to the other side."""
         for j in senders:
-            self.clocks.work(j, seconds[1 - j])
-        call, hubs = self._next_call(exchange, self._batch.round), self.links.clocks.hubs
-        now, arrived = (hubs.copy(), self.clocks.computing.copy()), []
+            self.links.compute(j, seconds[1 - j])
+        call, clocks = self._next_call(exchange, self._batch.round), [one.clocks.hubs for one in self.links.every]
+        before = np.stack(clocks)
+        after = before.copy()
         for j, content in zip(senders, contents, strict=True):
-            hubs[:] = now[0]  # who sends did not wait for what it gets
+            for hubs, now in zip(clocks, before, strict=True):
+                hubs[:] = now  # who sends did not wait for what it gets
             direction: Direction = "up" if self.task.holds_head(1 - j) else "down"
             self.links.send(None, HubLeg(call, direction, [j], [1 - j], [content]))
-            arrived.append((1 - j, hubs[1 - j]))
-        for j, when in arrived:
-            hubs[j] = when
-            self.clocks.computing[j] = now[1].max()
+            after[:, 1 - j] = [hubs[1 - j] for hubs in clocks]
+        for hubs, now in zip(clocks, after, strict=True):
+            hubs[:] = now

@@ -11,23 +11,11 @@ from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Asked, Frozen
 
 
-class ComputingTime(Protocol):
-    """Clocks on which messages take no time."""
-
-    @property
-    def seconds(self) -> float: ...
-    def begin(self) -> None: ...
-    def snapshot(self) -> Tensor: ...
-    def restore(self, clocks: Tensor) -> None: ...
-
-
 class Encryption(Protocol):
     """Who carries out an exchange with the holder of the labels; `hear` is told the gradients that are read."""
 
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None
 
-    @property
-    def clocks(self) -> ComputingTime: ...
     @property
     def scores_in_clear(self) -> bool: ...
     @property

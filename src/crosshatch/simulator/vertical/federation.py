@@ -234,10 +234,8 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         up, down = (self.call(exchange, batch.round) for exchange in ("share", "derivatives"))
         if self.encrypted is None:
             self.accounts.derivatives(batch, holder, senders, receivers, about, up, down)
-        else:
-            self.encrypted.clocks.begin()
-            if self.encrypted.scores_in_clear:
-                self.accounts.derivatives(batch, holder, senders, [holder], about, up, down)
+        elif self.encrypted.scores_in_clear:
+            self.accounts.derivatives(batch, holder, senders, [holder], about, up, down)
         frozen = self.sharing.derivatives(
             embeddings, around, batch, before, senders, receivers, holder=holder, about=about, use=up.use
         )
@@ -245,7 +243,7 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
             return frozen
         _, y = self.passes.samples(batch, (), 0)
         known = self._descending.inputs(frozen, batch, 0, y, receivers, LocalSteps(1, 0.0))
-        return self.encrypted.exchange(frozen, known, batch, Asked(holder, senders, receivers, down, self.call))
+        return self.encrypted.exchange(frozen, known, batch, Asked(holder, receivers, down, self.call))
 
     def decide(self, value: Number, *, round: int, by: int = 0) -> Number:
         """One hub tells everybody."""

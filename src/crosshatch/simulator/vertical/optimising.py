@@ -48,15 +48,8 @@ class Optimising:
                 states.zero_()
 
     def of_hub(self, silo: int) -> Tensor:
-        """A hub's state (s,)."""
+        """A hub's state (s,), to be written into."""
         return self._at_clients[silo][0] if silo in self.alone else self._at_hubs[silo]
-
-    def set_hub(self, silo: int, state: Tensor) -> None:
-        """Give a hub another state."""
-        if silo in self.alone:
-            self._at_clients[silo].copy_(state)
-        else:
-            self._at_hubs[silo] = state
 
     def states(self, silo: int, clients: Ids) -> Tensor:
         """Those of some clients (clients, s)."""
@@ -107,7 +100,8 @@ def average_hubs(members: Sequence[Optimising | None], shares: Sequence[Sequence
     """The same hubs of several groups get the average of their states, where those are averaged; `shares` by silo."""
     groups = [one for one in members if one is not None and one.averaged]
     for j in range(len(groups[0].clients) if groups else 0):
-        mean = sum(one.of_hub(j) * share for one, share in zip(groups, shares[j], strict=True))
-        assert isinstance(mean, Tensor)
-        for one in groups:
-            one.set_hub(j, mean)
+        held = [one.of_hub(j) for one in groups]
+        parts = (state * share for state, share in zip(held, shares[j], strict=True))
+        mean = sum(parts, start=torch.zeros_like(held[0]))
+        for state in held:
+            state.copy_(mean)

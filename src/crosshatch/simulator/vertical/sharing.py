@@ -63,10 +63,9 @@ NextCall = Callable[[str, int], Call]
 
 
 class Asked(NamedTuple):
-    """Who tells the label's holder what it has, who gets to know something, and by which use of which exchanges."""
+    """Who holds the labels, who gets to know something, and by which use of which exchanges."""
 
     holder: int
-    senders: Sequence[int]
     receivers: Sequence[int]
     down: Call
     next_call: NextCall
