@@ -161,6 +161,21 @@ def test_a_run_goes_on_from_a_snapshot() -> None:
     assert (second.seconds, second.computing_seconds) == (whole.seconds, whole.computing_seconds)
 
 
+def test_older_snapshots_tell_the_seconds_of_computing() -> None:
+    """They had the clocks of computing, and those of hubs when these were last looked at."""
+    data, task = case()
+    options: Any = {"seed": 3, "threads": 2, "precision": torch.float64, "privacy": COSTS}
+    first = Simulator(data, task, FedBCD(5, 0.1, 150, draw="anew"), **options)
+    first.run_round()
+    tensors, plain = first.snapshot()
+    then = tensors["hubs.0"] - 0.25
+    tensors["computing.0"] = torch.stack([tensors.pop("hubs.0.1") - 0.25, then])
+    second = Simulator(data, task, FedBCD(5, 0.1, 150, draw="anew"), **options)
+    second.restore(tensors, plain)
+    assert second.computing_seconds == pytest.approx(first.computing_seconds)
+    assert second.seconds == first.seconds
+
+
 def test_a_holder_with_labels_alone() -> None:
     data, task = case(silos=(SiloSettings("a", span=(0, 5)), SiloSettings("b", span=(5, 12)), SiloSettings("court")))
     _, clear = course(data, task, FedBCD(3, 0.1, 150, draw="anew"), ROUNDS)
