@@ -46,11 +46,12 @@ def test_ten_known_rows_give_all_others(numbers: int, width: int, precision: str
     assert decode(sent, rows[sent.samples], 10) > 0.999
 
 
-def test_directions_far_below_the_largest_count() -> None:
+@pytest.mark.parametrize("smallest", [1e-6, 1e-7])
+def test_directions_far_below_the_largest_count(smallest: float) -> None:
     """A direction is made of all of a sample's messages, so that it is told below the rounding of a single one."""
-    rows = np.random.default_rng(0).normal(size=(800, 6)) * np.geomspace(1, 1e-6, 6)
+    rows = np.random.default_rng(0).normal(size=(800, 6)) * np.geomspace(1, smallest, 6)
     sent = sent_of(rows, walk(150, 6), np.full(len(rows), 150), "float32")
-    assert sent.sizes.min() < 1e-6
+    assert sent.sizes.min() < smallest
     assert decode(sent, rows[sent.samples], 20) > 0.99
 
 
@@ -125,3 +126,19 @@ def test_batches_of_a_division_have_one_scale() -> None:
     assert sent is not None
     first, second = sent.directions[:100, :2], sent.directions[100:, :2]
     assert np.median(np.linalg.norm(second, axis=1) / np.linalg.norm(first, axis=1)) == pytest.approx(2, rel=0.05)
+
+
+def test_what_a_division_leaves_out_goes_by_time_alone_where_that_foretells_messages() -> None:
+    """Six batches, and weights that move whichever comes: how often each came would be five numbers too many."""
+    draw = np.random.default_rng(0)
+    rows = draw.normal(size=(600, 3))
+    scores = np.column_stack([rows, np.ones(600)]) @ walk(60, 3)[..., 0].T
+    order = [batch for _ in range(10) for batch in draw.permutation(6)]
+    messages = [
+        Heard(t, "share", 0, 0, (1,), 0, np.arange(b, 600, 6), torch.from_numpy(scores[b::6, t][:, None]))
+        for t, b in enumerate(order)
+    ]
+    sent = all_rounds(messages, 0, rank=4, linear=True, precision="float64", draw=draw)
+    assert sent is not None
+    sent = sent.take(draw.permutation(len(sent.samples)))
+    assert decode(sent, rows[sent.samples], 50) > 0.9999

@@ -28,6 +28,7 @@ _ALL = 4 * 10**6  # numbers of all samples, at most
 _MOST = 64  # the rank up to which what is missing is put in: time and memory go with its square
 _SMALL = 1e-7  # relative: what varies less between samples is the bias, which is the same for all
 _CHUNK = 250  # samples
+_TINY = float(np.finfo(float).tiny)
 _EQUATIONS = 2 * 10**7  # numbers of all equations about how rows make directions, at most
 
 
@@ -44,7 +45,7 @@ class ToldNumbers:
         None where they are too few for that.
         """
         known = np.column_stack([rows, np.ones(len(rows))])
-        known = known / np.maximum(abs(known).max(axis=0), np.finfo(float).tiny)
+        known = known / np.maximum(abs(known).max(axis=0), _TINY)
         unknown = known.shape[1] * self.columns.shape[1]
         mine, most = csr_array(self.numbers[: len(rows)]), _EQUATIONS // unknown
         of = np.repeat(known, np.diff(mine.indptr), axis=0)[:most]
@@ -134,8 +135,10 @@ def all_rounds(
         there = csr_array((np.ones_like(few.data), few.indices, few.indptr), shape=few.shape).toarray() > 0
         values = np.where(there, values, rows @ columns.T)
     left, sizes, _ = np.linalg.svd(values, full_matrices=False)
-    rounding = precise * sum(1 / np.sqrt(values.shape))  # of each direction, which is many numbers
-    count = int((sizes[:rank] > rounding * sizes[0]).sum())
+    least = precise * sum(1 / np.sqrt(values.shape)) * sizes[0]  # rounding of a direction, which is many numbers
+    if linear and len(sizes) > rank:
+        least = min(least, 2 * sizes[rank])  # what is beyond the rank is rounding, as it is
+    count = int((sizes[:rank] > least).sum())
     directions = left[:, :count] * np.sqrt(len(left))
     return SentDirections(samples[some], directions, sizes[:count] / sizes[0], np.zeros(len(some)), batch, share)
 
@@ -153,26 +156,44 @@ def _division(heard: Sequence[Heard], samples: Ids) -> Ids:
 def _between(numbers: csr_array, width: int, batch: Ids) -> Matrix:
     """All numbers (m, k), `width` of each time, with those that a row lacks by a curve through its nearest own ones.
 
-    Weights move with time, and a step by how often each batch came until then: the curve is one of both.
+    Weights move with time, and a step by how often each batch came until then: the curve is one of both, or of time
+    alone, whichever is nearer to numbers that are there when each is left out.
     """
-    values, steps, found = numbers.toarray(), numbers.shape[1] // width, np.zeros(numbers.shape)
-    there = np.stack([abs(values[batch == b, ::width]).sum(axis=0) > 0 for b in np.unique(batch)], axis=1)
-    came = np.cumsum(np.vstack([np.zeros(there.shape[1]), there[:-1]]), axis=0)
-    by = np.column_stack([np.arange(steps), came - came.mean(axis=1, keepdims=True)])
-    for number, b in enumerate(np.unique(batch)):
-        own = np.flatnonzero(there[:, number])
-        weights = np.zeros((len(own), steps))
-        for t in range(steps):
-            near = np.argsort(abs(own - t), kind="stable")[: 2 * (by.shape[1] + 1)]
-            apart = (by[own[near]] - by[t]) / by.shape[1]
-            far = 1 / (1 + apart[:, 0] ** 2)
-            curve = np.column_stack([np.ones(len(near)), apart, apart[:, 0] ** 2]) * far[:, None]
-            weights[near, t] = np.linalg.pinv(curve, rcond=1e-9)[0] * far if t not in own else own[near] == t
-        for k in range(width):
-            found[np.ix_(batch == b, np.arange(k, found.shape[1], width))] = (
-                values[batch == b, k::width][:, own] @ weights
-            )
+    values = numbers.toarray().reshape(numbers.shape[0], -1, width)
+    steps, rows = np.arange(values.shape[1]), [np.flatnonzero(batch == b) for b in np.unique(batch)]
+    there = np.stack([abs(values[here, :, 0]).sum(axis=0) > 0 for here in rows], axis=1)
+    came = np.cumsum(np.vstack([np.zeros(len(rows)), there[:-1]]), axis=0)
+    both = np.column_stack([steps, came - came.mean(axis=1, keepdims=True)])
+    parts = [(here, np.flatnonzero(own)) for here, own in zip(rows, there.T, strict=True)]
+    ways = (both, both[:, :1])
+    by = min(ways, key=lambda by: sum(_missed(values[here][:, own], own, by) for here, own in parts))
+    for here, own in parts:
+        rest = np.setdiff1d(steps, own)
+        values[np.ix_(here, rest)] = np.einsum("mow,ot->mtw", values[here][:, own], _curves(by, own, rest))
+    found: Matrix = values.reshape(numbers.shape)
     return found
+
+
+def _missed(values: Matrix, own: Ids, by: Matrix) -> float:
+    """How far curves through all others are from each time's numbers (m, n, w) of a batch: a sum of logarithms."""
+    found = 0.0
+    for i in range(len(own)) if len(own) > 1 else ():
+        rest = np.delete(np.arange(len(own)), i)
+        left = values[:, i] - np.einsum("mow,o->mw", values[:, rest], _curves(by, own[rest], own[i : i + 1])[:, 0])
+        found += float(np.log(left.var(axis=0) / np.maximum(values[:, i].var(axis=0), _TINY) + _SMALL**2).sum())
+    return found
+
+
+def _curves(by: Matrix, own: Ids, wanted: Ids) -> Matrix:
+    """Weights (n, k) of a batch's own numbers, at times `own` (n,), in those at the `wanted` times (k,)."""
+    weights = np.zeros((len(own), len(wanted)))
+    for place, t in enumerate(wanted):
+        near = np.argsort(abs(own - t), kind="stable")[: 2 * (by.shape[1] + 1)]
+        apart = (by[own[near]] - by[t]) / by.shape[1]
+        far = 1 / (1 + apart[:, 0] ** 2)
+        curve = np.column_stack([np.ones(len(near)), apart, apart[:, 0] ** 2]) * far[:, None]
+        weights[near, place] = np.linalg.pinv(curve, rcond=1e-9)[0] * far
+    return weights
 
 
 def _table(heard: Sequence[Heard], samples: Ids) -> csr_array:
@@ -192,7 +213,7 @@ def _sizes(numbers: csr_array) -> Matrix:
     """The root mean square (k,) of the numbers that are there in each column."""
     counts = np.bincount(numbers.indices, minlength=numbers.shape[1])
     squares = np.bincount(numbers.indices, numbers.data**2, minlength=numbers.shape[1])
-    return np.maximum(np.sqrt(squares / np.maximum(counts, 1)), np.finfo(float).tiny)
+    return np.maximum(np.sqrt(squares / np.maximum(counts, 1)), _TINY)
 
 
 def _likeliest(
