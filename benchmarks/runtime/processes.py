@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from benchmarks.runtime.noted import Said, peers_in
 from benchmarks.runtime.party import PLAN, Plan
 from benchmarks.runtime.settings import Setting
 from crosshatch.parties.line import Name
+from crosshatch.runs.launching.seating import dials, free_ports
 from crosshatch.runtime.identity import Identity
 
 
@@ -27,14 +27,14 @@ class Processes:
         data: Path | None,
     ) -> None:  # fmt: skip
         identities = {name: Identity.make(name) for name in said}
-        ports = _free_ports(list(said))
+        ports = free_ports(said)
         self._running: list[subprocess.Popen[str]] = []
         for name, mine in said.items():
             peers, home = peers_in(mine), folder / name
             plan = Plan(
                 setting.name, name, {peer: identities[peer].certificate.decode() for peer in peers},
-                {peer: f"127.0.0.1:{ports[peer]}" for peer in peers if _dials(name, peer)},
-                ports[name] if any(_dials(peer, name) for peer in peers) else None,
+                {peer: f"127.0.0.1:{ports[peer]}" for peer in peers if dials(name, peer)},
+                ports[name] if any(dials(peer, name) for peer in peers) else None,
                 turns, None if data is None else str(data), kind, mine,
             )  # fmt: skip
             identities[name].write(home)
@@ -77,19 +77,6 @@ def _proportional(pid: int) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
-def _dials(one: Name, other: Name) -> bool:
-    """Clients their hub, and of two hubs the later one."""
-    return (one.startswith("client"), one) > (other.startswith("client"), other)
-
-
 def _pipe(one: IO[str] | None) -> IO[str]:
     assert one is not None
     return one
-
-
-def _free_ports(names: list[Name]) -> dict[Name, int]:
-    sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
-    found = {name: one.getsockname()[1] for name, one in sockets.items()}
-    for one in sockets.values():
-        one.close()
-    return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -29,6 +28,7 @@ from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.parties.seeing_all import model_of, total
+from crosshatch.runs.launching.seating import dials, free_ports
 from crosshatch.runtime.handshakes import HANDSHAKES_ONLY
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.store import Store
@@ -36,7 +36,6 @@ from crosshatch.testing.check_restarts import restart_cases, undisturbed
 from crosshatch.testing.parties.engine import PartyByParty
 from tests.runtime.fleet_process import REFUSED, RUN, Setup, live
 
-_RANK = {"server": 0, "hub": 1, "agent": 2, "client": 3}
 _LOOK = 0.02  # seconds between two looks
 _ENOUGH = 200  # rounds, after which everybody has talked to all its peers
 
@@ -69,15 +68,6 @@ def in_memory(case: str, rounds: int) -> tuple[tuple[torch.Tensor, ...], Meter]:
     return undisturbed(case, rounds)[:2]
 
 
-def free_ports(names: Iterable[Name]) -> dict[Name, int]:
-    """A port for each that nobody uses now."""
-    sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
-    found = {name: one.getsockname()[1] for name, one in sockets.items()}
-    for one in sockets.values():
-        one.close()
-    return found
-
-
 class Fleet:
     """The processes of a case; `through(port)` is the port of a proxy before a party's own."""
 
@@ -99,12 +89,12 @@ class Fleet:
             (folder / f"{name}.pem").write_bytes(me.certificate)
         home = {name: party.house for name, party in parties.items()}
         called = {
-            name: [peer for peer in self.peers[name] if home[peer] != home[name] and _order(peer) < _order(name)]
+            name: [peer for peer in self.peers[name] if home[peer] != home[name] and dials(name, peer)]
             for name in parties
         }
         ports = free_ports({peer for some in called.values() for peer in some})
-        dials = {name: {peer: through(ports[peer]) for peer in some} for name, some in called.items()}
-        self.setup = Setup(case, folder, rounds, houses, self.peers, ports, dials, **settings)
+        dialled = {name: {peer: through(ports[peer]) for peer in some} for name, some in called.items()}
+        self.setup = Setup(case, folder, rounds, houses, self.peers, ports, dialled, **settings)
         self.houses = list(houses)
         self.restarts = 0
         self._processes: dict[Name, ForkServerProcess] = {}
@@ -240,7 +230,3 @@ class Fleet:
 
     def _codes(self) -> dict[Name, tuple[int | None, str]]:
         return {house: (one.exitcode, self.log(house)) for house, one in self._processes.items()}
-
-
-def _order(name: Name) -> tuple[int, Name]:
-    return _RANK[name.partition("-")[0]], name

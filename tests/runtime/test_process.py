@@ -14,11 +14,11 @@ from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.parties.seeing_all import model_of, total
+from crosshatch.runs.launching.seating import free_ports
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.process import Course, Process, Seat
 from crosshatch.runtime.store import Store
 from crosshatch.testing.check_restarts import restart_cases, undisturbed
-from tests.runtime.fleet import free_ports
 
 RUN = "0badcafe"
 

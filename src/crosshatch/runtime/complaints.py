@@ -28,7 +28,7 @@ class Complaints:
         with self._lock:
             self._counts[peer, kind] += 1
             count = self._counts[peer, kind]
-        if set(str(count)) <= {"1", "0"} and str(count).count("1") == 1:
+        if str(count).rstrip("0") == "1":
             often = f", {count} times so far" if count > 1 else ""
             self.say(f"{peer}: {kind}{often}{f' ({detail})' if detail else ''}")
 

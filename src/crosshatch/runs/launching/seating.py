@@ -54,7 +54,7 @@ def seat(
     """Make the folders of a run that has none, with copies of the files of own parts; the certificates are new."""
     peers, houses = peers_of(parties), houses_of(parties)
     identities = {name: Identity.make(name) for name in parties}
-    ports = dict(zip(parties, _free_ports(len(parties)), strict=True))
+    ports = free_ports(parties)
     run, most, files = token_hex(4), _longest(parties, data), part_files(config).read()
     text = config_text(told(config, task.loss), files)
     for house, members in houses.items():
@@ -68,8 +68,8 @@ def seat(
                 name,
                 {peer: identities[peer].certificate.decode() for peer in outside},
                 [peer for peer in peers[name] if peer in names],
-                {peer: f"127.0.0.1:{ports[peer]}" for peer in outside if _dials(name, peer)},
-                ports[name] if any(_dials(peer, name) for peer in outside) else None,
+                {peer: f"127.0.0.1:{ports[peer]}" for peer in outside if dials(name, peer)},
+                ports[name] if any(dials(peer, name) for peer in outside) else None,
                 names[name].follows is not None,
             ))  # fmt: skip
         write_share(home, data, task, members)
@@ -86,18 +86,19 @@ def told(config: Config, loss: Loss) -> Config:
     return replace(config, model=replace(config.model, class_weights=inner.weights))
 
 
-def _dials(one: Name, other: Name) -> bool:
+def dials(one: Name, other: Name) -> bool:
     """Clients dial their hub, hubs and agents the servers above them, and of two hubs or agents the later one."""
     first, second = _RANK[one.partition("-")[0]], _RANK[other.partition("-")[0]]
     return first > second or (first == second and one > other)
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
+def free_ports(names: Iterable[Name]) -> dict[Name, int]:
+    """A port for each that nobody uses now."""
+    sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
+    found = {name: one.getsockname()[1] for name, one in sockets.items()}
+    for one in sockets.values():
         one.close()
-    return ports
+    return found
 
 
 def _computes(party: Party) -> bool:
