@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.cases import CASES, Case
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.blocks.linear import Linear
+from crosshatch.task.blocks.built_in import Linear
 from crosshatch.task.fusion import Sum
 from crosshatch.task.losses import Logistic
 from crosshatch.task.task import Task
