@@ -56,20 +56,21 @@ class TDCD(DrawsBatches):
 
     def run_round(self, fed: Federation[Blocks, Batch, Embeddings, Frozen], blocks: Blocks, r: int) -> Blocks:
         """Lines 7-34 for the Q iterations of round r."""
-        parts = self.local_steps if self.fresh_batches else 1
+        parts = self.local_steps if self.batches == "fresh" else 1
         batch = fed.draw_batch(self.batch_size, round=r, parts=parts)  # line 9: same ids everywhere
         blocks = fed.broadcast(blocks, batch)  # lines 11-12
         now = fed.embed(blocks, batch)  # line 13
         eta, frozen = rate(self.step_size, r), None
-        steps = 1 if self.asks_each_step else self.local_steps  # between two exchanges: Remark 2, or lines 25-29
-        for silo in fed.silos if self.takes_turns else (None,):
+        each_step = self.derivatives == "each_step"
+        steps = 1 if each_step else self.local_steps  # between two exchanges: Remark 2, or lines 25-29
+        for silo in fed.silos if self.order == "sequential" else (None,):
             if silo:
                 now = fed.embed(blocks, batch, only=silo - 1, known=now)  # whose turn it was
-            around = now if self.asks_each_step else None
+            around = now if each_step else None
             for q in range(0, self.local_steps, steps):
                 if q:
                     now = fed.embed(blocks, batch, only=silo, known=now)
                 frozen = fed.exchange(now, batch, known=frozen, around=around, step=q, to=silo)  # lines 13-22
-                local = LocalSteps(steps, eta, first=q, continued=self.continues_derivatives)
+                local = LocalSteps(steps, eta, first=q, continued=self.derivatives == "continued")
                 blocks = fed.descend(blocks, batch, frozen, local, only=silo)  # lines 25-29
         return fed.average(blocks, batch, weights=self.weights)  # line 32
