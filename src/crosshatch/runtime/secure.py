@@ -27,7 +27,7 @@ from crosshatch.runtime.handshakes import OWN
 from crosshatch.runtime.identity import Identity, Peers
 
 __all__ = ["channel_credentials", "grpc", "require_new_tls_only", "server_credentials"]
-_WAIT = 5.0  # seconds, for a handshake with oneself
+_WAIT = 30.0  # seconds, for a handshake with oneself, on a machine that has other work to do
 
 
 def server_credentials(me: Identity, peers: Peers) -> grpc.ServerCredentials:
