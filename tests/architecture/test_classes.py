@@ -12,7 +12,7 @@ from tests.architecture.modules import Module, modules
 BASES = {
     "AgentRole": "what all agents answer alike", "CrosshatchError": "the root of the errors",
     "Declared": "every declaration has a default", "DrawsBatches": "fields that several methods have",
-    "Grouped": "groups, written once for all engines", "Implicit": "what two forms of a matrix share",
+    "Grouped": "groups, written once for all engines",
     "Planned": "every answer has a default", "Role": "what all parties answer alike", "RunError": "an error",
     "Secret": "what is never printed", "Stop": "asked, or out of time",
     "SweepListener": "hears what it likes", "TokenRole": "what agents and server share",
