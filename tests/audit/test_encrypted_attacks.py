@@ -209,7 +209,7 @@ def exact_sums(rows: Matrix, y: npt.NDArray[np.int64], precision: str) -> tuple[
         (60, 10, "float32"),
         pytest.param(48, 2, "float32", marks=pytest.mark.slow),
         pytest.param(48, 2, "float64", marks=pytest.mark.slow),
-        pytest.param(120, 24, "float32", marks=pytest.mark.slow),
+        pytest.param(100, 24, "float32", marks=pytest.mark.slow),
     ],
 )
 def test_labels_by_integer_search(count: int, columns: int, precision: str) -> None:
