@@ -13,7 +13,7 @@ from crosshatch.codecs.sparse import RandomK, TopK
 from crosshatch.errors import ConfigError, meant, saying_where
 from crosshatch.own_parts import is_own, moved_in_text
 
-# The arguments of each codec, in order; a word among them, such as `unbiased`, stands for itself.
+# The arguments of each codec, in order; the word `unbiased` stands for itself.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "identity": (),
     "half": (),
