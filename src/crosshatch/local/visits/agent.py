@@ -23,7 +23,6 @@ from crosshatch.task.losses import Loss, Squared
 from crosshatch.task.task import Task
 
 Way = Literal["gram", "linear", "module"]
-_CURVATURE = {"squared": 1.0, "logistic": 0.25, "cross_entropy": 0.5}  # largest second derivative in the scores
 _EXACT = 1024  # up to this size the largest eigenvalue is computed exactly, beyond it by Lanczos steps
 
 
@@ -60,7 +59,8 @@ class Agent:
             return None
         if self.way == "gram":
             return FromGram(self.x, self.y, self.task.regulariser)
-        if self.way == "linear" and self.width == 1 and self.task.layouts[self.silo].size == self.x.shape[1]:
+        known = self.loss.name in ("squared", "logistic")  # whose derivatives `StepByStep` has
+        if self.way == "linear" and known and self.width == 1 and self.task.layouts[self.silo].size == self.x.shape[1]:
             return StepByStep(self.x, self.y, self.task.regulariser, self.loss.name == "logistic")
         return None
 
@@ -76,7 +76,7 @@ class Agent:
     @cached_property
     def smoothness(self) -> float:
         """L: the largest curvature of the summed loss along the block's parameters; only for a linear block."""
-        return _CURVATURE[self.loss.name] * self.norm_squared
+        return self.loss.curvature * self.norm_squared
 
     @cached_property
     def largest_step(self) -> float:

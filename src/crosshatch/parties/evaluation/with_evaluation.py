@@ -1,4 +1,4 @@
-"""Parties that evaluate: each gets its own half of the evaluation, with its own rows and nothing else."""
+"""Parties that evaluate: each gets its own half of the evaluation and its own rows; held labels are kept back here."""
 
 from __future__ import annotations
 

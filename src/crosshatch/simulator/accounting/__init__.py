@@ -1,1 +1,1 @@
-"""What a message costs in bytes and seconds, and nothing else."""
+"""Counts messages, and what they cost in bytes and seconds; nothing else."""
