@@ -161,16 +161,20 @@ class Bucket:
         """All steps of all jobs, with the optimiser's states (jobs, s) of each problem, if there are any."""
         local, regulariser = self.problem.local, self.problem.task.regulariser
         start = partial(numbers_at_start, self.members)
-        if self.problem.task.free[self.problem.silo] is not None or regulariser.l1 or local.proximal or states:
+        if self.problem.task.free[self.problem.silo] is not None or local.proximal or states:
             state = torch.cat(list(states)) if states else None
             self.done = descend_along(self.problem, start(slice(None)), state, self._gradient)
             return
         self._take(start)
+        chain = self.held[:-1] if self.shapes.holds_head else self.held
+        shrinking = [tensor for layers in chain for tensor in layers.tensors] if regulariser.l1 else []
         for step in range(local.first, local.first + local.steps):
             rows = self.parts[step % len(self.parts)]
             trained = [] if rows.alive is None else [tensor for layers in self.held for tensor in layers.tensors]
             before = [tensor.clone() for tensor in trained]
             self.descend(rows, local.step_size, 1 - local.step_size * regulariser.l2)
+            for tensor in shrinking:
+                tensor.copy_(regulariser.proximal(tensor, local.step_size))
             for tensor, old in zip(trained, before, strict=True):  # a job without rows stays where it is
                 tensor.copy_(tensor if rows.alive is None else torch.where(rows.alive, tensor, old))
 
