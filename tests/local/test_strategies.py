@@ -76,6 +76,14 @@ def test_stacked(problem: Problem, threads: int) -> None:
     assert_naive([problem], "stacked", threads)
 
 
+@pytest.mark.parametrize("proximal", [0.0, 0.2])
+def test_clients_that_rest_are_not_shrunk(proximal: float) -> None:
+    weights = Regulariser(0.1, 0.05)
+    problem = draw_problem(0, kind="mlp", parts=3, clients=9, steps=4, regulariser=weights, proximal=proximal)
+    assert any(not part.counts.all() for part in problem.parts)
+    assert_naive([problem], "stacked")
+
+
 @settings(max_examples=60)
 @given(problem=problems((*CHAINS, "cnn"), parts=1, plain=True))
 def test_gram(problem: Problem) -> None:
