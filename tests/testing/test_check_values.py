@@ -1,4 +1,4 @@
-"""Every value of every case survives pickling at every point of a round, with nothing kept beside it."""
+"""Every value of every case survives pickling at every point of a round, in either engine, with nothing kept beside."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical import embedding
 from crosshatch.simulator.vertical.federation import SimulatedFederation
-from crosshatch.testing.check_values import check_values, same_value
+from crosshatch.testing.check_values import Copying, check_values, same_value
 from crosshatch.testing.federations import all_cases, make_data, make_task
+from crosshatch.testing.parties.engine import PartyByParty
 from crosshatch.testing.transfer_federations import transfer_cases
 
 CASES = {case.name: case for case in (*all_cases(), *transfer_cases())}
@@ -24,6 +25,35 @@ CASES = {case.name: case for case in (*all_cases(), *transfer_cases())}
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_data(name: str) -> None:
     assert check_values(CASES[name]) <= 1e-12
+
+
+class CopiedText:
+    """A party's text, whose federation is told, and tells, copies that went through bytes."""
+
+    def __init__(self, text: Any) -> None:
+        self.text = text
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.text, name)
+
+    def run_round(self, fed: Any, *values: Any) -> Any:
+        """A round of the text itself."""
+        return self.text.run_round(Copying(fed, lambda: None), *values)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_of_parties_are_data(name: str) -> None:
+    case = CASES[name]
+    plain, copying = (
+        PartyByParty(case.data, case.task, case.algorithm, seed=case.seed, codecs=case.codecs) for _ in range(2)
+    )
+    for party in copying.parties.values():
+        party.text = CopiedText(party.text)
+    for engine in (plain, copying):
+        for _ in range(2):
+            engine.run_round()
+    assert all(map(torch.equal, plain.weights, copying.weights))
+    assert plain.meter == copying.meter
 
 
 class Forgetful(embedding.Embeddings):
