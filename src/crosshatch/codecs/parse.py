@@ -1,7 +1,7 @@
 """Codecs as text: `topk(0.01) | quantise(128)`, `ef(topk(0.01))`, `half`, `file.py:Mine(3)`. `spell` is the inverse."""
 
 import ast
-from collections.abc import Callable
+from dataclasses import MISSING, fields
 from typing import Any
 
 from crosshatch.codecs.chain import Chain
@@ -13,19 +13,11 @@ from crosshatch.codecs.sparse import RandomK, TopK
 from crosshatch.errors import ConfigError, meant, saying_where
 from crosshatch.own_parts import is_own, moved_in_text
 
-# The arguments of each codec, in order; the word `unbiased` stands for itself.
-_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "identity": (),
-    "half": (),
-    "topk": ("fraction", "k"),
-    "randomk": ("fraction", "unbiased"),
-    "quantise": ("levels",),
-    "ef": ("codec", "mode"),
-}
-_NEEDED = {"randomk": "fraction", "quantise": "levels", "ef": "codec"}
-_KINDS: dict[str, Callable[..., AnyCodec]] = {
+_KINDS: dict[str, type[Any]] = {
     "identity": Identity, "half": Half, "topk": TopK, "randomk": RandomK, "quantise": Quantise, "ef": ErrorFeedback,
 }  # fmt: skip
+# The arguments of each, in order; the word `unbiased` stands for itself.
+_ARGUMENTS = {name: tuple(field.name for field in fields(kind)) for name, kind in _KINDS.items()}
 _LONGEST = 200  # characters: Python's own parser reads them, and its depth is limited
 
 
@@ -113,9 +105,11 @@ def _build(name: str, arguments: dict[str, Any]) -> AnyCodec:
     _require_known(name)
     if unknown := [key for key in arguments if key not in _ARGUMENTS[name]]:
         raise ConfigError(f"unknown argument {unknown[0]!r} of {name}: {_allowed(name)}")
-    if name in _NEEDED and _NEEDED[name] not in arguments:
-        raise ConfigError(f"{name} needs its {_NEEDED[name]}: {_allowed(name)}")
-    return _KINDS[name](**arguments)
+    for field in fields(_KINDS[name]):
+        if field.default is MISSING and field.name not in arguments:
+            raise ConfigError(f"{name} needs its {field.name}: {_allowed(name)}")
+    made: AnyCodec = _KINDS[name](**arguments)
+    return made
 
 
 def _require_known(name: str) -> None:
