@@ -54,8 +54,8 @@ class FedBCD(DrawsBatches):
         batch = fed.draw_batch(self.batch_size, round=r)  # "Randomly sample a mini-batch S"
         now, frozen = fed.embed(blocks, batch), None
         eta = rate(self.step_size, r)
-        local = LocalSteps(self.local_steps, eta, proximal=self.proximal, continued=self.continues_derivatives)
-        for silo in fed.silos if self.takes_turns else (None,):  # all together, or party after party
+        local = LocalSteps(self.local_steps, eta, proximal=self.proximal, continued=self.derivatives == "continued")
+        for silo in fed.silos if self.order == "sequential" else (None,):  # all together, or party after party
             if silo:
                 now = fed.embed(blocks, batch, only=silo - 1, known=now)  # whose turn it was
             # what this silo, or the label's holder, has not seen of the others yet
