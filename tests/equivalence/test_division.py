@@ -70,6 +70,12 @@ def test_the_order_is_the_runs_and_the_division_is_not() -> None:
     assert len({frozenset(map(tuple, run)) for run in runs}) == 1
 
 
+def test_every_epoch_has_an_order_of_its_own() -> None:
+    taken = [DividedBatches(1, 5).ids(r, 0, 2, 40).tolist() for r in range(40)]
+    assert taken[:20] != taken[20:]
+    assert sorted(taken[:20]) == sorted(taken[20:])
+
+
 def test_a_seed_that_is_left_out_is_random_and_one_that_is_given_stays() -> None:
     drawn = {with_division(FedBCD(batch_size=8, draw="partition")).division_seed for _ in range(3)}
     assert len(drawn) == 3

@@ -43,6 +43,25 @@ def asks_around_the_start(fed: Any, blocks: Any, r: int) -> Any:
     return fed.average(fed.descend(blocks, batch, frozen, STEP), batch)
 
 
+def asks_one_after_the_other(fed: Any, blocks: Any, r: int) -> Any:
+    """What one silo was told stays known when the next is told; then all of them go on."""
+    batch, blocks, now = begin(fed, blocks, r)
+    frozen = None
+    for silo in fed.silos:
+        frozen = fed.exchange(now, batch, known=frozen, to=silo)
+    return fed.average(fed.descend(blocks, batch, frozen, STEP), batch)
+
+
+def goes_back_to_another_batch(fed: Any, blocks: Any, r: int) -> Any:
+    """Every group has its own samples of the batch from earlier, and knows something else of them."""
+    batch, blocks, now = begin(fed, blocks, r)
+    first, other = fed.exchange(now, batch), fed.draw_batch(8, round=r, first=1)
+    blocks = fed.broadcast(blocks, other)
+    frozen = fed.exchange(fed.embed(blocks, other), other)
+    blocks = fed.descend(blocks, other, frozen, LocalSteps(4, 0.3), earlier=[(batch, first)])
+    return fed.average_groups(fed.average(blocks, other), round=r)
+
+
 def begins_with_the_second_part(fed: Any, blocks: Any, r: int) -> Any:
     """The pass of the exchange that is kept is that of the first part."""
     batch = fed.draw_batch(6, round=r, parts=2)
@@ -58,6 +77,10 @@ def begins_with_the_second_part(fed: Any, blocks: Any, r: int) -> Any:
         (other_silo_embeds, "V(2) H(2)", make_data((3, 2), held=1), 1),
         (other_silo_embeds, "V(2)", make_data((1, 1)), 1),
         (goes_back_to_an_older_head, "V(2)", make_data((1, 1, 1)), 1),
+        (asks_one_after_the_other, "V(2) H(2)", make_data((2, 1, 4)), None),
+        (asks_one_after_the_other, "V(2) H(2)", make_data((2, 1, 4), held=0), None),
+        (asks_one_after_the_other, "V(2) H(2)", make_data((2, 1, 4), held=0), 0),
+        (goes_back_to_another_batch, "H(2) V(2) H(2)", make_data((1, 3), groups=(9, 10)), None),
         (asks_around_the_start, "V(2)", make_data((1, 1)), 1),
         (asks_around_the_start, "V(2) H(2)", make_data((3, 2)), 0),
         (begins_with_the_second_part, "V(2) H(2)", make_data((3, 2)), None),
