@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from benchmarks.cases import CASES, Case
 from crosshatch.simulator.simulator import Simulator
@@ -110,6 +112,10 @@ def _estimates(cases: list[Case], spent: Mapping[tuple[str, str], list[Mapping[s
             )
 
 
+def _of_pieces(held: Mapping[tuple[int, int], Tensor], pieces: Collection[int]) -> dict[tuple[int, int], Tensor]:
+    return {key: rows for key, rows in held.items() if key[1] in pieces}
+
+
 def messages() -> Iterator[str]:
     """What questions to workers take beside their computing, by the bytes that are sent and come back."""
     yield "| workers | block, MB | answer of each, MB | ms | MB a second beyond the least |"
@@ -120,7 +126,7 @@ def messages() -> Iterator[str]:
             for width, outputs, rows in ((8, 64, 4), (8, 64, 4096), (8, 64, 32_768), (4096, 64, 4), (4096, 1024, 4)):
                 task = Task((Linear((width,), outputs),), Sum(), Logistic())
                 held = {(0, piece): torch.zeros(rows, width) for piece in (0, PIECES - 1)}
-                crew.begin(task, lambda pieces, held=held: {key: held[key] for key in held if key[1] in pieces}, {})
+                crew.begin(task, partial(_of_pieces, held), {})
                 seen, block = [], task.initial()[0]
                 for turn in range(MESSAGES):
                     crew.spent, own = Spent(), block.clone()
