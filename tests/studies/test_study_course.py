@@ -29,11 +29,11 @@ class OneLast(Here):
         self.last = last
 
     def events(self) -> Iterator[Event | None]:
-        while self.waiting:
-            others = [job for job in self.waiting if self.last not in job.name]
-            chosen = others[0] if others else self.waiting[0]
-            self.waiting.remove(chosen)
-            self.waiting.appendleft(chosen)
+        while self._waiting:
+            others = [job for job in self._waiting if self.last not in job.name]
+            chosen = others[0] if others else self._waiting[0]
+            self._waiting.remove(chosen)
+            self._waiting.appendleft(chosen)
             yield next(iter(super().events()))
 
 
@@ -41,9 +41,9 @@ class WithoutTrees(Here):
     """Its process breaks down where trees are grown."""
 
     def events(self) -> Iterator[Event | None]:
-        while self.waiting:
-            if self.waiting[0].name == ALL_COLUMNS:
-                work: WorkItem = self.waiting.popleft()
+        while self._waiting:
+            if self._waiting[0].name == ALL_COLUMNS:
+                work: WorkItem = self._waiting.popleft()
                 yield work, work.broken("its process was ended by signal 9")
             else:
                 yield next(iter(super().events()))

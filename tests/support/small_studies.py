@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import NormalDist
-from typing import Self
 
 import numpy as np
 import polars as pl
@@ -15,7 +13,7 @@ from crosshatch.runs.stopping import Stop
 from crosshatch.studies.study_result import StudyResult
 from crosshatch.studies.whole_study import read_study, run_study
 from crosshatch.sweeps.course import SweepListener
-from crosshatch.sweeps.jobs import Event, WorkItem, run_job
+from crosshatch.sweeps.jobs import Event, Executor, run_job
 
 CONFIG = """
 [data]
@@ -40,28 +38,16 @@ threads = 1
 """
 
 
-class Here:
+class Here(Executor):
     """An executor without processes."""
 
     def __init__(self) -> None:
-        self.waiting: deque[WorkItem] = deque()
+        super().__init__()
         self.ran: list[str] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def submit(self, job: WorkItem) -> None:
-        self.waiting.append(job)
-
-    def stop(self) -> None:
-        self.waiting.clear()
-
     def events(self) -> Iterator[Event | None]:
-        while self.waiting:
-            job = self.waiting.popleft()
+        while self._waiting:
+            job = self._waiting.popleft()
             self.ran.append(job.name)
             yield job, run_job(job)
 

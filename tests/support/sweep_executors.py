@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
 
 from crosshatch.runs.stopping import Stop
 from crosshatch.sweeps.course import SweepListener, SweepOutcome, carry_out
-from crosshatch.sweeps.jobs import Ended, Event, Job, WorkItem, run_job
+from crosshatch.sweeps.jobs import Ended, Event, Executor, Job, run_job
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
 
 CONFIG = """
@@ -30,30 +29,18 @@ seed = 4
 """
 
 
-class Here:
+class Here(Executor):
     """Works off one job after the other; `instead` may say how one ends without being run."""
 
     def __init__(self, instead: Callable[[Job], Ended | None] = lambda _: None) -> None:
+        super().__init__()
         self.ran: list[tuple[str, int]] = []
         self._instead = instead
-        self._waiting: list[Job] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def submit(self, job: WorkItem) -> None:
-        assert isinstance(job, Job)
-        self._waiting.append(job)
-
-    def stop(self) -> None:
-        self._waiting.clear()
 
     def events(self) -> Iterator[Event | None]:
         while self._waiting:
-            job = self._waiting.pop(0)
+            job = self._waiting.popleft()
+            assert isinstance(job, Job)
             self.ran.append((job.name, job.rounds))
             yield job, self._instead(job) or run_job(job)
 

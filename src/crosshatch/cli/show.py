@@ -14,7 +14,7 @@ from crosshatch.report.compare import compare_runs
 from crosshatch.report.figures.write_figures import write_figures
 from crosshatch.report.findings import chosen_targets
 from crosshatch.report.measures import parse_target
-from crosshatch.report.page import write_plot, write_report
+from crosshatch.report.page import write_report
 from crosshatch.report.pooled import pool_seeds
 from crosshatch.report.printed_tables import print_comparison, print_line, print_table
 from crosshatch.report.runs import Run, directions_of, named_path, read_runs
@@ -29,7 +29,7 @@ def show_comparison(
     compare_runs(runs, given)  # refuses a target that a run did not measure
     print_comparison(compare_runs(runs, chosen_targets(runs, given)), Console())
     if html is not None:
-        write_plot(runs, html, given)
+        write_report(runs, html, given)
         say(str(html))
 
 

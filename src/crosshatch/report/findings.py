@@ -12,7 +12,6 @@ from crosshatch.report.beyond_noise import factors, is_baseline, setting_of
 from crosshatch.report.compare import find_arrival, find_best
 from crosshatch.report.measures import (
     Target,
-    best_row,
     first_reaching,
     main_metric,
     metric_title,
@@ -29,8 +28,6 @@ Cost = tuple[float, Run]
 
 # Below this ratio two costs are called about the same.
 _SAME = 1.05
-# A curve that goes back by less than this part of its way is said to have gone one way.
-_TURN = 0.02
 # So many evaluations in a row must have reached a level that nobody has named.
 _SMOOTH = 3
 
@@ -125,28 +122,24 @@ def level_all_reach(runs: Sequence[Run], metric: str) -> Target | None:
 
 
 def headline(runs: Sequence[Run], targets: Sequence[Target]) -> str:
-    """The sentence above the whole report: the first target by bytes, else the main metric's course."""
-    shared = shared_metrics(runs)
+    """The sentence above the whole report: the first target by bytes, else where a single run has ended."""
     if targets:
         return target_finding(runs, targets[0], AXES[1])
-    # against bytes, unless none were sent: the title of the curves already speaks of rounds
-    axis = AXES[1] if any(run.metrics[-1]["bytes"] > 0 for run in runs) else AXES[0]
-    return curve_title(runs, shared[0], axis, ()) if shared else ", ".join(run.name for run in runs)
+    shared, lost = shared_metrics(runs), [run for run in runs if run.diverged]
+    if len(lost) == len(runs):
+        return _all_diverged(lost)
+    if len(runs) > 1 or not shared:
+        return ", ".join(run.name for run in runs)
+    last = human_number(runs[0].metrics[-1].get(shared[0], math.nan))
+    return f"{metric_title(shared[0])} of {runs[0].name} ends at {last}"
 
 
 def curve_title(runs: Sequence[Run], metric: str, axis: CostAxis, targets: Sequence[Target]) -> str:
     """What the curves of `metric` against `axis` show."""
-    having = [run for run in runs if metric in run.metric_names]
-    target = next((target for target in targets if target.metric == metric), None) or level_all_reach(having, metric)
-    if target is not None:
-        return target_finding(having, target, axis)
-    well, lost = [run for run in having if not run.diverged], [run for run in having if run.diverged]
-    if len(well) == 1:
-        return _naming(lost, _course(well[0], metric, axis))
-    if having and not well:
-        alone = f": {_course(lost[0], metric, axis)}" if len(lost) == 1 else ""
-        return _all_diverged(lost) + alone
-    return _naming(lost, f"{metric_title(metric)} against {axis.label}")
+    target = next((target for target in targets if target.metric == metric), None)
+    if target is None:
+        return f"{metric_title(metric)} against {axis.label}"
+    return target_finding([run for run in runs if metric in run.metric_names], target, axis)
 
 
 def target_finding(runs: Sequence[Run], target: Target, axis: CostAxis) -> str:
@@ -250,25 +243,3 @@ def _naming(lost: Sequence[Run], sentence: str) -> str:
     if not lost:
         return sentence
     return f"{sentence}; {lost[0].name if len(lost) == 1 else f'{len(lost)} others'} diverged"
-
-
-def _course(run: Run, metric: str, axis: CostAxis) -> str:
-    rows = [row for row in run.metrics if math.isfinite(row.get(metric, math.nan))]
-    title = metric_title(metric)
-    if not rows:
-        return f"{title} of {run.name} was never finite"
-    first, last = rows[0][metric], rows[-1][metric]
-    if len(rows) == 1:
-        return f"{title} of {run.name} is {human_number(last)} at its only evaluation"
-    if human_number(first) == human_number(last):
-        return f"{title} of {run.name} stays at {human_number(last)}"
-    way = best_row(rows, metric, run.directions) if metric in run.directions else rows[-1]
-    noise, there = run.facts.noise.get(metric, 0.0), abs(way[metric] - first)
-    if there > noise and abs(way[metric] - last) > max(noise, _TURN * there):
-        course = (
-            f"{'rises' if way[metric] > first else 'falls'} from {human_number(first)} to {human_number(way[metric])}"
-        )
-        back = f"then {'falls' if last < way[metric] else 'rises'} to {human_number(last)}"
-        return f"{title} of {run.name} {course} {axis.spend(way[axis.key])}, {back} {axis.spend(rows[-1][axis.key])}"
-    course = f"{'rises' if last > first else 'falls'} from {human_number(first)} to {human_number(last)}"
-    return f"{title} of {run.name} {course} {axis.spend(rows[-1][axis.key])}"

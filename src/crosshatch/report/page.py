@@ -80,18 +80,6 @@ def write_report(
     _write(path, _page(runs, result, "".join(sections), title))
 
 
-def write_plot(runs: Sequence[Run], path: Path | str, targets: Iterable[str | Target] = ()) -> None:
-    """Only the curves and the cost to reach the targets, for `crosshatch compare`."""
-    result = _comparison(runs, targets)
-    swatches = [_swatch(style) for style in run_styles(runs)]
-    sections = [
-        page_header(runs, result),
-        _curve_section(runs, result, metric_order(runs), swatches),
-        _targets(result, swatches),
-    ]
-    _write(path, _page(runs, result, "".join(sections), headline(runs, result.targets)))
-
-
 def _comparison(runs: Sequence[Run], targets: Iterable[str | Target]) -> Comparison:
     """Targets given by the user must be known to every run; those found in the runs are chosen to be."""
     given = [parse_target(item, directions_of(runs)) if isinstance(item, str) else item for item in targets]

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from types import ModuleType
 from typing import Any, Self
 
 from crosshatch.ray_connection import connect, find_ray
-from crosshatch.sweeps.jobs import Ended, Event, LastSet, WorkItem, run_job
+from crosshatch.sweeps.jobs import Ended, Event, Executor, LastSet, WorkItem, run_job
 
 _LOOK_AROUND = 0.25  # seconds
 _END_SECONDS = 5.0
@@ -33,7 +32,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLAR
 def load_ahead() -> None:
     """Let libraries be loaded for processes that are started later, while this one does something else."""
     if hasattr(_context(), "set_forkserver_preload"):
-        with _one_thread(), _without_main(), _without_interrupts():
+        with _starting():
             forkserver.ensure_running()
 
 
@@ -44,18 +43,17 @@ class _WorkerProcess:
     job: WorkItem | None = None
 
 
-class LocalProcesses:
-    """An executor with so many processes of this machine; workers of their runs are on the cluster at `ray`."""
+class LocalProcesses(Executor):
+    """An executor with so many processes of this machine; workers of their runs are on the cluster at `ray`.
+
+    Asked to stop, it asks those under way again and again: one that is about to begin does not listen yet.
+    """
 
     def __init__(self, count: int, ray: str | None = None) -> None:
+        super().__init__()
         self._count, self._ray = count, ray
-        self._waiting: deque[WorkItem] = deque()
         self._workers: list[_WorkerProcess] = []
-        self._stopping = False
         self._context = _context()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
@@ -67,15 +65,6 @@ class LocalProcesses:
                 worker.process.kill()
                 worker.process.join()
         self._workers.clear()
-
-    def submit(self, job: WorkItem) -> None:
-        """Behind those that wait already."""
-        self._waiting.append(job)
-
-    def stop(self) -> None:
-        """Those under way are asked, again and again: one that is about to begin does not listen yet."""
-        self._stopping = True
-        self._waiting.clear()
 
     def events(self) -> Iterator[Event | None]:
         """As they come from the processes."""
@@ -106,7 +95,7 @@ class LocalProcesses:
     def _start(self) -> _WorkerProcess:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs, self._ray), daemon=True)  # type: ignore[attr-defined]
-        with _one_thread(), _without_main(), _without_interrupts():
+        with _starting():
             process.start()
         theirs.close()
         return _WorkerProcess(process, ours)
@@ -166,68 +155,48 @@ def _context() -> BaseContext:
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes started meanwhile never hear of Ctrl-C, not even while they load libraries: this one stops them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # which otherwise is started meanwhile, and lets the signal through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _starting() -> Iterator[None]:
+    """Processes started meanwhile never hear of Ctrl-C, not even while they load libraries: this one stops them.
 
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Processes started meanwhile do not run the user's script once more: jobs need nothing of it."""
-    main = sys.modules["__main__"]
+    They load these with one thread each, unless the environment says otherwise, and do not run the user's script once
+    more: jobs need nothing of it.
+    """
+    blocks = hasattr(signal, "pthread_sigmask")
+    if blocks:
+        resource_tracker.ensure_running()  # which otherwise is started meanwhile, and lets the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
+    main, added = sys.modules["__main__"], [name for name in _THREADS if name not in os.environ]
     sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Processes started meanwhile load their libraries with one thread each, unless the environment says otherwise."""
-    added = [name for name in _THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
     try:
         yield
     finally:
         for name in added:
             del os.environ[name]
+        sys.modules["__main__"] = main
+        if blocks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class RayCluster:
+class RayCluster(Executor):
     """An executor that hands jobs to the cluster at `address`; `count` at a time, or as many as it has cores for."""
 
     def __init__(self, address: str, count: int | None = None) -> None:
+        super().__init__()
         self._ray: Any = find_ray("--ray")
-        self._address = address
-        self._count = count
-        self._waiting: deque[WorkItem] = deque()
+        self._address, self._count = address, count
         self._under_way: dict[Any, WorkItem] = {}
-        self._stopping = False
 
     def __enter__(self) -> Self:
         connect(self._ray, self._address)
-        return self
+        return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
         self._ray.shutdown()  # leaves the cluster, which goes on
 
-    def submit(self, job: WorkItem) -> None:
-        """Behind those that wait already."""
-        self._waiting.append(job)
-
     def stop(self) -> None:
         """A task that is cancelled gets the signal of Ctrl-C, to which a run listens."""
-        self._stopping = True
-        self._waiting.clear()
+        super().stop()
         for reference in self._under_way:
             self._ray.cancel(reference, force=False)
 

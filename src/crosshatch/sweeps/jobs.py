@@ -11,11 +11,13 @@ import sys
 import time
 import tomllib
 import traceback
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from crosshatch.errors import CrosshatchError, DivergenceError
 from crosshatch.report.runs import read_run
@@ -165,20 +167,31 @@ Event = tuple[WorkItem, "int | Ended"]
 """Some work and the rounds it has done, or how it ended."""
 
 
-class Executor(AbstractContextManager["Executor"], Protocol):
+class Executor(ABC):
     """Whoever works jobs off."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[WorkItem] = deque()
+        self._stopping = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
 
     def submit(self, job: WorkItem) -> None:
         """Take a job; it begins when its turn comes."""
-        ...
+        self._waiting.append(job)
 
+    @abstractmethod
     def events(self) -> Iterator[Event | None]:
         """What happens until all jobs have ended; None from time to time, so that the caller can look around."""
-        ...
 
     def stop(self) -> None:
-        """Begin no more jobs and ask those under way to keep a checkpoint and end."""
-        ...
+        """Begin no more jobs; those under way are asked to keep a checkpoint and end."""
+        self._stopping = True
+        self._waiting.clear()
 
 
 @dataclass

@@ -31,7 +31,6 @@ def test_runs_without_it_have_no_section(write_run: WriteRun, tmp_path: Path) ->
 def test_what_is_said_of_a_silo(write_run: WriteRun) -> None:
     named = [{"client": "bank/3", "samples": 12, "value": 0.4, "value_of_column": "<north>"}]
     html = table(write_run, auc=spread(0.7, 0.9), loss=spread(0.2, 0.4, worst=named))
-    assert "AUC of the clients of bank in tdcd: 0.7 to 0.9, worst at bank/3" in html
     assert "<small>median 0.8</small><small>half of them 0.75 to 0.85</small><small>all 0.7 to 0.9</small>" in html
     assert "1 too small" in html
     assert "2 with one label" in html

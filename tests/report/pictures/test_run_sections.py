@@ -15,8 +15,8 @@ from crosshatch.report.summary_file import FederationShape, GraphShape, SiloRepo
 from tests.support.written_runs import WriteRun
 
 
-def shape(clients: list[int], tiers: str = "", groups: int = 1, label_silo: int | None = 0) -> FederationShape:
-    silos = [SiloReport(f"silo {i}", n, 5, 700, 42, label_silo in (None, i)) for i, n in enumerate(clients)]
+def shape(clients: list[int], tiers: str = "", groups: int = 1) -> FederationShape:
+    silos = [SiloReport(f"silo {i}", n) for i, n in enumerate(clients)]
     return FederationShape(tuple(silos), tiers, groups)
 
 
@@ -28,22 +28,8 @@ def graph(agents: int, **settings: Any) -> FederationShape:
     ("federation", "words"),
     [
         (shape([1]), "1 silo with 1 client"),
-        (shape([10, 20]), "2 silos with 30 clients; the labels stay at silo 0"),
-        (shape([1, 1], label_silo=None), "2 silos with 2 clients; all share the labels"),
-        (shape([9], "H(5)"), "1 silo with 9 clients; clients are averaged every 5 steps"),
-        (
-            shape([1, 1], "V(5) H(5)", label_silo=9),
-            "2 silos with 2 clients; silos share embeddings every 5 steps",
-        ),
-        (
-            shape([2, 2], "V(1) H(1)", label_silo=9),
-            "2 silos with 4 clients; silos share embeddings every step; clients are averaged every step",
-        ),
-        (
-            shape([12, 120], "H(20) V(10) H(10)", groups=12, label_silo=9),
-            "2 silos with 132 clients in 12 groups; groups are averaged every 20 steps; silos share embeddings every "
-            "10 steps; clients are averaged every 10 steps",
-        ),
+        (shape([10, 20], "V(5) H(5)"), "2 silos with 30 clients, V(5) H(5)"),
+        (shape([12, 120], "H(20) V(10)", groups=12), "2 silos with 132 clients in 12 groups, H(20) V(10)"),
         (graph(1), "1 agent, 0 edges"),
         (graph(3, edges=((0, 1), (1, 2)), tokens=1), "3 agents, 2 edges, 1 token"),
         (graph(3, edges=((0, 1),), tokens=2, server=True), "3 agents, 1 edge, 2 tokens and a server"),

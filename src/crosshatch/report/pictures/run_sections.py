@@ -1,6 +1,5 @@
 """What a page says of each run below its curves: bytes, what deciding by it comes to, its clients, who took part."""
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -8,42 +7,37 @@ from crosshatch.report.compare import Comparison
 from crosshatch.report.measures import metric_title
 from crosshatch.report.page_tables import html_table, names_of, run_name
 from crosshatch.report.runs import Run
-from crosshatch.report.summary_file import ClientSpread, FederationShape, SiloClients, SiloReport, Traffic, WorstClient
+from crosshatch.report.summary_file import ClientSpread, FederationShape, SiloReport, Traffic, WorstClient
 from crosshatch.report.units import human_bytes, human_count, human_number, with_deviation
-from crosshatch.task.measuring.decisions import Decisions
 
 MOST_SILOS, MOST_ROWS = 24, 200  # of one federation, and of a page
 MOST_OF_CLIENTS = 20  # runs and silos whose clients are told of
-_SIDE, _EDGE = 150, 12  # pixels
-_TIER = re.compile(r"([HV])\((\d+)\)")
 
 Parts = Mapping[str, Traffic]
 
 
 def byte_tables(runs: Sequence[Run]) -> str:
     """By kind of link and direction, and by exchange; without a table where all went one way, or in one exchange."""
-    by_link = _byte_table([(run.name, run.facts.bytes_by_link) for run in runs], "carries")
     exchanges = [
         (run.name, {name: Traffic(size) for name, size in run.facts.bytes_by_exchange.items()}) for run in runs
     ]
-    return by_link + _byte_table(exchanges, "takes")
+    return _byte_table([(run.name, run.facts.bytes_by_link) for run in runs]) + _byte_table(exchanges)
 
 
-def _byte_table(runs: Sequence[tuple[str, Parts]], verb: str) -> str:
-    """Of runs that sent the same one row; the title says which part dominates in the run that sent most."""
+def _byte_table(runs: Sequence[tuple[str, Parts]]) -> str:
+    """Of runs that sent the same one row."""
     alike: dict[str, tuple[list[str], Parts]] = {}
     for name, parts in runs:
         alike.setdefault(str(parts), ([], parts))[0].append(name)
-    by_run = [(names_of(who, "curves"), parts) for who, parts in alike.values()]
-    names = list(dict.fromkeys(name for _, parts in by_run for name in parts))
-    who, most = max(by_run, key=lambda item: _total(item[1]))
-    if len(names) < 2 or not _total(most):
+    names = list(dict.fromkeys(name for _, parts in alike.values() for name in parts))
+    if len(names) < 2 or not any(_total(parts) for _, parts in alike.values()):
         return ""
-    first = max(most, key=lambda key: most[key].bytes)
-    title = f"'{first}' {verb} {round(100 * most[first].bytes / _total(most))}% of the bytes of {who}"
-    rows = [[escape(run), human_bytes(_total(parts)), *(_bytes_cell(parts.get(name), _total(parts)) for name in names)]
-            for run, parts in by_run]  # fmt: skip
-    return f"<h3>{escape(title)}</h3>{html_table(['Trained', 'Together', *map(escape, names)], rows)}"
+    rows = [
+        [escape(names_of(who, "curves")), human_bytes(_total(parts)),
+         *(_bytes_cell(parts.get(name), _total(parts)) for name in names)]
+        for who, parts in alike.values()
+    ]  # fmt: skip
+    return html_table(["Trained", "Together", *map(escape, names)], rows)
 
 
 def _total(parts: Parts) -> float:
@@ -69,30 +63,13 @@ def decision_table(runs: Sequence[Run], result: Comparison, swatches: Sequence[s
         name = run_name(outcome, swatch) + ("<small>its first seed</small>" if run.seeds else "")
         rows.append([
             name, human_number(found.threshold), *map(human_count, counts), human_number(found.precision),
-            human_number(found.recall), human_number(found.f1), _reliability(found),
+            human_number(found.recall), human_number(found.f1),
         ])  # fmt: skip
     headings = ["Trained", "Threshold", "True positives", "False positives", "False negatives", "True negatives",
-                "Precision", "Recall", "F1", "Reliability"]  # fmt: skip
+                "Precision", "Recall", "F1"]  # fmt: skip
     who = "was chosen on the validation rows, for the highest F1 there" if chosen else "is 0.5: no validation rows"
-    note = (
-        f'<p class="note">On the test rows; the threshold {who}. Reliability: the share that is positive against the '
-        "probability that was given, in tenths; on the line both are the same.</p>"
-    )
+    note = f'<p class="note">On the test rows; the threshold {who}.</p>'
     return html_table(headings, rows) + note if rows else ""
-
-
-def _reliability(found: Decisions) -> str:
-    """Dots of the bins over the line on which probabilities are right; larger where there are more rows."""
-    total = sum(one.samples for one in found.reliability) or 1
-    length = _SIDE - 2 * _EDGE
-    dots = "".join(
-        f'<circle cx="{_EDGE + length * one.probability:.1f}" cy="{_SIDE - _EDGE - length * one.positive:.1f}" '
-        f'r="{2 + 6 * (one.samples / total) ** 0.5:.1f}"/>'
-        for one in found.reliability
-    )
-    line = f'<path d="M{_EDGE} {_SIDE - _EDGE}L{_SIDE - _EDGE} {_EDGE}"/>'
-    words = "share of positives against probability"
-    return f'<svg class="reliability" viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{words}">{line}{dots}</svg>'
 
 
 def client_table(runs: Sequence[Run], metrics: Sequence[str]) -> str:
@@ -112,17 +89,7 @@ def client_table(runs: Sequence[Run], metrics: Sequence[str]) -> str:
          *(_spread_cell(silo.metrics.get(metric)) for metric in shown)]
         for run, name, silo in rows
     ]  # fmt: skip
-    return f'<h3>{escape(_widest(rows, shown[0]))}</h3>{html_table(headings, cells)}<p class="note">{note}</p>'
-
-
-def _widest(rows: Sequence[tuple[str, str, SiloClients]], metric: str) -> str:
-    """Says where the spread is widest, and who is worst there."""
-    measured = [(run, name, silo.metrics[metric]) for run, name, silo in rows if metric in silo.metrics]
-    run, name, spread = max(measured, key=lambda item: item[2].max - item[2].min)
-    worst = f", worst at {_who(spread.worst[0])}" if spread.worst else ""
-    title = metric_title(metric)
-    reach = f"{human_number(spread.min)} to {human_number(spread.max)}"
-    return f"{title[0].upper()}{title[1:]} of the clients of {name} in {run}: {reach}{worst}"
+    return f'{html_table(headings, cells)}<p class="note">{note}</p>'
 
 
 def _who(client: WorstClient) -> str:
@@ -157,7 +124,7 @@ def federation_tables(runs: Sequence[Run]) -> str:
 
 
 def federation_words(shape: FederationShape) -> str:
-    """Who there is, where the labels are, and after how many local steps anything is exchanged."""
+    """Who there is, and the tiers."""
     silos, clients = len(shape.silos), sum(silo.clients for silo in shape.silos)
     if shape.graph is not None:
         graph = shape.graph
@@ -166,28 +133,7 @@ def federation_words(shape: FederationShape) -> str:
         return ", ".join(parts) + (" and a server" if graph.server else "")
     words = f"{_counted(silos, 'silo')} with {_counted(clients, 'client')}"
     words += f" in {_counted(shape.groups, 'group')}" if shape.groups > 1 else ""
-    holders = [silo.name for silo in shape.silos if silo.holds_labels]
-    if silos > 1 and len(holders) == 1:
-        words += f"; the labels stay at {holders[0]}"
-    elif silos > 1 and len(holders) == silos:
-        words += "; all share the labels"
-    return words + _exchanges(shape)
-
-
-def _exchanges(shape: FederationShape) -> str:
-    """What the tiers say, outermost first; nobody averages where a silo is one client and there is one group."""
-    tiers = [(kind, int(steps)) for kind, steps in _TIER.findall(shape.tiers)]
-    words = []
-    for place, (kind, steps) in enumerate(tiers):
-        often = "every step" if steps == 1 else f"every {human_count(steps)} steps"
-        above = any(later == "V" for later, _ in tiers[place + 1 :])
-        if kind == "V":
-            words += [f"silos share embeddings {often}"] if len(shape.silos) > 1 else []
-        elif above:
-            words.append(f"groups are averaged {often}")
-        elif any(silo.clients > shape.groups for silo in shape.silos):
-            words.append(f"clients are averaged {often}")
-    return "".join(f"; {one}" for one in words)
+    return f"{words}, {shape.tiers}" if shape.tiers else words
 
 
 def _table(shape: FederationShape) -> str:

@@ -1,7 +1,7 @@
 """The page of a recipe and the index over all, as self-contained HTML that needs no script."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -39,20 +39,21 @@ def recipe_page(result: RecipeResult, svg: str | None) -> str:
 
 def index_page(told: Mapping[str, RecipeResult | tuple[str, str]]) -> str:
     """A line per recipe: its result, or where it belongs and why there is none."""
-    lines = [
-        f"<tr><td>{name}</td><td>{escape(one[1])}</td><td>{escape(one[0])}</td><td></td><td></td></tr>"
+    rows = [
+        (name, one[1], one[0], "", "")
         if isinstance(one, tuple)
-        else f'<tr><td><a href="{name}/index.html">{name}</a></td><td>{escape(verdict(one.verdict, one.why))}</td>'
-        f"<td>{escape(one.paper)}, {escape(one.place)}</td><td>{escape(one.shows)}</td>"
-        f'<td class="number">{one.made.processor_seconds:.0f}</td></tr>'
+        else (
+            _Html(f'<a href="{name}/index.html">{name}</a>'), verdict(one.verdict, one.why),
+            f"{one.paper}, {one.place}", one.shows, f"{one.made.processor_seconds:.0f}",
+        )
         for name, one in told.items()
-    ]
-    head = "<tr><th>recipe</th><th>verdict</th><th>where</th><th>shows</th><th class='number'>processor s</th></tr>"
+    ]  # fmt: skip
+    table = _table("recipe|verdict|where|shows|>processor s", rows)
     words = (
         "<p>Tables and figures of the papers, made anew. A verdict says whether what the paper shows is seen here, by "
         "rules that were written before the runs; data, sizes and step sizes differ, and each page says how.</p>"
     )
-    return _document("The papers, reproduced", f"<h1>The papers, reproduced</h1>{words}{_table(head, lines)}")
+    return _document("The papers, reproduced", f"<h1>The papers, reproduced</h1>{words}{table}")
 
 
 def verdict(word: str, why: str) -> str:
@@ -74,33 +75,25 @@ def _document(title: str, body: str) -> str:
 
 def _rows(result: RecipeResult) -> str:
     papers = any(row.paper is not None for row in result.rows)
-    lines = [
-        f"<tr><td>{escape(row.setting)}</td><td>{escape(row.what)}</td><td>{row.reading}</td>"
-        + (f'<td class="number">{"" if row.paper is None else f"{row.paper:g}"}</td>' if papers else "")
-        + f'<td class="number">{mean(row.ours)}</td>'
-        + f'<td class="number">{", ".join(map(number, row.ours.seeds))}</td></tr>'
+    rows = [
+        (
+            row.setting, row.what, row.reading, *(["" if row.paper is None else f"{row.paper:g}"] if papers else []),
+            mean(row.ours), ", ".join(map(number, row.ours.seeds)),
+        )
         for row in result.rows
-    ]
-    if not lines:
-        return ""
-    paper = "<th class='number'>the paper</th>" if papers else ""
-    head = (
-        f"<tr><th>setting</th><th>what</th><th>step size</th>{paper}"
-        "<th class='number'>ours, mean</th><th class='number'>ours, every seed</th></tr>"
-    )
-    return f"<h2>The numbers</h2>{_table(head, lines)}"
+    ]  # fmt: skip
+    heads = f"setting|what|step size|{'>the paper|' if papers else ''}>ours, mean|>ours, every seed"
+    return f"<h2>The numbers</h2>{_table(heads, rows)}" if rows else ""
 
 
 def _reading(name: str, reading: Reading, *, searched: bool) -> str:
-    lines = [
-        f"<tr><td>{escape(one.name)}{' (main)' if one.main else ''}</td><td>{escape(one.words)}</td>"
-        f"<td>{one.outcome}</td><td>{escape(numbers(one))}</td></tr>"
-        for one in reading.checks
+    rows = [
+        (one.name + (" (main)" if one.main else ""), one.words, one.outcome, numbers(one)) for one in reading.checks
     ]
-    head = "<tr><th>check</th><th>says</th><th>outcome</th><th>numbers of the seeds</th></tr>"
+    table = _table("check|says|outcome|numbers of the seeds", rows) if rows else ""
     how = READINGS[name] if searched else "step sizes are given, nothing was searched"
     words = f"<p>{escape(_sentence(verdict(reading.verdict, reading.why)))} {escape(_sentence(how))}</p>"
-    return f"<h2>Checks, step size: {name}</h2>{words}{_table(head, lines) if lines else ''}"
+    return f"<h2>Checks, step size: {name}</h2>{words}{table}"
 
 
 def numbers(one: ResultCheck) -> str:
@@ -112,33 +105,25 @@ def numbers(one: ResultCheck) -> str:
 
 
 def _factors(result: RecipeResult) -> str:
-    lines = [
-        f'<tr><td>{escape(one.name)}</td><td>{one.reading}</td><td class="number">{ratio(one)}</td>'
-        f'<td class="number">{one.paper:.3g}</td><td>{"near" if one.near else "far"}</td></tr>'
-        for one in result.factors
+    rows = [
+        (one.name, one.reading, ratio(one), f"{one.paper:.3g}", "near" if one.near else "far") for one in result.factors
     ]
-    if not lines:
-        return ""
-    head = (
-        "<tr><th>ratio</th><th>step size</th><th class='number'>ours</th><th class='number'>the paper</th>"
-        "<th>within 1.5</th></tr>"
-    )
-    return f"<h2>Sizes</h2><p>These never change a verdict, since data and models differ.</p>{_table(head, lines)}"
+    table = _table("ratio|step size|>ours|>the paper|within 1.5", rows)
+    words = "<p>These never change a verdict, since data and models differ.</p>"
+    return f"<h2>Sizes</h2>{words}{table}" if rows else ""
 
 
 def _search(result: RecipeResult) -> str:
-    lines = [
-        f"<tr><td>{escape(one.method)}</td><td>"
-        + escape("; ".join(f"{t.value:g}: {number(t.score)} ({t.arrived} seeds)" for t in one.tried))
-        + f'</td><td class="number">{one.own:g}{" (at the edge)" if one.at_edge else ""}</td>'
-        f'<td class="number">{"" if one.common is None else f"{one.common:g}"}</td></tr>'
+    rows = [
+        (
+            one.method, "; ".join(f"{t.value:g}: {number(t.score)} ({t.arrived} seeds)" for t in one.tried),
+            f"{one.own:g}{' (at the edge)' if one.at_edge else ''}", "" if one.common is None else f"{one.common:g}",
+        )
         for one in result.search
-    ]
-    if not lines:
-        return ""
-    head = "<tr><th>method</th><th>tried: sum over the seeds that arrived</th><th>own</th><th>common</th></tr>"
+    ]  # fmt: skip
     rules = "; ".join(dict.fromkeys(f"{one.choose}, {one.setting}" for one in result.search))
-    return f"<h2>The search for step sizes</h2><p>{escape(rules)}</p>{_table(head, lines)}"
+    table = _table("method|tried: sum over the seeds that arrived|>own|>common", rows)
+    return f"<h2>The search for step sizes</h2><p>{escape(rules)}</p>{table}" if rows else ""
 
 
 def _made(result: RecipeResult) -> str:
@@ -161,8 +146,20 @@ def _list(title: str, lines: Sequence[str]) -> str:
     return f"<h2>{title}</h2><ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
 
 
-def _table(head: str, lines: Sequence[str]) -> str:
-    return f'<div class="wide"><table>{head}{"".join(lines)}</table></div>'
+class _Html(str):
+    """A cell that is HTML already."""
+
+
+def _table(heads: str, rows: Iterable[Sequence[str]]) -> str:
+    """Headings are parted by bars, and one that begins with > has numbers below it."""
+    names = heads.split("|")
+    marks = [' class="number"' if name.startswith(">") else "" for name in names]
+    head = "".join(f"<th{mark}>{name.lstrip('>')}</th>" for mark, name in zip(marks, names, strict=True))
+    lines = (
+        zip(marks, (cell if isinstance(cell, _Html) else escape(cell) for cell in row), strict=True) for row in rows
+    )
+    body = "".join(f"<tr>{''.join(f'<td{mark}>{cell}</td>' for mark, cell in line)}</tr>" for line in lines)
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def _sentence(words: str) -> str:
