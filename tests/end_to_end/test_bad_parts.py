@@ -253,7 +253,7 @@ def line(text: str) -> int:
         ("model.loss=mine.py:Needy", "Needy could not be built: TypeError"),
         ("codecs.share=mine.py:Loose", "codecs.share: .*mine.py:Loose is not a frozen dataclass"),
         ("codecs.share=mine.py:Falling(1)", "Falling is not a codec: derive Falling from crosshatch.codecs.Stage"),
-        ("codecs.share=mine.py:Part", "mine.py:Part has no keeps_all and no reduce and no restore"),
+        ("codecs.share=mine.py:Part", "mine.py:Part has no reduce and no restore"),
         ("codecs.share=mine.py:Rounded(1, 2)", "Rounded is given 2 arguments: it takes digits"),
         ("codecs.share=mine.py:Rounded(digit=2)", "unknown argument 'digit' of .*Rounded: did you mean 'digits'? It"),
         ("codecs.share=mine.py:Rounded(2, digits=2)", "digits of .*mine.py:Rounded is given twice"),

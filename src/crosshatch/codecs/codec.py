@@ -177,9 +177,9 @@ class Stage(Codec):
         return (self,)
 
     @property
-    @abstractmethod
     def keeps_all(self) -> bool:
-        """Whether nothing is lost, whatever the shape."""
+        """Whether nothing is lost, whatever the shape; a stage that does not say so loses something."""
+        return False
 
     def kept(self, n: int) -> int:
         """Of n numbers, how many are left to the next stage."""

@@ -46,10 +46,6 @@ class Half(Stage):
     def __str__(self) -> str:
         return "half"
 
-    @property
-    def keeps_all(self) -> bool:
-        return False
-
     def kind(self, kind: DTypes) -> DTypes:  # noqa: ARG002
         return _HALF
 

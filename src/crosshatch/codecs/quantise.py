@@ -39,10 +39,6 @@ class Quantise(Stage):
     def width(self) -> int:
         return (self.levels - 1).bit_length()
 
-    @property
-    def keeps_all(self) -> bool:
-        return False
-
     def kept(self, n: int) -> int:  # noqa: ARG002
         """None: it writes them all itself."""
         return 0

@@ -32,11 +32,6 @@ class Step(Stage):
         """What is sent instead of values (m, n), a message per row; its draw names each one."""
 
     @final
-    @property
-    def keeps_all(self) -> bool:
-        return False
-
-    @final
     def reduce(self, values: Array, draws: Sequence[Draw | None]) -> tuple[Parts, Array]:
         """Nothing besides, and the changed numbers, as many and of the same type."""
         require_finite(np.abs(values).max(axis=1))

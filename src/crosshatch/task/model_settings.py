@@ -78,13 +78,14 @@ class ModelSettings:
     def __post_init__(self) -> None:
         self._require_block()
         for key in ("outputs", "hidden", "head_hidden", "channels", "dense"):
-            sizes = getattr(self, key)
-            if max(sizes if isinstance(sizes, tuple) else (sizes or 0,), default=0) >= 2**63:
-                raise ModelError(f"model.{key} = {sizes}: no block is that wide")
-        if self.outputs is not None and self.outputs < 1:
-            raise ModelError(f"model.outputs = {self.outputs}: a block must have at least 1 output")
-        if not self.head_hidden or min(self.head_hidden) < 1:
-            raise ModelError(f"model.head_hidden = {list(self.head_hidden)}: give sizes of at least 1")
+            given = getattr(self, key)
+            sizes = given if isinstance(given, tuple) else (1 if given is None else given,)
+            if not sizes:
+                raise ModelError(f"model.{key} is empty: give at least one size, or use a linear one")
+            if min(sizes) < 1:
+                raise ModelError(f"model.{key} must be at least 1, got {min(sizes)}: give the layer some units")
+            if max(sizes) >= 2**63:
+                raise ModelError(f"model.{key} = {given}: no block is that wide")
         if self.fusion == "sum" and self.head_holder is not None:
             raise ModelError(
                 f"model.head_holder = '{self.head_holder}', but there is no head: set model.fusion = 'head'"
@@ -106,18 +107,10 @@ class ModelSettings:
                     f"unknown {what} {name!r} in model.{what}: {f'{hint}Choose' if hint else 'choose'} among "
                     f"{', '.join(names)}, or name your own class as path/to/file.py:ClassName"
                 )
-        sizes = [("hidden", units) for units in self.hidden or ()]
-        for name, size in [*sizes, ("channels", self.channels), ("dense", self.dense)]:
-            if size < 1:
-                raise ModelError(f"model.{name} must be at least 1, got {size}: give the layer some units")
-        if self.hidden == ():
-            raise ModelError("model.hidden is empty: give at least one size, or use block = 'linear'")
-        if self.activation not in ("relu", "tanh", "sigmoid"):
-            raise ModelError(
-                f"unknown activation {self.activation!r} in model.activation: choose relu, tanh or sigmoid"
-            )
-        if self.norm not in ("group", "batch"):
-            raise ModelError(f"unknown norm {self.norm!r} in model.norm: choose group or batch")
+        for key, allowed in (("activation", ("relu", "tanh", "sigmoid")), ("norm", ("group", "batch"))):
+            if (given := getattr(self, key)) not in allowed:
+                words = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+                raise ModelError(f"unknown {key} {given!r} in model.{key}: choose {words}")
 
 
 def require_transfer(alignment: str, weight: float, mean_samples: int | None) -> None:

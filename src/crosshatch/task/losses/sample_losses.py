@@ -6,6 +6,7 @@ batch divides by its size.
 """
 
 import math
+from abc import ABC
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -16,8 +17,24 @@ from torch.nn import functional
 from crosshatch.errors import ModelError
 
 
+class _OfOneScore(ABC):
+    """What losses of one real score per sample (c = 1) answer alike, but for those that say otherwise."""
+
+    curvature: ClassVar[float]
+
+    def scores(self, classes: int) -> int:  # noqa: ARG002 - the same question to every loss
+        return 1
+
+    def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
+        """The derivative at scores that have moved so far since this one was taken, where it is linear in them."""
+        return derivative + self.curvature * moved
+
+    def predict(self, scores: Tensor) -> Tensor:
+        return torch.sigmoid(_single(scores))
+
+
 @dataclass(frozen=True)
-class Squared:
+class Squared(_OfOneScore):
     """Half the squared residual, `(score - y)^2 / 2`, for one real score per sample (c = 1).
 
     >>> Squared().value(torch.tensor([[3.0]]), torch.tensor([1.0]))
@@ -28,9 +45,6 @@ class Squared:
     curvature: ClassVar[float] = 1.0  # no second derivative in the scores is above
     target: ClassVar[str] = "regression"
 
-    def scores(self, classes: int) -> int:  # noqa: ARG002 - the same question to every loss
-        return 1
-
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
         return 0.5 * (_single(scores) - y).square()
 
@@ -38,16 +52,12 @@ class Squared:
         """`score - y`, (..., n, 1)."""
         return scores - y.unsqueeze(-1)
 
-    def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
-        """The derivative at scores that have moved so far since this one was taken: it moves with them."""
-        return derivative + moved
-
     def predict(self, scores: Tensor) -> Tensor:
         return _single(scores)
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(_OfOneScore):
     """Negative log-likelihood of labels in {0, 1} under `sigmoid(score)`, one score per sample (c = 1).
 
     With the margin m = (2y - 1) score the loss is `log(1 + exp(-m))`, without cancellation at either end.
@@ -59,9 +69,6 @@ class Logistic:
     name: ClassVar[str] = "logistic"
     curvature: ClassVar[float] = 0.25  # no second derivative in the scores is above
     target: ClassVar[str] = "binary"
-
-    def scores(self, classes: int) -> int:  # noqa: ARG002
-        return 1
 
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
         return -functional.logsigmoid(_single(scores) * (2 * y - 1))
@@ -82,12 +89,9 @@ class Logistic:
         margin = torch.log1p(-doubt) - torch.log(doubt)
         return derivative + sign * (torch.sigmoid(sign * moved - margin) - torch.sigmoid(-margin))
 
-    def predict(self, scores: Tensor) -> Tensor:
-        return torch.sigmoid(_single(scores))
-
 
 @dataclass(frozen=True)
-class TaylorLogistic:
+class TaylorLogistic(_OfOneScore):
     """The second-order Taylor form of `Logistic` at score 0: `log 2 - m / 2 + m^2 / 8` with m = (2y - 1) score.
 
     Its derivative is linear in the score, which is all that additively homomorphic encryption can compute.
@@ -100,9 +104,6 @@ class TaylorLogistic:
     curvature: ClassVar[float] = 0.25  # no second derivative in the scores is above
     target: ClassVar[str] = "binary"
 
-    def scores(self, classes: int) -> int:  # noqa: ARG002
-        return 1
-
     def value(self, scores: Tensor, y: Tensor) -> Tensor:
         margin = _single(scores) * (2 * y - 1)
         return math.log(2) - margin / 2 + margin.square() / 8
@@ -110,13 +111,6 @@ class TaylorLogistic:
     def derivative(self, scores: Tensor, y: Tensor) -> Tensor:
         """`score / 4 - (2y - 1) / 2`, (..., n, 1)."""
         return scores / 4 - (y - 0.5).unsqueeze(-1)
-
-    def continued(self, derivative: Tensor, moved: Tensor) -> Tensor:
-        """The derivative at scores that have moved so far since this one was taken: a quarter of that further."""
-        return derivative + moved / 4
-
-    def predict(self, scores: Tensor) -> Tensor:
-        return torch.sigmoid(_single(scores))
 
 
 @dataclass(frozen=True)
