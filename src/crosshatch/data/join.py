@@ -23,6 +23,7 @@ from crosshatch.data.reading.one_file import (
     same_columns,
     unique_ids,
 )
+from crosshatch.data.reading.tables import ReadingRules
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import ConfigError, DataError, PartitionError
 from crosshatch.partition.features import unknown
@@ -104,9 +105,12 @@ def _join(
         tables[name] = table = read_own_table(
             path,
             Wanted(
-                csv, column, settings.labels, own, codes, frozenset(wished.columns), name,
+                ReadingRules(
+                    csv, frozenset(() if column is None else (column,)), codes=codes, unused=own,
+                    readings=(known or {}).get(name, {}),
+                ),
+                settings.labels, frozenset(wished.columns), name,
                 "training" if known is None else key.removesuffix("_path"),
-                None if known is None else known.get(name, {}),
             ),
         )  # fmt: skip
         for odd in set(csv.numbers) - set(settings.csv.numbers) - set(table.frame.columns):

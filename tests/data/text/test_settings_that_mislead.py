@@ -66,9 +66,7 @@ def test_words_that_no_longer_count_as_missing_are_said(tmp_path: Path) -> None:
 def test_decimal_marks_are_those_that_are_there(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "a.csv"
     file.write_text(text)
-    assert f", {words}" in _file_line(
-        read_own_table(file, Wanted(CsvSettings(), None, (), frozenset(), frozenset())).seen
-    )
+    assert f", {words}" in _file_line(read_own_table(file, Wanted(ReadingRules())).seen)
 
 
 @pytest.mark.parametrize("separator", [",", "tab", "|"])

@@ -137,7 +137,9 @@ def fit_table(frame: pl.DataFrame, preparation: Preparation, place: str) -> Tabl
     columns: list[NumericColumn | CategoricalColumn] = []
     for series in frame:
         if holds_categories(series, preparation, place):
-            columns.append(_fit_categorical(series, preparation, place))
+            texts, text = as_text(series, place), not is_numeric(series, place)
+            categories, missing = texts.drop_nulls().unique().to_list(), texts.null_count()
+            columns.append(categorical_column(series.name, preparation, categories, missing, place, text=text))
         else:
             columns.append(_fit_numeric(series, preparation, place))
     return TableEncoder(tuple(columns))
@@ -250,13 +252,6 @@ def numeric_column(
     centre, scale = spread if preparation.standardise else (0.0, 1.0)
     limits = None if preparation.clip is None else clipping(*spread, preparation.clip)
     return NumericColumn(name, fill, limits, centre, scale, preparation.indicators and any_missing, usual)
-
-
-def _fit_categorical(series: pl.Series, preparation: Preparation, place: str) -> CategoricalColumn:
-    texts = as_text(series, place)
-    text = not is_numeric(series, place)
-    categories = texts.drop_nulls().unique().to_list()
-    return categorical_column(series.name, preparation, categories, texts.null_count(), place, text=text)
 
 
 def categorical_column(

@@ -5,7 +5,6 @@ Numbers may not be what they look like: placeholders for missing values, codes, 
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -94,15 +93,6 @@ def _placeholders(known: pl.Series, different: int, place: str) -> Iterator[Note
             )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Look:
-    """The columns of a table in order, what is to be said of them, and those that nobody shall train on."""
-
-    columns: tuple[ColumnSeen, ...]
-    notes: tuple[Note, ...]
-    left_out: tuple[str, ...]
-
-
 def look_at(
     frame: pl.DataFrame,
     readings: Mapping[str, ColumnReading],
@@ -113,8 +103,11 @@ def look_at(
     unused: Collection[str],
     forced: Collection[str],
     examples: Mapping[str, str],
-) -> Look:
-    """Text that is another in nearly every row is left out, unless it is `forced`, and so is what is always empty."""
+) -> tuple[tuple[ColumnSeen, ...], tuple[Note, ...], tuple[str, ...]]:
+    """The columns of a table in order, what is to be said of them, and those that nobody shall train on.
+
+    Text that is another in nearly every row is left out, unless it is `forced`, and so is what is always empty.
+    """
     columns, left_out = [], []
     notes: list[Note] = []
     for series in frame:
@@ -139,7 +132,7 @@ def look_at(
         example = examples.get(name, str(known[0]) if len(known) else "")
         out = name in left_out or name in unused
         columns.append(ColumnSeen(name, kind, missing, different, example, out))
-    return Look(tuple(columns), tuple(notes), tuple(left_out))
+    return tuple(columns), tuple(notes), tuple(left_out)
 
 
 def _kind(known: pl.Series, different: int, reading: ColumnReading) -> ColumnKind:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from crosshatch.data.dataset import Array
-from crosshatch.data.public_sets.nus_wide import NUS_WIDE, nus_wide_in
+from crosshatch.data.public_sets import nus_wide
 from crosshatch.data.reading.archive import Archive
 from crosshatch.errors import DataError, one_line
 
@@ -47,8 +47,8 @@ def _numbers(path: Path) -> Array:
 
 def locate(folder: Path, name: str) -> Path:
     """The file by which a set is read; it need not be there."""
-    if name == NUS_WIDE:
-        return nus_wide_in(folder)
+    if name == nus_wide.NUS_WIDE:
+        return folder / nus_wide.FIRST
     archive, text = folder / f"{name}.npz", folder / f"{name}{FIRST}"
     return text if text.is_file() and not archive.is_file() else archive
 

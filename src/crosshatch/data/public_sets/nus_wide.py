@@ -17,14 +17,9 @@ from crosshatch.errors import DataError, first_few, one_line
 from crosshatch.partition.features import unknown
 
 NUS_WIDE = "nus_wide"
-_FIRST = Path("NUS_WID_Tags", "Train_Tags1k.dat")  # the file by which the set is found
+FIRST = Path(NUS_WIDE, "NUS_WID_Tags", "Train_Tags1k.dat")  # the file by which the set is found in a data folder
 _FEATURES = ("CH", "CM55", "CORR", "EDH", "WT")
 _LABELS = Path("Groundtruth", "TrainTestLabels")
-
-
-def nus_wide_in(folder: Path) -> Path:
-    """The file by which the set is found in a data folder; it need not be there."""
-    return folder / NUS_WIDE / _FIRST
 
 
 def read_nus_wide(path: Path, concept: str | int | None) -> Raw:

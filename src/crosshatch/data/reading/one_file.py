@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crosshatch.data.data_settings import CsvSettings, DataSettings
+from crosshatch.data.data_settings import DataSettings
 from crosshatch.data.dataset import LARGEST, Array, Raw, Samples
 from crosshatch.data.looking.column_kinds import look_at
 from crosshatch.data.looking.seen import FileSeen
@@ -23,22 +23,16 @@ from crosshatch.partition.features import unknown
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is known of a file to train or test on: whose it is, its id column, what its columns are for.
+    """What is known of a file to train or test on: how it is read, what its columns are for, whose it is.
 
-    Text in `forced` columns is used whatever it is. `readings` are those of the training file, for one with further
-    rows. `first`: only about so many rows are read.
+    Text in `forced` columns is used whatever it is.
     """
 
-    csv: CsvSettings
-    id: str | None
-    labels: tuple[str, ...]
-    leave_out: frozenset[str]
-    categorical: frozenset[str]
+    rules: ReadingRules
+    labels: tuple[str, ...] = ()
     forced: frozenset[str] = frozenset()
     silo: str = ""
     purpose: str = "training"
-    readings: Mapping[str, ColumnReading] | None = None
-    first: int | None = None
 
 
 @dataclass(frozen=True)
@@ -55,34 +49,28 @@ class OwnTable:
 def read_own_table(path: Path, wanted: Wanted) -> OwnTable:
     """A file to train or test on; numbers too large to train on are refused, but where they are left out."""
     require_table(path)
-    ids = frozenset() if wanted.id is None else frozenset([wanted.id])
-    known = wanted.readings or {}
-    table = read_table(
-        path,
-        ReadingRules(
-            wanted.csv, ids, codes=wanted.categorical, unused=wanted.leave_out, readings=known, first=wanted.first
-        ),
-    )
-    return own_table(table, wanted)
+    return own_table(read_table(path, wanted.rules), wanted)
 
 
 def own_table(table: Table, wanted: Wanted) -> OwnTable:
     """What is to be said of a table that was read."""
-    path, ids = table.path, frozenset() if wanted.id is None else frozenset([wanted.id])
+    path, rules = table.path, wanted.rules
     for column in table.frame:
-        if column.dtype.is_float() and column.name not in wanted.leave_out:
+        if column.dtype.is_float() and column.name not in rules.unused:
             _require_moderate(column, path)
-    look = look_at(
-        table.frame, table.readings, str(path), ids=ids, labels=wanted.labels, unused=wanted.leave_out,
-        forced=wanted.forced | wanted.categorical, examples=table.examples,
+    columns, noticed, left_out = look_at(
+        table.frame, table.readings, str(path), ids=rules.ids, labels=wanted.labels, unused=rules.unused,
+        forced=wanted.forced | rules.codes, examples=table.examples,
     )  # fmt: skip
     layout = table.layout
     seen = FileSeen(
         str(path), wanted.silo, wanted.purpose, table.frame.height, layout.encoding if layout else "",
-        layout.separator if layout else "", table.decimal, table.nulls, look.columns,
+        layout.separator if layout else "", table.decimal, table.nulls, columns,
     )  # fmt: skip
-    notes = table.notes + (() if wanted.readings is not None else look.notes + mixed_columns(table.frame, wanted, path))
-    return OwnTable(table.frame, table.readings, notes, seen, look.left_out)
+    notes = table.notes
+    if wanted.purpose == "training":
+        notes += noticed + mixed_columns(table.frame, rules, path)
+    return OwnTable(table.frame, table.readings, notes, seen, left_out)
 
 
 def _require_moderate(column: pl.Series, path: Path) -> None:
@@ -96,12 +84,12 @@ def _require_moderate(column: pl.Series, path: Path) -> None:
         )
 
 
-def wanted_of(settings: DataSettings, forced: Collection[str] = ()) -> Wanted:
-    """Of the one file at data.path."""
-    return Wanted(
-        settings.csv, settings.id, settings.labels, frozenset(settings.leave_out), frozenset(settings.categorical),
-        frozenset(forced),
-    )  # fmt: skip
+def wanted_of(settings: DataSettings, forced: Collection[str] = (), first: int | None = None) -> Wanted:
+    """Of the one file at data.path, or of about so many first rows of it."""
+    ids = frozenset() if settings.id is None else frozenset([settings.id])
+    codes, unused = frozenset(settings.categorical), frozenset(settings.leave_out)
+    rules = ReadingRules(settings.csv, ids, codes=codes, unused=unused, first=first)
+    return Wanted(rules, settings.labels, frozenset(forced))
 
 
 def read_one_file(settings: DataSettings, base: Path, forced: Collection[str] = ()) -> Raw:
@@ -116,7 +104,8 @@ def read_one_file(settings: DataSettings, base: Path, forced: Collection[str] = 
     for kind, name in (("test", settings.test_path), ("validation", settings.validation)):
         if isinstance(name, str):
             other = base / name
-            further = read_own_table(other, replace(wanted, purpose=kind, readings=table.readings))
+            rules = replace(wanted.rules, readings=table.readings)
+            further = read_own_table(other, replace(wanted, rules=rules, purpose=kind))
             files.append(further.seen)
             others[kind] = _labelled(further.frame, settings, other)
             notes += further.notes
@@ -155,11 +144,11 @@ def label_array(frame: pl.DataFrame, labels: tuple[str, ...], path: Path) -> Arr
     return np.column_stack(columns)
 
 
-def mixed_columns(frame: pl.DataFrame, wanted: Wanted, path: Path) -> tuple[Note, ...]:
+def mixed_columns(frame: pl.DataFrame, rules: ReadingRules, path: Path) -> tuple[Note, ...]:
     """Notes on columns of text in which most values are numbers: a slip in one cell makes categories of them all."""
     notes = []
     for column in frame:
-        if column.dtype == pl.String and column.name not in (wanted.id, *wanted.leave_out, *wanted.categorical):
+        if column.dtype == pl.String and column.name not in rules.ids | rules.unused | rules.codes:
             known = column.drop_nulls()
             other = known.filter(known.cast(pl.Float64, strict=False).is_null())
             if 0 < len(other) < len(known) / 2:

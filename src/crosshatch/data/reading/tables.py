@@ -27,6 +27,7 @@ from crosshatch.errors import DataError, one_line
 _WHOLE = r"^(0|-?[1-9]\d{0,17})(\.0)?$"  # as pandas writes them where one is missing, too
 _PADDED = r"^0*\d{1,18}(\.0)?$"
 BATCH = 50_000
+PARQUET = ".parquet"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,10 @@ def _readable(path: Path) -> Iterator[None]:
 def read_table(path: Path, asked: ReadingRules) -> Table:
     """A file that is there, with at least one row."""
     with _readable(path):
-        table = _read_parquet(path, asked.first) if path.suffix.lower() == ".parquet" else _read_text(path, asked)
+        if path.suffix.lower() == PARQUET:
+            table = typed_table(path, pl.read_parquet(path, n_rows=asked.first))
+        else:
+            table = _read_text(path, asked)
     if not table.frame.height:
         raise DataError(f"{path} has no rows: it needs a header line and at least one row")
     return table
@@ -100,7 +104,7 @@ def table_batches(path: Path, asked: ReadingRules, rows: int = BATCH) -> Iterato
 
     A column without a reading stays text. Ids are whole numbers in all frames, or in none.
     """
-    if path.suffix.lower() == ".parquet":
+    if path.suffix.lower() == PARQUET:
         lazy = pl.scan_parquet(path)
         with _readable(path):
             count = int(lazy.select(pl.len()).collect().item())
@@ -123,10 +127,6 @@ def table_batches(path: Path, asked: ReadingRules, rows: int = BATCH) -> Iterato
         frame = pl.DataFrame([readings[name].apply(series, str(path), done) for name, series in cells.items()])
         done += frame.height
         yield _with_whole(frame, whole)
-
-
-def _read_parquet(path: Path, first: int | None) -> Table:
-    return typed_table(path, pl.read_parquet(path, n_rows=first))
 
 
 def typed_table(path: Path, frame: pl.DataFrame) -> Table:
@@ -217,9 +217,6 @@ def _is_whole(ids: pl.Series, asked: ReadingRules) -> bool:
 
 def _with_whole(frame: pl.DataFrame, whole: frozenset[str]) -> pl.DataFrame:
     return frame.with_columns(pl.col(list(whole)).str.strip_suffix(".0").cast(pl.Int64)) if whole else frame
-
-
-PARQUET = ".parquet"
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def load_apart(config: Any, crew: Crew) -> Dataset:
     _require_possible(config, data, silos)
     names = (data.path, data.validation if isinstance(data.validation, str) else None, data.test_path)
     paths = tuple(Path(name).resolve() for name in names if name is not None)
-    wanted = replace(wanted_of(data, [name for silo in silos for name in silo.columns]), first=LOOKED_AT)
+    wanted = wanted_of(data, [name for silo in silos for name in silo.columns], LOOKED_AT)
     look = crew.do([LookAt(paths[0], wanted)])[0]
     columns = [name for name in look.frame.columns if name not in (*data.labels, data.id)]
     for label in data.labels:
