@@ -11,7 +11,7 @@ from benchmarks.runtime.noted import Said
 from crosshatch.parties.line import Name
 from crosshatch.runtime.envelope import FRAME
 from crosshatch.runtime.identity import Identity, Peers
-from crosshatch.runtime.secure import channel_credentials, grpc, server_credentials
+from crosshatch.runtime.secure import grpc, server_credentials
 
 _SERVICE, _METHOD = "crosshatch.Party", "Stream"
 
@@ -40,7 +40,9 @@ async def run_bare(
         await server.start()
     for peer, address in dials.items():
         channel = grpc.aio.secure_channel(
-            address, channel_credentials(me, peers[peer]), options=[("grpc.ssl_target_name_override", peer)]
+            address,
+            grpc.ssl_channel_credentials(peers[peer], me.key, me.certificate),
+            options=[("grpc.ssl_target_name_override", peer)],
         )
         call = channel.stream_stream(f"/{_SERVICE}/{_METHOD}")(wait_for_ready=True)
         await call.wait_for_connection()

@@ -10,7 +10,7 @@ from tests.architecture.modules import Module, modules
 
 # Made to be inherited from, though nothing in them is abstract.
 BASES = {
-    "AgentRole": "what all agents answer alike", "CrosshatchError": "the root of the errors",
+    "AnyRole": "what all roles answer alike", "CrosshatchError": "the root of the errors",
     "Declared": "every declaration has a default", "DrawsBatches": "fields that several methods have",
     "Grouped": "groups, written once for all engines",
     "Planned": "every answer has a default", "Role": "what all parties answer alike", "RunError": "an error",

@@ -14,7 +14,6 @@ from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.parties.line import Key, Line, Name
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import StoredState, pack, unpack
 from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.private_randomness import PrivateSeed
@@ -57,7 +56,7 @@ def listened(deviation: float) -> tuple[Party, bytes, Played]:
     for _ in range(2):
         engine.run_round()
     party = engine.parties[ME]
-    state = pack(StoredState(SEED.run, ME, 2, party.state(), secret=SEED.secret), KINDS)
+    state = pack(StoredState(SEED.run, ME, 2, party.state(), secret=SEED.secret))
     party.join(played := Played(party.role.post.line))
     engine.run_round()
     return parties_of(*FEDERATION, codecs=codecs)[ME], state, played
@@ -65,7 +64,7 @@ def listened(deviation: float) -> tuple[Party, bytes, Played]:
 
 def said_again(party: Party, state: bytes, heard: dict[tuple[Name, Key], bytes], shift: float) -> Tensor:
     """What a party that goes on from its state tells its hub of how far it moved."""
-    stored = unpack(state, KINDS, run=SEED.run, party=ME)
+    stored = unpack(state, run=SEED.run, party=ME)
     assert stored.secret == SEED.secret
     party.load(stored.value)
     party.join(played := Played(shift=shift, heard=heard))
@@ -94,6 +93,6 @@ def test_noise_comes_through_crashes_bit_for_bit() -> None:
     fresh = parties_of(*FEDERATION, codecs=codecs)
     peers = {name: [other for other in fresh if other != name] for name in fresh}
     for seed in range(5):
-        end = run_disturbed(fresh, peers, rounds=6, seed=seed, kinds=KINDS)
+        end = run_disturbed(fresh, peers, rounds=6, seed=seed)
         assert all(map(torch.equal, model_of(end.parties), engine.weights))
         assert total(party.meter for party in end.parties.values()) == engine.meter

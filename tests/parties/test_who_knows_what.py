@@ -28,7 +28,6 @@ from crosshatch.parties.evaluation.found import Found, Scored, Verdict
 from crosshatch.parties.evaluation.held_out import held_out
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.party import Party
-from crosshatch.parties.post import Nowhere
 from crosshatch.protocol.members import members_of, pair
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.task import Task
@@ -93,7 +92,8 @@ class Reach:
 
     @classmethod
     def of(cls, party: Party) -> Reach:
-        party.join(Nowhere())  # the line leads to everybody, and is not the party's own
+        no_line: Any = None  # it leads to everybody, and is not the party's own
+        party.join(no_line)
         objects, floats, arrays = tuple(reached(party)), set[float](), list[tuple[int, ...]]()
         for one in objects:
             numbers = one.detach().numpy() if isinstance(one, Tensor) else one

@@ -25,7 +25,6 @@ import torch
 from crosshatch.meter import Meter
 from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.runs.launching.seating import dials, free_ports
@@ -191,13 +190,13 @@ class Fleet:
         """The round of its newest state; -1: it has none."""
         name = self.setup.houses[house][0]
         written = Store(self.setup.folder / name).read()
-        return -1 if written is None else unpack(written, KINDS, run=RUN, party=name).round
+        return -1 if written is None else unpack(written, run=RUN, party=name).round
 
     def heard(self, house: Name, peer: Name) -> int:
         """The newest round that a peer has stored, by the newest state of the first party here; -1: it has none."""
         name = self.setup.houses[house][0]
         written = Store(self.setup.folder / name).read()
-        return -1 if written is None else unpack(written, KINDS, run=RUN, party=name).heard.get(peer, -1)
+        return -1 if written is None else unpack(written, run=RUN, party=name).heard.get(peer, -1)
 
     def log(self, house: Name) -> str:
         """What it said."""
@@ -214,7 +213,7 @@ class Fleet:
         for name, party in parties.items():
             written = Store(self.setup.folder / name).read()
             assert written is not None
-            party.load(unpack(written, KINDS, run=RUN, party=name).value)
+            party.load(unpack(written, run=RUN, party=name).value)
         if engine is None:
             weights, meter = in_memory(self.setup.case, rounds or self.setup.rounds)
         else:

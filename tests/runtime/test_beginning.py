@@ -12,7 +12,6 @@ import pytest
 from crosshatch.errors import RunError
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import FORMAT, StoredState, pack, unpack
 from crosshatch.runtime.beginning import Beginning
 from crosshatch.runtime.store import Store, write_whole
@@ -32,11 +31,11 @@ def state(round: int, **changed: Any) -> bytes:
     heard = {"hub-0-0": round + 3}
     sent = {"hub-0-0": {(round - 1, "share", 0): b"x"}}
     made = StoredState("0badcafe", "client-0-0-0", round, party().state(), sent, heard, b"s" * 32, HERE)
-    return pack(replace(made, **changed), KINDS)
+    return pack(replace(made, **changed))
 
 
 def on_disk(folder: Path) -> StoredState:
-    return unpack((folder / "state").read_bytes(), KINDS, run="0badcafe", party="client-0-0-0")
+    return unpack((folder / "state").read_bytes(), run="0badcafe", party="client-0-0-0")
 
 
 def begun(folder: Path, newest: bytes | None, *copies: int) -> Store:

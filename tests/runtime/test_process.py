@@ -11,7 +11,6 @@ import torch
 from crosshatch.parties.line import Name
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.runs.launching.seating import free_ports
@@ -60,4 +59,4 @@ def test_over_streams_as_in_memory(name: str, tmp_path: Path) -> None:
     for one in parties:  # the last round is stored before anybody says that it is done
         written = Store(tmp_path / one).read()
         assert written is not None
-        assert unpack(written, KINDS, run=RUN, party=one).round == rounds
+        assert unpack(written, run=RUN, party=one).round == rounds

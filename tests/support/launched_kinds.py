@@ -8,7 +8,6 @@ import torch
 
 from crosshatch.meter import Meter
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS as STORED
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.runs.choosing.auto import PRECISIONS
@@ -36,5 +35,5 @@ def stored(out: Path, parties: dict[str, Party], round: int) -> tuple[Weights, M
         home = out / "parties" / party.house
         written = Store(home / name).read(round)
         assert written is not None
-        party.load(unpack(written, STORED, run=ProcessPlan.read(home).run, party=name).value)
+        party.load(unpack(written, run=ProcessPlan.read(home).run, party=name).value)
     return model_of(parties), total(party.meter for party in parties.values())

@@ -26,7 +26,8 @@ def make(case: FederationCase) -> PartyByParty:
 
 def test_a_message_is_counted_by_its_bytes_and_shares_no_memory() -> None:
     turns, sent = Turns(), torch.arange(6.0).reshape(2, 3)
-    one, other = (Post(torch.float32, line=TurnLine(name, turns)) for name in ("hub-0-0", "client-0-0-0"))
+    one, other = Post(torch.float32), Post(torch.float32)
+    one.line, other.line = TurnLine("hub-0-0", turns), TurnLine("client-0-0-0", turns)
     other.send("hub-0-0", "client-hub up", Call("share", 3, 1), sent)
     (arrived,) = one.recv("client-0-0-0", Call("share", 3, 1))
     assert torch.equal(arrived, sent)

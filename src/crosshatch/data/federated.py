@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +118,23 @@ class FederatedData:
             raise PartitionError(f"label_silo = '{self.label_silo}' is not a silo: the silos are {', '.join(names)}")
         if self.groups is not None and len(self.groups) != len(self.y_train):
             raise PartitionError(f"groups has {len(self.groups)} entries for {len(self.y_train)} training samples")
+
+
+def move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedData:
+    """The same data on a device and in a precision."""
+
+    def to(tensor: torch.Tensor | None, kind: torch.dtype | None = precision) -> Any:
+        return None if tensor is None else tensor.to(device, kind)
+
+    silos = tuple(
+        replace(silo, train=to(silo.train), test=to(silo.test), validation=to(silo.validation)) for silo in data.silos
+    )
+    alone = data.alone and replace(data.alone, x=to(data.alone.x), y=to(data.alone.y))
+    y_train, y_test, y_validation = (
+        to(y, precision if y is not None and y.is_floating_point() else None)
+        for y in (data.y_train, data.y_test, data.y_validation)
+    )
+    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=y_validation, alone=alone)
 
 
 def with_sample_weights(data: FederatedData, weights: npt.ArrayLike) -> FederatedData:

@@ -15,7 +15,6 @@ from crosshatch.exchanges import declared
 from crosshatch.parties.agents.dual_role import DualAgent
 from crosshatch.parties.agents.token_roles import TokenAgent
 from crosshatch.parties.holdings.agreed import Agreed
-from crosshatch.parties.holdings.vectors import Vectors
 from crosshatch.parties.line import Key, Name
 from crosshatch.parties.party import Party
 from crosshatch.parties.roles.client_role import ClientRole
@@ -56,7 +55,7 @@ def _due(role: Any, text: Any) -> Mapping[tuple[str, str], Callable[[Name], int]
     if isinstance(role, ClientRole):
         sizes = _Sizes(role.agreed, text)
         rows = sizes.rows(len(role.client.ids), role.client.model.vectors.head_size)
-        block = sizes.block(role.client.model.vectors, "broadcast")
+        block = sizes.numbers(role.client.model.vectors.size, "broadcast")
         return {
             ("hub", "share"): _always(rows), ("hub", "derivatives"): _always(rows), ("hub", "decide"): _always(8),
             ("hub", "broadcast"): _always(block),
@@ -66,7 +65,7 @@ def _due(role: Any, text: Any) -> Mapping[tuple[str, str], Callable[[Name], int]
     if isinstance(role, ServerRole):
         sizes = _Sizes(role.agreed, text)
         return {
-            ("hub", "average_groups"): lambda hub: sizes.numbers(role.sizes[_silo_of(hub)], "average_groups"),
+            ("hub", "average_groups"): lambda hub: sizes.numbers(role.sizes[_number(hub)], "average_groups"),
             ("hub", "decide"): _always(8),
         }  # fmt: skip
     return None
@@ -78,13 +77,14 @@ def _due_at_hub(role: HubRole, sizes: _Sizes) -> Mapping[tuple[str, str], Callab
     across = sizes.rows(role.agreed.samples, vectors.head_size)
 
     def of_client(client: Name) -> int:
-        return sizes.rows(int(held[int(client.rpartition("-")[2])]), 0)
+        return sizes.rows(int(held[_number(client)]), 0)
 
     return {
         ("client", "share"): of_client, ("client", "derivatives"): of_client,
-        ("client", "average"): _always(sizes.block(vectors, "average")),
+        ("client", "average"): _always(sizes.numbers(vectors.size, "average")),
         ("hub", "share"): _always(across), ("hub", "derivatives"): _always(across), ("hub", "decide"): _always(8),
-        ("server", "average_groups"): _always(sizes.block(vectors, "average_groups")), ("server", "decide"): _always(8),
+        ("server", "average_groups"): _always(sizes.numbers(vectors.size, "average_groups")),
+        ("server", "decide"): _always(8),
     }  # fmt: skip
 
 
@@ -105,10 +105,6 @@ class _Sizes:
         bound: int = coded * agreed.dtype.itemsize * (count * width + head) + along
         return bound
 
-    def block(self, vectors: Vectors, exchange: str) -> int:
-        """Of what travels of a block."""
-        return self.numbers(vectors.size, exchange)
-
     def numbers(self, size: int, exchange: str) -> int:
         """Of so many numbers of a block, with two moments of each where they travel."""
         coded = _CODED if exchange in self.agreed.codecs else 1
@@ -120,5 +116,6 @@ def _always(size: int) -> Callable[[Name], int]:
     return lambda _: size
 
 
-def _silo_of(hub: Name) -> int:
-    return int(hub.rpartition("-")[2])
+def _number(party: Name) -> int:
+    """Of a hub's silo, or of a client."""
+    return int(party.rpartition("-")[2])

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from crosshatch.codecs import AnyCodec
-from crosshatch.data.federated import FederatedData
+from crosshatch.data.federated import FederatedData, move
 from crosshatch.exchanges import on_duals, on_federation, on_tokens
 from crosshatch.parties.agents.dual_role import dual_agents
 from crosshatch.parties.agents.token_roles import token_agents
-from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, with_evaluation
+from crosshatch.parties.holdings.agreed import Beforehand
 from crosshatch.parties.holdings.steps import Way
 from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
@@ -53,7 +53,7 @@ def parties_of(
     require_seed(seed)
     require_labels(task.loss, data.y_train, data.classes, "training samples")
     require_labels(unweighted(task.loss), data.y_test, data.classes, "test samples")
-    data = _cast(data, precision)
+    data = move(data, "cpu", precision)
     task = task.to("cpu", precision)
     if task.head_holder is None or not isinstance(task.blocks[task.head_holder], Elsewhere):
         task = with_class_mean(task, data)
@@ -67,17 +67,6 @@ def parties_of(
             data, task, algorithm, seed=seed, codecs=coded, way=steps, only=only, beforehand=beforehand
         )
     if evaluation is not None:
-        plan = replace(evaluation, held=_cast(evaluation.held, precision))
+        plan = replace(evaluation, held=move(evaluation.held, "cpu", precision))
         with_evaluation(parties, data, task, algorithm, plan, seed=seed)
     return parties
-
-
-def _cast(data: FederatedData, precision: torch.dtype) -> FederatedData:
-    silos = tuple(
-        replace(s, train=s.train.to(precision), test=s.test.to(precision), validation=None) for s in data.silos
-    )
-    y_train, y_test = (y.to(precision) if y.is_floating_point() else y for y in (data.y_train, data.y_test))
-    alone = data.alone
-    if alone is not None:
-        alone = replace(alone, x=alone.x.to(precision), y=alone.y.to(precision))
-    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=None, alone=alone)

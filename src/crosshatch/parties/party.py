@@ -4,40 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Memory, declared
 from crosshatch.meter import Meter
-from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.evaluation.text import Evaluation
+from crosshatch.parties.holdings.agreed import Beforehand
 from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.line import Line, Name
-from crosshatch.parties.post import Post
+from crosshatch.parties.post import Correspondent
 from crosshatch.protocol.refusals import require_memory
 
 
-class AnyRole(Protocol):
-    """What a party asks of its role beside the exchanges that the text asks for."""
+@dataclass(kw_only=True)
+class AnyRole(Correspondent):
+    """What every role answers beside the exchanges that the text asks for; `beforehand` is what all had settled."""
 
-    post: Post
-
-    @property
-    def beforehand(self) -> Beforehand:
-        """What all parties had settled before the first round."""
-        ...
-
-    def begin_round(self, round: int) -> None: ...
+    beforehand: Beforehand
 
     def set_out(self, blocks: Any) -> Any:
-        """What happens once, before the first round, to what the text is handed."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """What it carries from round to round, as plain data."""
-        ...
-
-    def load(self, state: Mapping[str, Any]) -> None: ...
+        """What happens once, before the first round, to what the text is handed; mostly nothing."""
+        return blocks
 
 
 @dataclass

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,16 +23,6 @@ CLIENT_UP = "client-hub up"
 _OF_BLOCKS = ("broadcast", "average", "average_groups")
 
 
-class Nowhere:
-    """The line of a party that nobody has joined to the others yet."""
-
-    def send(self, to: Name, key: tuple[int, str, int], message: bytes) -> None:
-        raise AssertionError(f"a message {key} of {len(message)} bytes for {to}: the party has no line yet")
-
-    def recv(self, sender: Name, key: tuple[int, str, int]) -> bytes:
-        raise AssertionError(f"a message {key} of {sender} is waited for: the party has no line yet")
-
-
 @dataclass
 class Post:
     """Sends and receives tensors on a line; `meter` counts what the party itself has sent, by its real length.
@@ -40,7 +33,7 @@ class Post:
 
     dtype: torch.dtype
     run: str = "0badcafe"
-    line: Line = field(default_factory=Nowhere)
+    line: Line = field(init=False)  # there is none before somebody joins the party to the others
     meter: Meter = field(default_factory=Meter)
     prefix: str = ""
     follows: Name | None = None
@@ -104,3 +97,23 @@ class Uses:
     def call(self, exchange: str, round: int) -> Call:
         self._count[exchange] += 1
         return Call(exchange, round, self._count[exchange] - 1)
+
+
+@dataclass(kw_only=True)
+class Correspondent(ABC):
+    """Who sends and receives for a party, in training or in an evaluation."""
+
+    post: Post
+    uses: Uses = field(default_factory=Uses)
+    round: int = 0
+
+    def begin_round(self, round: int) -> None:
+        self.round = round
+        self.uses.begin_round()
+
+    def state(self) -> dict[str, Any]:
+        """What it carries from round to round beside the text's values, as plain data."""
+        return {"meter": self.post.meter.snapshot()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.post.meter.load(state["meter"])

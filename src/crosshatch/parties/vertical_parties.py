@@ -18,8 +18,7 @@ from crosshatch.errors import ConfigError
 from crosshatch.exchanges import batch_source, declared, with_division
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.read_chain import draws_random_numbers
-from crosshatch.parties.beforehand import Beforehand
-from crosshatch.parties.holdings.agreed import Agreed, Roster, Selection
+from crosshatch.parties.holdings.agreed import Agreed, Beforehand, Roster, Selection
 from crosshatch.parties.holdings.client import Client
 from crosshatch.parties.holdings.model import Model
 from crosshatch.parties.holdings.steps import PlainSteps, SolvedSteps, Steps, Way
@@ -107,6 +106,7 @@ class Group:
     data: FederatedData
     task: Task
     agreed: Agreed
+    beforehand: Beforehand
     rosters: tuple[Roster, ...]
     vectors: tuple[Vectors, ...]
     selects: bool
@@ -148,7 +148,7 @@ class Group:
         vectors = tuple(Vectors.of(task, j) for j in agreed.silos)
         selects = known.fraction is not None and known.fraction < 1
         keeps = known.within == "federation"
-        return cls(number, data, task, agreed, rosters, vectors, selects, keeps, way)
+        return cls(number, data, task, agreed, beforehand, rosters, vectors, selects, keeps, way)
 
     def selection(self, ids: Ids | None = None) -> Selection | None:
         """What somebody who knows of these samples (None: all) has to know to select."""
@@ -203,6 +203,7 @@ class Group:
         role = HubRole(
             agreed=self.agreed, post=post, silo=silo, group=self.number, groups=groups, selection=self.selection(),
             keeper=keeper, servers=servers, anchored=anchored, node=self._node(0, 0, post, keeper),
+            beforehand=self.beforehand,
         )  # fmt: skip
         return Party(hub_name(self.number, silo), role, text, self.house(silo), Blocks(self.vectors[silo].first))
 
@@ -221,7 +222,7 @@ class Group:
                 if node is not None:
                     role = BranchRole(
                         agreed=self.agreed, post=post, silo=silo, group=self.number, groups=groups,
-                        selection=self.selection(), node=node,
+                        selection=self.selection(), node=node, beforehand=self.beforehand,
                     )  # fmt: skip
                     name = branch_name(self.number, silo, level, number)
                     found.append(Party(name, role, text, name, Blocks()))
@@ -242,7 +243,7 @@ class Group:
         hub = hub_name(self.number, silo) if self.keeps_nothing(silo, text) else None
         role = ClientRole(
             agreed=agreed, post=Post(agreed.dtype, follows=hub), silo=silo, group=self.number, groups=groups,
-            selection=self.selection(ids), client=client, channels=agreed.channels(silo),
+            selection=self.selection(ids), client=client, channels=agreed.channels(silo), beforehand=self.beforehand,
         )  # fmt: skip
         first = Blocks(self.vectors[silo].first) if agreed.is_alone(silo) else Blocks()
         return Party(client_name(self.number, silo, number), role, text, self.house(silo, number), first)
@@ -268,7 +269,7 @@ def _servers_above(number: int, groups: list[Group], tiers: tuple[Ids, ...]) -> 
 def _server(level: int, member: int, below: list[Group], text: Any, groups: int) -> Party:
     first = below[0]
     role = ServerRole(
-        agreed=first.agreed, post=Post(first.agreed.dtype), groups=groups, level=level,
+        agreed=first.agreed, beforehand=first.beforehand, post=Post(first.agreed.dtype), groups=groups, level=level,
         below=tuple(group.below() for group in below), sizes=tuple(one.size for one in first.vectors),
     )  # fmt: skip
     every = tuple(one.first for one in first.vectors) if first.server_keeps and level == 0 else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,14 +13,12 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.graphs import require_connected
 from crosshatch.protocol.batches import Ids
-from crosshatch.task.losses import LOSSES, ClassWeighted, SampleWeighted
+from crosshatch.task.losses import LOSSES, ClassWeighted, SampleWeighted, Squared
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 
 if TYPE_CHECKING:
     import networkx as nx
-
-Step = float | Literal["auto"]
 
 
 @dataclass(frozen=True)
@@ -106,20 +104,17 @@ def check_walks(graph: nx.Graph, names: Sequence[str], begin: Ids, *, server: bo
             )
 
 
-def dual_steps(
-    given: tuple[Step, Step, Step], graph: nx.Graph, *, norm_squared: float, convexity: float, squared: bool
-) -> DualSteps:
+def dual_steps(algorithm: Any, task: Task, graph: nx.Graph, *, norm_squared: float) -> DualSteps:
     """The steps of blocks, duals and multipliers, those left at "auto" filled in.
 
-    They converge if `mu_y (mu_w |X_k|^2 + mu_x |L|) <= 1` for every agent k; `norm_squared` is the largest |X_k|^2,
-    `convexity` the weight of the L2 term, `squared` whether the loss is (logistic otherwise).
+    They converge if `mu_y (mu_w |X_k|^2 + mu_x |L|) <= 1` for every agent k; `norm_squared` is the largest |X_k|^2.
     """
     import networkx as nx
 
-    blocks, convex = norm_squared or 1.0, convexity or 1.0
+    blocks, convex = norm_squared or 1.0, task.regulariser.l2 or 1.0
     edges = float(np.linalg.eigvalsh(nx.laplacian_matrix(graph).toarray().astype(float))[-1]) or 1.0
-    dual_convexity = (1.0 if squared else 4.0) / len(graph)
-    weights, duals, consensus = given
+    dual_convexity = (1.0 if isinstance(task.loss, Squared) else 4.0) / len(graph)
+    weights, duals, consensus = algorithm.step_size, algorithm.dual_step, algorithm.consensus_step
     if weights == "auto":
         # the rate of a primal-dual method is best where both sides move in proportion to their convexity
         weights = (dual_convexity / (2 * blocks * convex)) ** 0.5 if duals == "auto" else 1 / (2 * duals * blocks)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from crosshatch.errors import RunError
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.mail import BEGIN_AGAIN
 from crosshatch.parties.recovery.packed_state import StoredState, pieces, unpack
 from crosshatch.private_randomness import PrivateSeed
@@ -50,7 +49,7 @@ class Beginning:
         if self.again and not self._has_begun_again(written, name):
             return self._copy(party, store, self.again[-1])
         if written is not None:
-            return unpack(written, KINDS, run=self.run, party=name)
+            return unpack(written, run=self.run, party=name)
         if store.begun:
             raise RunError(f"{name}: its state is gone from {store.folder}: restore it, or {BEGIN_AGAIN}{kept(store)}")
         return None
@@ -58,7 +57,7 @@ class Beginning:
     def _has_begun_again(self, written: bytes | None, name: str) -> bool:
         """Whether its newest state is from after the last time that all began again; a damaged one is not."""
         try:
-            return written is not None and unpack(written, KINDS, run=self.run, party=name).again == len(self.again)
+            return written is not None and unpack(written, run=self.run, party=name).again == len(self.again)
         except RunError:
             return False
 
@@ -70,7 +69,7 @@ class Beginning:
             return replace(fresh, secret=PrivateSeed.fresh("").secret, again=len(self.again), clean=True)
         if written is None:
             raise RunError(f"{name} has kept no state of round {round}: choose another ROUND{kept(store)}")
-        found = unpack(written, KINDS, run=self.run, party=name)
+        found = unpack(written, run=self.run, party=name)
         store.forget_after(round)
         return replace(found, sent={}, heard={}, again=len(self.again), clean=True)
 
@@ -85,7 +84,7 @@ class Beginning:
     def _write(self, state: StoredState, store: Store) -> StoredState:
         """On disk before anything of it is said."""
         state = replace(state, clean=False, fingerprint=dict(self.here))
-        store.begin(pieces(state, KINDS), lambda _: None, state.round)
+        store.begin(pieces(state), lambda _: None, state.round)
         store.finish()
         return state
 

@@ -31,7 +31,3 @@ class Complaints:
         if str(count).rstrip("0") == "1":
             often = f", {count} times so far" if count > 1 else ""
             self.say(f"{peer}: {kind}{often}{f' ({detail})' if detail else ''}")
-
-    def count(self, peer: str, kind: str) -> int:
-        """How often it was noted."""
-        return self._counts[peer, kind]

@@ -19,7 +19,6 @@ from crosshatch.parties.line import Key, LeftBehind, Name
 from crosshatch.parties.longest_messages import longest_of
 from crosshatch.parties.party import Party
 from crosshatch.parties.recovery.greeting import Greeting
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.mail import Frame, Mail
 from crosshatch.parties.recovery.packed_state import StoredState, pieces
 from crosshatch.runtime.beginning import Beginning
@@ -191,7 +190,7 @@ class _Life:
                 course.run, self.name, round, self.party.state(), kept, heard, self.secret, self.process.fingerprint,
                 len(course.again), clean=last,
             )  # fmt: skip
-            self.store.begin(pieces(state, KINDS), self.line.has_stored, round, keep=keep)
+            self.store.begin(pieces(state), self.line.has_stored, round, keep=keep)
         if last:
             self.store.finish()
 

@@ -26,7 +26,7 @@ from crosshatch.errors import RunError
 from crosshatch.runtime.handshakes import OWN
 from crosshatch.runtime.identity import Identity, Peers
 
-__all__ = ["channel_credentials", "grpc", "require_new_tls_only", "server_credentials"]
+__all__ = ["grpc", "require_new_tls_only", "server_credentials"]
 _WAIT = 30.0  # seconds, for a handshake with oneself, on a machine that has other work to do
 
 
@@ -37,11 +37,6 @@ def server_credentials(me: Identity, peers: Peers) -> grpc.ServerCredentials:
     """
     trusted = b"".join([*peers.certificates.values(), me.certificate])
     return grpc.ssl_server_credentials([(me.key, me.certificate)], trusted, require_client_auth=True)
-
-
-def channel_credentials(me: Identity, peer: bytes) -> grpc.ChannelCredentials:
-    """For a channel that trusts this certificate alone."""
-    return grpc.ssl_channel_credentials(peer, me.key, me.certificate)
 
 
 def require_new_tls_only(port: int, me: Identity) -> None:

@@ -18,7 +18,7 @@ from crosshatch.parties.recovery.mail import Frame
 from crosshatch.runtime.complaints import Complaints
 from crosshatch.runtime.envelope import FRAME, Opener, pack
 from crosshatch.runtime.identity import Identity, Peers
-from crosshatch.runtime.secure import channel_credentials, grpc, require_new_tls_only, server_credentials
+from crosshatch.runtime.secure import grpc, require_new_tls_only, server_credentials
 
 _METHOD = "crosshatch.Party", "Stream"
 _PINGS = 5_000  # milliseconds between pings on a stream where nothing happens
@@ -131,7 +131,8 @@ class Streams:
 
     async def _keep_dialling(self, peer: Name, address: str) -> None:
         pause, options = _AGAIN[0], [*_OPTIONS, ("grpc.ssl_target_name_override", peer)]
-        credentials = channel_credentials(self.me, self.peers.certificates[peer])
+        # it trusts this certificate alone
+        credentials = grpc.ssl_channel_credentials(self.peers.certificates[peer], self.me.key, self.me.certificate)
         while True:
             async with grpc.aio.secure_channel(address, credentials, options=options) as channel:
                 call = channel.stream_stream(f"/{_METHOD[0]}/{_METHOD[1]}")()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from crosshatch.channels import Channels
 from crosshatch.codecs import AnyCodec
@@ -69,23 +67,6 @@ def require_device(name: str, place: str = "device") -> None:
     except (RuntimeError, AssertionError, TypeError) as error:  # torch asserts where it was built without the device
         reason = str(error).splitlines()[0].rstrip(".")
         raise ConfigError(f"{place} = {name!r} cannot be used ({reason}): use 'cpu'") from None
-
-
-def move(data: FederatedData, device: str, precision: torch.dtype) -> FederatedData:
-    """The same data on a device and in a precision."""
-
-    def to(tensor: Tensor | None, kind: torch.dtype | None = precision) -> Any:
-        return None if tensor is None else tensor.to(device, kind)
-
-    silos = tuple(
-        replace(silo, train=to(silo.train), test=to(silo.test), validation=to(silo.validation)) for silo in data.silos
-    )
-    alone = data.alone and replace(data.alone, x=to(data.alone.x), y=to(data.alone.y))
-    y_train, y_test, y_validation = (
-        to(y, precision if y is not None and y.is_floating_point() else None)
-        for y in (data.y_train, data.y_test, data.y_validation)
-    )
-    return replace(data, silos=silos, y_train=y_train, y_test=y_test, y_validation=y_validation, alone=alone)
 
 
 def assemble(

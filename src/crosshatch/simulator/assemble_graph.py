@@ -23,7 +23,7 @@ from crosshatch.simulator.accounting.agent_links import AgentLinks
 from crosshatch.simulator.assemble import EngineSettings
 from crosshatch.simulator.graph.simulated_duals import SimulatedDuals
 from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
-from crosshatch.task.losses import CrossEntropy, Squared
+from crosshatch.task.losses import CrossEntropy
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 
@@ -110,13 +110,7 @@ def assemble_duals(
     require_connected(graph, task.names, "consensus")
     (network,) = each_network(engine.network, "duals are compared on a graph")
     links = AgentLinks(task.names, network, engine.precision, engine.meter, (len(data.y_train), 1))
-    steps = dual_steps(
-        (algorithm.step_size, algorithm.dual_step, algorithm.consensus_step),
-        graph,
-        norm_squared=max(agent.norm_squared for agent in agents),
-        convexity=task.regulariser.l2,
-        squared=isinstance(task.loss, Squared),
-    )
+    steps = dual_steps(algorithm, task, graph, norm_squared=max(agent.norm_squared for agent in agents))
     return SimulatedDuals(agents, links, graph, steps)
 
 

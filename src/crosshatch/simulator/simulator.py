@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.codecs import AnyCodec
-from crosshatch.data.federated import FederatedData
+from crosshatch.data.federated import FederatedData, move
 from crosshatch.errors import ConfigError, DivergenceError, TrainingError, require_whole, saying_where
 from crosshatch.exchanges import Algorithm, on_duals, on_federation, on_silos, on_tokens, with_division
 from crosshatch.local.forward import fixed_batches, forward
@@ -27,7 +27,7 @@ from crosshatch.schedules import Adaptive
 from crosshatch.seeds import require_seed
 from crosshatch.simulator.adapt import adapt, require_adaptable, with_value
 from crosshatch.simulator.allocator import keep_freed_memory
-from crosshatch.simulator.assemble import EngineSettings, assemble, move
+from crosshatch.simulator.assemble import EngineSettings, assemble
 from crosshatch.simulator.assemble_graph import assemble_duals, assemble_tokens, by_columns
 from crosshatch.simulator.client_metrics import spread_over_clients
 from crosshatch.simulator.find_best import find_best

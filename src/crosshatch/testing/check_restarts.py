@@ -21,7 +21,6 @@ from crosshatch.meter import Meter
 from crosshatch.parties.line import Name
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.schedules import InverseSqrt
 from crosshatch.task.optimisers import Adam
@@ -103,7 +102,7 @@ def check_restarts(name: str, seed: int) -> FaultCounts:
     """
     weights, meter, peers = undisturbed(name)
     try:
-        end = run_disturbed(_fresh(name), peers, rounds=restart_cases()[name][1], seed=seed, kinds=KINDS)
+        end = run_disturbed(_fresh(name), peers, rounds=restart_cases()[name][1], seed=seed)
         assert all(map(torch.equal, model_of(end.parties), weights)), "the model is another one"
         assert total(party.meter for party in end.parties.values()) == meter, "other bytes are counted"
         assert end.counted.kept <= end.rounds_kept, f"messages of {end.counted.kept} rounds were kept for a party"

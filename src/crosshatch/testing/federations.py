@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from crosshatch.algorithms.abcd import ABCD
 from crosshatch.algorithms.dcpa import DCPA
@@ -100,16 +100,8 @@ def _block(number: int, width: int) -> nn.Module:
     return nn.Sequential(nn.Linear(_COLUMNS, 3), nn.Tanh(), nn.Linear(3, width))
 
 
-class _Dropped(nn.Module):
-    """A block that draws random numbers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = nn.Sequential(nn.Linear(_COLUMNS, 4), nn.Dropout(0.5), nn.Linear(4, 1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.inner(x)
-        return out
+def _random(number: int) -> nn.Module:  # noqa: ARG001
+    return nn.Sequential(nn.Linear(_COLUMNS, 4), nn.Dropout(0.5), nn.Linear(4, 1))
 
 
 def _partly_trained(number: int) -> nn.Module:
@@ -176,7 +168,7 @@ def vertical_cases() -> tuple[FederationCase, ...]:
         _case("TDCD in turn, labels held and coded", held_three, TDCD(2, eta, 6, order="sequential"),
               share="randomk(0.5)", derivatives="ef(topk(0.5))"),
         replace(_case("TDCD, partly trained", two, TDCD(2, eta, 6)), task=make_task(2, block=_partly_trained)),
-        replace(_case("TDCD, random blocks", two, TDCD(2, eta, 6)), task=make_task(2, block=lambda _: _Dropped())),
+        replace(_case("TDCD, random blocks", two, TDCD(2, eta, 6)), task=make_task(2, block=_random)),
         _case("TDCD, error feedback on share", two, TDCD(3, eta, 6), share="ef(topk(0.5))"),
         _case("TDCD, error feedback where clients miss messages", three, TDCD(2, eta, 4), holder=1,
               broadcast="ef(topk(0.5))", head="ef(topk(0.5))"),
@@ -265,10 +257,10 @@ def optimiser_cases() -> tuple[FederationCase, ...]:
         (replace(_case("TDCD, partly trained, Adam averaged", three, TDCD(2, eta, 6)),
                  task=make_task(3, block=_partly_trained)), averaged),
         (replace(_case("TDCD, random blocks, Adam kept", three, TDCD(2, eta, 6)),
-                 task=make_task(3, block=lambda _: _Dropped())), kept),
+                 task=make_task(3, block=_random)), kept),
         (replace(_case("TDCD, random blocks, Adam, labels held, coded", make_data((2, 2), held=0), TDCD(2, eta, 4),
                        share="randomk(0.5)", derivatives="half", broadcast="quantise(64)", average="topk(0.5) | half"),
-                 task=make_task(2, block=lambda _: _Dropped())), reset),
+                 task=make_task(2, block=_random)), reset),
     )  # fmt: skip
     return tuple(replace(case, task=replace(case.task, optimiser=optimiser)) for case, optimiser in chosen)
 

@@ -9,7 +9,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from crosshatch.parties.line import LeftBehind, Line, Name
 from crosshatch.parties.recovery.mail import Frame, Mail
 from crosshatch.parties.recovery.packed_state import StoredState, pack, unpack
-from crosshatch.plain_data import Kinds
 from crosshatch.private_randomness import PrivateSeed
 from crosshatch.testing.faults import FaultCounts, Faults
 from crosshatch.testing.world import Station, World
@@ -63,7 +62,6 @@ def run_disturbed(
     *,
     rounds: int,
     seed: int,
-    kinds: Kinds = (),
     faults: Faults | None = None,
 ) -> Disturbed[P]:
     """Parties that have not begun, after so many rounds in a world with faults (drawn from the seed by default).
@@ -79,7 +77,7 @@ def run_disturbed(
     def mail(station: Station, transmit: Callable[[Name, Frame], None]) -> Mail:
         name = station.name
         if name in world.disk:
-            begun[name] = unpack(world.disk[name], kinds, run=_RUN, party=name)
+            begun[name] = unpack(world.disk[name], run=_RUN, party=name)
         else:
             secret = PrivateSeed.fresh(_RUN).secret
             begun[name] = StoredState(_RUN, name, 0, fresh[name].state(), secret=secret)
@@ -99,7 +97,7 @@ def run_disturbed(
         def store() -> None:
             kept, heard = station.mail.kept(), station.mail.heard
             state = StoredState(_RUN, name, party.round, party.state(), kept, heard, secret)
-            station.store(party.round, pack(state, kinds))
+            station.store(party.round, pack(state))
 
         if name not in world.disk:  # the secret is stored before anything that depends on it is sent
             store()

@@ -14,7 +14,6 @@ from crosshatch.parties.evaluation.found import Found, Scored, Verdict
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.line import Key, Line, Name
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.testing.check_restarts import restart_cases
 from crosshatch.testing.parties.engine import PartyByParty
@@ -100,7 +99,7 @@ def test_a_replay_writes_the_same_lines(name: str, last: int | None) -> None:
     for seed in range(6):
         again = File()
         fresh, _ = engine_of(name, again, last)
-        end = run_disturbed(fresh.parties, peers, rounds=rounds, seed=seed, kinds=KINDS)
+        end = run_disturbed(fresh.parties, peers, rounds=rounds, seed=seed)
         crashes += end.counted.crashes
         assert again == lines
         assert {party.round for party in end.parties.values()} == {last or rounds}

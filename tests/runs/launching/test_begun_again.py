@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import StoredState, unpack
 from crosshatch.runs.launching.process_plan import ProcessPlan
 from crosshatch.runtime.store import Store
@@ -49,4 +48,4 @@ def test_stopped_after_the_same_round_and_resumed_and_begun_again(tmp_path: Path
 def newest(out: Path, house: str) -> StoredState:
     written = Store(out / "parties" / house / house).read()
     assert written is not None
-    return unpack(written, KINDS, run=ProcessPlan.read(out / "parties" / house).run, party=house)
+    return unpack(written, run=ProcessPlan.read(out / "parties" / house).run, party=house)

@@ -14,7 +14,6 @@ from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan, judgin
 from crosshatch.parties.line import Name
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import StoredState, pack
 from crosshatch.parties.roles.client_role import ClientRole
 from crosshatch.parties.roles.hub_role import HubRole
@@ -56,7 +55,7 @@ def seated(folder: Path, name: str, *changes: str, rounds: int = 3) -> dict[Name
 def packed(party: Party) -> bytes:
     """Its state before the first round, but for what the judge among them has."""
     state = {name: one for name, one in party.state().items() if name != "evaluation"}
-    return pack(StoredState("0badcafe", party.name, 0, state), KINDS)
+    return pack(StoredState("0badcafe", party.name, 0, state))
 
 
 def held_rows(party: Party) -> list[torch.Tensor | None]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.runs.config import read_config
@@ -62,6 +61,6 @@ def test_clients_of_a_silo_share_a_process_and_load_little(tmp_path: Path, monke
         (home,) = (out / "parties").glob(f"*/{name}")
         written = Store(home).read(config.run.rounds)
         assert written is not None
-        party.load(unpack(written, KINDS, run=ProcessPlan.read(home.parent).run, party=name).value)
+        party.load(unpack(written, run=ProcessPlan.read(home.parent).run, party=name).value)
     assert all(map(torch.equal, model_of(found.parties), wanted.weights))
     assert total(party.meter for party in found.parties.values()) == wanted.meter

@@ -13,11 +13,11 @@ from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import DualAlgorithm
 from crosshatch.graphs import require_connected
-from crosshatch.parties.agents.graph_agent import Agent, AgentRole, agents_of
-from crosshatch.parties.beforehand import Beforehand
+from crosshatch.parties.agents.graph_agent import Agent, agents_of
+from crosshatch.parties.holdings.agreed import Beforehand
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import agent_name
-from crosshatch.parties.party import Party
+from crosshatch.parties.party import AnyRole, Party
 from crosshatch.parties.post import Post
 from crosshatch.protocol.agents import DualSteps, dual_steps
 from crosshatch.protocol.message_contents import Call
@@ -38,7 +38,7 @@ class Dual:
 
 @final
 @dataclass(kw_only=True)
-class DualAgent(AgentRole):
+class DualAgent(AnyRole):
     """One of `count` agents; `near` are the numbers of its neighbours."""
 
     agent: Agent
@@ -89,13 +89,7 @@ def dual_agents(
     graph = algorithm.graph.build(task.names, seed=seed)
     require_connected(graph, task.names, "consensus")
     if beforehand is None:
-        steps = dual_steps(
-            (algorithm.step_size, algorithm.dual_step, algorithm.consensus_step),
-            graph,
-            norm_squared=max(agent.norm_squared for agent in agents),
-            convexity=task.regulariser.l2,
-            squared=isinstance(task.loss, Squared),
-        )
+        steps = dual_steps(algorithm, task, graph, norm_squared=max(agent.norm_squared for agent in agents))
         beforehand = Beforehand((1,) * len(agents), steps=(steps.weights, steps.duals, steps.consensus))
     assert beforehand.steps is not None
     steps = DualSteps(*beforehand.steps)

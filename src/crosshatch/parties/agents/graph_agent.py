@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,35 +12,12 @@ from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.local.modules import evaluating
 from crosshatch.local.read_chain import as_chain
-from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.holdings.model import Model
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import agent_name
-from crosshatch.parties.post import Post
 from crosshatch.protocol.agents import check_agents
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
-
-
-@dataclass(kw_only=True)
-class AgentRole:
-    """What agents' roles have in common: their state beside the text's values are counters alone."""
-
-    post: Post
-    beforehand: Beforehand
-
-    def begin_round(self, round: int) -> None:
-        """Nothing is counted by round: an agent's messages are told apart by token or neighbour."""
-
-    def set_out(self, values: Any) -> Any:
-        """Nothing happens before the first round."""
-        return values
-
-    def state(self) -> dict[str, Any]:
-        return {"meter": self.post.meter.snapshot()}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        self.post.meter.load(state["meter"])
 
 
 @dataclass(frozen=True)

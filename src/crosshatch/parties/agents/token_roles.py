@@ -14,11 +14,11 @@ from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import TokenAlgorithm
 from crosshatch.local.visits.agent import start_of
-from crosshatch.parties.agents.graph_agent import Agent, AgentRole, agents_of
-from crosshatch.parties.beforehand import Beforehand
+from crosshatch.parties.agents.graph_agent import Agent, agents_of
+from crosshatch.parties.holdings.agreed import Beforehand
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import agent_name, server_name
-from crosshatch.parties.party import Party
+from crosshatch.parties.party import AnyRole, Party
 from crosshatch.parties.post import Post
 from crosshatch.protocol.agents import check_walks
 from crosshatch.protocol.message_contents import Call
@@ -41,7 +41,7 @@ class Tokens:
 
 
 @dataclass(kw_only=True)
-class TokenRole(AgentRole):
+class TokenRole(AnyRole):
     """An onlooker: it knows where the tokens are."""
 
     walk: SeededWalk

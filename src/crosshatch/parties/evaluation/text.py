@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from crosshatch.parties.evaluation.found import Found, Judge, Scored, Verdict
 from crosshatch.parties.line import Line
-from crosshatch.parties.post import Post, Uses
+from crosshatch.parties.post import Correspondent
 
 
 @dataclass(kw_only=True)
-class EvaluatingFederation(ABC):
+class EvaluatingFederation(Correspondent):
     """What the text asks of a party's role, which a party without rows answers as here; `judging`: at the holder alone.
 
     Everything of one `round` goes under keys of its own.
     """
 
-    post: Post
     judging: Judge | None = None
-    uses: Uses = field(default_factory=Uses)
-    round: int = 0
-
-    def begin_round(self, round: int) -> None:
-        self.round = round
-        self.uses.begin_round()
 
     def model(self, values: Any) -> Any:  # noqa: ARG002
         """The party's part of the federation's model, from what the algorithm's text has left with it."""
@@ -59,10 +52,10 @@ class EvaluatingFederation(ABC):
     def state(self) -> dict[str, Any]:
         """Counters, and what the holder has found so far."""
         judged = None if self.judging is None else self.judging.state()
-        return {"meter": self.post.meter.snapshot(), "judged": judged}
+        return {**super().state(), "judged": judged}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        self.post.meter.load(state["meter"])
+        super().load(state)
         if self.judging is not None and state["judged"] is not None:
             self.judging.load(state["judged"])
 

@@ -16,7 +16,6 @@ from crosshatch.parties.evaluation.found import Judge
 from crosshatch.parties.evaluation.held_out import held_out, validation_rows
 from crosshatch.parties.evaluation.silo_evaluation import SiloEvaluation
 from crosshatch.parties.evaluation.text import EvaluatingFederation, Evaluation
-from crosshatch.parties.holdings.client import Client
 from crosshatch.parties.holdings.steps import EvaluationSteps
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import hub_name
@@ -107,17 +106,16 @@ def _of_silos(
         assert isinstance(role, Role)
         role.post.prefix, role.post.follows, role.post.followers = _PREFIX, own.post.follows, own.post.followers
         if isinstance(role, ClientRole) and isinstance(own, ClientRole):
-            role.client = _evaluating(replace(role.client, x=own.client.x, y=own.client.y))
-        if isinstance(role, HubRole):
-            role.anchored = False
+            role.client = replace(role.client, x=own.client.x, y=own.client.y)
         beside = held[name].role if name in held else None
         assert beside is None or isinstance(beside, Role)
         if beside is not None:
             beside.post, beside.uses = role.post, role.uses
-        if isinstance(beside, ClientRole):
-            beside.client = _evaluating(beside.client)
-        if isinstance(beside, HubRole):
-            beside.anchored = False
+        for one in (role, beside):  # with the class mean that is in the block, and without steps
+            if isinstance(one, ClientRole):
+                one.client = replace(one.client, anchors=None, steps=EvaluationSteps(one.client.model))
+            elif isinstance(one, HubRole):
+                one.anchored = False
         holder = holder_of(data)
         found[name] = SiloEvaluation(
             post=role.post, role=role, held=beside, looked_at=looked_at[role.group], validation=plan.validation,
@@ -125,11 +123,6 @@ def _of_silos(
             judging=plan.judge if name == hub_name(0, holder) else None,
         )  # fmt: skip
     return found
-
-
-def _evaluating(client: Client) -> Client:
-    """It computes with the class mean that is in its block, and takes no steps."""
-    return replace(client, anchors=None, steps=EvaluationSteps(client.model))
 
 
 def _of_agents(

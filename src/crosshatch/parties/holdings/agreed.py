@@ -34,6 +34,23 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Beforehand:
+    """What all had settled before the first round: it follows from all blocks and data together, which nobody has.
+
+    `widths` are those of all silos' embeddings; with `draws` some block draws random numbers.
+
+    Of agents: whether all blocks' outputs are `linear` in their parameters, whether there are outputs at the start that
+    the server `gathers`, and the `steps` of weights, duals and multipliers.
+    """
+
+    widths: tuple[int, ...]
+    draws: bool = False
+    linear: bool = True
+    gathers: bool = False
+    steps: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True)
 class Agreed:
     """No features, no labels, no weights, no samples: only what the parties settled beforehand."""
 
@@ -124,6 +141,6 @@ class Selection:
     ids: Ids
     owners: Ids
 
-    def of(self, chosen: Ids, round: int) -> Batch:
-        """Those of the samples that some of the clients hold."""
-        return Batch(round, (self.ids[np.isin(self.owners, chosen)],))
+    def of(self, source: BatchSource, fraction: float, round: int) -> Batch:
+        """Those of the samples that the clients hold which are drawn."""
+        return Batch(round, (self.ids[np.isin(self.owners, source.clients(round, fraction, self.clients))],))

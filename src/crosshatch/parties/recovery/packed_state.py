@@ -19,11 +19,18 @@ import torch
 from torch import Tensor
 
 from crosshatch.errors import RunError
+from crosshatch.parties.agents.dual_role import Dual
+from crosshatch.parties.agents.token_roles import Tokens
+from crosshatch.parties.holdings.agreed import Batch
+from crosshatch.parties.holdings.model import KnownOfOthers
+from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.line import Key, Name
 from crosshatch.parties.recovery.mail import BEGIN_AGAIN
 from crosshatch.plain_data import Kinds, put_together, take_apart
 
 FORMAT = 2
+KINDS = (Batch, Blocks, Dual, Embeddings, Frozen, KnownOfOthers, Tokens)
+"""What a party's state may hold beside tensors, arrays and plain data."""
 _START = struct.Struct("<8sHQ")  # mark, format, length of the header
 _MARK = b"xhatchst"
 _DIGEST = 32
@@ -67,7 +74,7 @@ class _Header(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     clean: bool
 
 
-def pack(state: StoredState, kinds: Kinds = ()) -> bytes:
+def pack(state: StoredState, kinds: Kinds = KINDS) -> bytes:
     """The state as bytes.
 
     >>> once = StoredState("0badcafe", "hub-0-0", 3, {"round": 3}, {"client-0-0-0": {(2, "broadcast", 0): bytes(9)}})
@@ -77,7 +84,7 @@ def pack(state: StoredState, kinds: Kinds = ()) -> bytes:
     return b"".join(pieces(state, kinds))
 
 
-def pieces(state: StoredState, kinds: Kinds = ()) -> list[bytes]:
+def pieces(state: StoredState, kinds: Kinds = KINDS) -> list[bytes]:
     """The state as bytes, one after the other: numbers are copied, messages, which nobody changes, are not.
 
     `kinds` are the dataclasses that its value may hold.
@@ -104,7 +111,7 @@ def pieces(state: StoredState, kinds: Kinds = ()) -> list[bytes]:
     return [*content, digest.digest()]
 
 
-def unpack(data: bytes, kinds: Kinds = (), *, run: str, party: Name) -> StoredState:
+def unpack(data: bytes, kinds: Kinds = KINDS, *, run: str, party: Name) -> StoredState:
     """The state of this party in this run; anything else is refused before it is read."""
     if len(data) < _START.size + _DIGEST or data[: len(_MARK)] != _MARK:
         raise RunError(f"{party}: {len(data)} bytes that are no state of a party: is it another file, or cut off?")

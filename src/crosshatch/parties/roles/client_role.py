@@ -45,11 +45,6 @@ class ClientRole(Role):
         self._alone = agreed.is_alone(self.silo)
         self._up = None if self._is_inside else CLIENT_UP
 
-    @property
-    def _is_inside(self) -> bool:
-        """Whether it is one party with its hub."""
-        return self.silo in self.agreed.one_party
-
     def begin_round(self, round: int) -> None:
         """Its moments begin anew, unless they are to be carried over."""
         super().begin_round(round)

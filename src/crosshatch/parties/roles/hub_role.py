@@ -17,7 +17,7 @@ from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import client_name, hub_name
 from crosshatch.parties.roles.block_averaging import Keeper
-from crosshatch.parties.roles.passing_on import gather, give_head, pass_head, put_together, read, told_to_holders
+from crosshatch.parties.roles.passing_on import gather, pass_head, put_together, read, told_to_holders
 from crosshatch.parties.roles.role import Role
 from crosshatch.parties.roles.tree import Node
 from crosshatch.parties.roles.uses_of_exchange import HeldUse, SharedUse
@@ -51,11 +51,6 @@ class HubRole(Role):
     def __post_init__(self) -> None:
         self._alone = self.agreed.is_alone(self.silo)
         self._down = None if self._is_inside else "client-hub down"
-
-    @property
-    def _is_inside(self) -> bool:
-        """Whether it is one party with its clients."""
-        return self.silo in self.agreed.one_party
 
     @property
     def _roster(self) -> Roster:
@@ -176,7 +171,8 @@ class HubRole(Role):
             contents = self._gather("share", self.silo, batch, None, call)
             if self.silo == self.agreed.head_holder:
                 assert use.sent.head is not None
-                contents.append(give_head(self.keeper.channels, use.sent.head, head_channel(use.to), call))
+                draw = self.keeper.channels.draw("head", head_channel(use.to), (call.round, call.use))
+                contents.append(self.keeper.channels.write_vector(draw, use.sent.head))
             for i in use.receivers:
                 if i != self.silo:
                     self.post.send(self._peer(i), self._across("across"), call, *contents)
@@ -188,7 +184,7 @@ class HubRole(Role):
                 contents = list(self.post.recv(self._peer(j), call, self._due("share", j, batch, None)))
                 if j == self.agreed.head_holder:
                     head = contents.pop()
-                arrived[j] = self._read("share", share_channel(j, use.to), j, contents, batch, None, call)
+                arrived[j] = read(self.keeper, "share", share_channel(j, use.to), j, contents, batch, None, call)
         seen = {**after.seen, **arrived}
         if arrived:
             clients = self._roster.at_work(batch)
@@ -203,7 +199,7 @@ class HubRole(Role):
     def _gather(self, exchange: str, silo: int, batch: Batch, part: int | None, call: Call) -> list[Tensor]:
         """What its clients sent about their rows, to be passed on."""
         given = {k: one for k, (one,) in self._heard(exchange, [silo], batch, part, call).items()}
-        return gather(self.agreed, self._roster, exchange, silo, given, batch, part)
+        return gather(self.keeper, exchange, silo, given, batch, part)
 
     def _heard(
         self, exchange: str, silos: Sequence[int], batch: Batch, part: int | None, call: Call
@@ -220,13 +216,6 @@ class HubRole(Role):
         """The shape of what another hub passes on about a silo's embeddings."""
         return self.agreed.due(exchange, len(batch.ids(part)), self.agreed.width(exchange, silo))
 
-    def _read(
-        self, exchange: str, name: str, silo: int, contents: Sequence[Tensor], batch: Batch, part: int | None,
-        call: Call,
-    ) -> Tensor:  # fmt: skip
-        """Rows about a silo's embeddings in the batch's order, from what another hub passed on."""
-        return read(self.agreed, self.keeper.channels, exchange, name, silo, contents, batch, part, call)
-
     # -- labels held
 
     def _ask_holder(self, after: Frozen, use: HeldUse) -> Frozen:
@@ -237,7 +226,7 @@ class HubRole(Role):
         if self.silo in use.asking:
             contents = list(self.post.recv(holder, use.down, self._due("derivatives", self.silo, batch, part)))
             name = next(name for name, silos in use.channels.items() if self.silo in silos)
-            rows = self._read("derivatives", name, self.silo, contents, batch, part, use.drawn)
+            rows = read(self.keeper, "derivatives", name, self.silo, contents, batch, part, use.drawn)
             for k in self._roster.at_work(batch, part):
                 self.post.send(self._client(k), self._down, use.down, rows[self._roster.rows(k, batch, part)])
         return after
@@ -247,7 +236,7 @@ class HubRole(Role):
         new: dict[int, Tensor] = {}
         for j in use.senders:
             passed_on = self.post.recv(self._peer(j), use.up, self._due("share", j, batch, asked))
-            new[j] = self._read("share", share_channel(j), j, passed_on, batch, asked, use.up)
+            new[j] = read(self.keeper, "share", share_channel(j), j, passed_on, batch, asked, use.up)
         if asked is None:
             seen |= new
         if use.senders:
@@ -259,7 +248,7 @@ class HubRole(Role):
             given = self._heard("derivatives", first, batch, answered, use.down)
             for n, silos in enumerate(use.channels.values()):
                 mine = {k: one[n] for k, one in given.items()}
-                contents = gather(self.agreed, self._roster, "derivatives", silos[0], mine, batch, answered)
+                contents = gather(self.keeper, "derivatives", silos[0], mine, batch, answered)
                 for j in silos:
                     self.post.send(self._peer(j), self._across("down"), use.down, *contents)
         return replace(after, seen=seen)

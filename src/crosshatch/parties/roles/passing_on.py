@@ -12,19 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crosshatch.channels import Channels
-from crosshatch.parties.holdings.agreed import Agreed, Batch, Roster
+from crosshatch.parties.holdings.agreed import Agreed, Batch
 from crosshatch.parties.roles.block_averaging import Keeper, told_to_each
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.message_contents import Call, holder_bytes
 
 
 def gather(
-    agreed: Agreed, roster: Roster, exchange: str, silo: int, given: Mapping[int, Tensor], batch: Batch,
-    part: int | None,
-) -> list[Tensor]:  # fmt: skip
+    keeper: Keeper, exchange: str, silo: int, given: Mapping[int, Tensor], batch: Batch, part: int | None
+) -> list[Tensor]:
     """What clients sent about their rows, for another hub; the rows are about the embeddings of a silo."""
-    ids = batch.ids(part)
+    agreed, roster, ids = keeper.agreed, keeper.roster, batch.ids(part)
     if exchange in agreed.codecs:
         whose = _written(roster.owners[ids], holder_bytes(roster.clients))
         return [torch.cat(list(given.values())), *([whose] if roster.clients > 1 else [])]
@@ -35,10 +33,11 @@ def gather(
 
 
 def read(
-    agreed: Agreed, channels: Channels, exchange: str, name: str, silo: int, contents: Sequence[Tensor], batch: Batch,
-    part: int | None, call: Call,
+    keeper: Keeper, exchange: str, name: str, silo: int, contents: Sequence[Tensor], batch: Batch, part: int | None,
+    call: Call,
 ) -> Tensor:  # fmt: skip
-    """Rows (n, width) in the batch's order from what a hub gathered, about the embeddings of a silo."""
+    """Rows (n, width) in the batch's order from what another hub gathered, about the embeddings of a silo."""
+    agreed, channels = keeper.agreed, keeper.channels
     if exchange not in channels.codecs:
         return contents[0]
     width, ids = agreed.width(exchange, silo), batch.ids(part)
@@ -71,11 +70,6 @@ def told_to_holders(
     place = slice(start, start + len(batch.parts[part]))
     rest = {j: [seen[i][place] for i in seen if i != j] for j in new}
     return [own + (torch.stack(rest[j]).sum(0) if rest[j] else torch.zeros_like(own)) for j, own in new.items()]
-
-
-def give_head(channels: Channels, head: Tensor, name: str, call: Call) -> Tensor:
-    """The head, from its holder's hub, for the other hubs."""
-    return channels.write_vector(channels.draw("head", name, (call.round, call.use)), head)
 
 
 def pass_head(keeper: Keeper, content: Tensor, name: str, clients: list[int], call: Call) -> dict[int, Tensor]:

@@ -6,15 +6,13 @@ party does in an exchange is in the methods of its role, and an onlooker does no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from crosshatch.exchanges import ClientWeights, Federation, LocalSteps, Number, Within
-from crosshatch.parties.beforehand import Beforehand
 from crosshatch.parties.holdings.agreed import Agreed, Batch, Selection
 from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
-from crosshatch.parties.post import Post, Uses
+from crosshatch.parties.party import AnyRole
 from crosshatch.parties.roles.uses_of_exchange import HeldUse, SharedUse
 from crosshatch.protocol.message_contents import About, Call
 from crosshatch.protocol.refusals import check_continued, check_selects
@@ -30,36 +28,19 @@ from crosshatch.protocol.what_is_known import (
 
 
 @dataclass(kw_only=True)
-class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
+class Role(AnyRole, Federation[Blocks, Batch, Embeddings, Frozen]):
     """A party's federation; see `crosshatch.exchanges.Federation` for what each method means to a text."""
 
     agreed: Agreed
-    post: Post
     silo: int | None = None
     group: int = 0
     groups: int = 1
     selection: Selection | None = None
-    uses: Uses = field(default_factory=Uses)
-    round: int = 0
-
-    def begin_round(self, round: int) -> None:
-        self.round = round
-        self.uses.begin_round()
-
-    def set_out(self, blocks: Blocks) -> Blocks:
-        """Nothing happens before the first round."""
-        return blocks
-
-    def state(self) -> dict[str, Any]:
-        """What it carries from round to round beside the text's values: plain data."""
-        return {"meter": self.post.meter.snapshot()}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        self.post.meter.load(state["meter"])
 
     @property
-    def beforehand(self) -> Beforehand:
-        return Beforehand(self.agreed.widths, self.agreed.in_order_of_ids)
+    def _is_inside(self) -> bool:
+        """Whether its silo is one party, hub and clients."""
+        return self.silo in self.agreed.one_party
 
     @property
     def silos(self) -> Sequence[int]:
@@ -80,7 +61,7 @@ class Role(Federation[Blocks, Batch, Embeddings, Frozen]):
             return self.draw_batch(None, round=round)
         check_selects(fraction, says_so=self.selection is not None)
         assert self.selection is not None
-        return self.selection.of(self.agreed.source.clients(round, fraction, self.selection.clients), round)
+        return self.selection.of(self.agreed.source, fraction, round)
 
     def broadcast(self, blocks: Blocks, batch: Batch, *, within: Within = "silo", depth: int = 0) -> Blocks:
         """Who sends blocks, and who gets one."""

@@ -67,11 +67,8 @@ class ServerRole(Role):
             return self.draw_batch(None, round=round)
         if any(one.selection is None for one in self.below):
             return Batch(round, (np.empty(0, dtype=np.int64),))
-        chosen = [
-            one.selection.of(one.agreed.source.clients(round, fraction, one.selection.clients), round)
-            for one in self.below
-            if one.selection is not None
-        ]
+        selections = [(one.selection, one.agreed.source) for one in self.below if one.selection is not None]
+        chosen = [selection.of(source, fraction, round) for selection, source in selections]
         return Batch(round, chosen[0].parts, tuple(chosen))
 
     def _keeps(self, within: Within) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import torch
 
-from crosshatch.data.federated import FederatedData
+from crosshatch.data.federated import FederatedData, move
 from crosshatch.errors import ConfigError
 from crosshatch.runs.choosing.anticipated import Anticipated
 from crosshatch.runs.choosing.trials import Tell
@@ -19,7 +19,6 @@ from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm, algorithm_name, planned_names, settings_of
 from crosshatch.schedules import Adaptive, Constant, rate
 from crosshatch.simulator.adapt import without_dropout
-from crosshatch.simulator.assemble import move
 from crosshatch.task.task import Task
 from crosshatch.theory import theorem_names
 from crosshatch.theory.constants import Constants

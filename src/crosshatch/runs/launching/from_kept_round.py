@@ -12,7 +12,6 @@ import msgspec
 
 from crosshatch.errors import RunError
 from crosshatch.parties.line import Name
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.runs.directory import PARTIES, RunDirectory
 from crosshatch.runs.evaluating.lines import cut_lines
@@ -42,7 +41,7 @@ def begin_again(out: Path, round: int) -> None:
     for name, run, store in _keeping(plans):
         written = store.read(round)
         assert written is not None
-        unpack(written, KINDS, run=run, party=name)  # whole, and its own
+        unpack(written, run=run, party=name)  # whole, and its own
     path = out / PARTIES / _RECORD
     line = msgspec.json.encode(_Decision(round, kept, decided=datetime.now(UTC).isoformat(timespec="seconds")))
     write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")

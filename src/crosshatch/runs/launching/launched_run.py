@@ -17,7 +17,6 @@ from crosshatch.errors import DivergenceError, RunError
 from crosshatch.meter import Meter
 from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
-from crosshatch.parties.recovery.kinds import KINDS
 from crosshatch.parties.recovery.packed_state import unpack
 from crosshatch.parties.seeing_all import best_of_parties, model_of, total
 from crosshatch.runs.best_round import BestRound
@@ -138,7 +137,7 @@ class LaunchedRun:
             written = Store(home).read()
             if written is None:
                 raise RunError(f"{home} has no state of {name}: it was removed, launch the run again")
-            self.parties[name].load(unpack(written, KINDS, run=self.run_id, party=name).value)
+            self.parties[name].load(unpack(written, run=self.run_id, party=name).value)
         return min(party.round for party in self.parties.values())
 
     def _divergence(self, broken: Mapping[str, Any] | None) -> Divergence | None:

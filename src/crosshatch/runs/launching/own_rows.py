@@ -19,7 +19,7 @@ from crosshatch.data.dataset import Target
 from crosshatch.data.federated import FederatedData, OwnSamples, SiloData
 from crosshatch.parties.agents.dual_role import DualAgent
 from crosshatch.parties.agents.token_roles import SERVER, TokenAgent
-from crosshatch.parties.beforehand import Beforehand
+from crosshatch.parties.holdings.agreed import Beforehand
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import agent_name
 from crosshatch.parties.party import Party

@@ -8,8 +8,8 @@ from secrets import token_hex
 from typing import Literal
 
 from crosshatch.data.federated import FederatedData
-from crosshatch.parties.agents.graph_agent import AgentRole
-from crosshatch.parties.agents.token_roles import TokenServer
+from crosshatch.parties.agents.dual_role import DualAgent
+from crosshatch.parties.agents.token_roles import TokenAgent
 from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.line import Name
 from crosshatch.parties.party import Party
@@ -103,7 +103,7 @@ def free_ports(names: Iterable[Name]) -> dict[Name, int]:
 
 def _computes(party: Party) -> bool:
     """Whether it has rows and a block."""
-    return isinstance(party.role, ClientRole | AgentRole) and not isinstance(party.role, TokenServer)
+    return isinstance(party.role, ClientRole | TokenAgent | DualAgent)
 
 
 def _longest(parties: Mapping[Name, Party], data: FederatedData) -> int:

@@ -1,16 +1,11 @@
 """An algorithm run by its parties in turn, in one process and in memory: what every faster engine is held against."""
 
-from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.meter import Meter
-from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
-from crosshatch.parties.holdings.steps import Way
 from crosshatch.parties.parties_of import parties_of
 from crosshatch.parties.seeing_all import model_of, total
 from crosshatch.task.task import Task
@@ -20,6 +15,7 @@ from crosshatch.testing.parties.turns import TurnLine, Turns
 class PartyByParty:
     """Every party of a federation, strangers to each other: what passes between them are bytes.
 
+    >>> import torch
     >>> from crosshatch.algorithms.tdcd import TDCD
     >>> from crosshatch.data.build import federate, load_dataset
     >>> from crosshatch.data.data_settings import FederationSettings
@@ -33,22 +29,9 @@ class PartyByParty:
     ['client-hub down', 'client-hub up', 'hub-hub across']
     """
 
-    def __init__(
-        self,
-        data: FederatedData,
-        task: Task,
-        algorithm: Any,
-        *,
-        seed: int = 0,
-        codecs: Mapping[str, AnyCodec] | None = None,
-        precision: torch.dtype = torch.float64,
-        steps: Way = "plain",
-        evaluation: EvaluationPlan | None = None,
-    ) -> None:
-        """Cut the data into what each party holds; arguments as of `parties_of`."""
-        self.parties = parties_of(
-            data, task, algorithm, seed=seed, codecs=codecs, precision=precision, steps=steps, evaluation=evaluation
-        )  # fmt: skip
+    def __init__(self, data: FederatedData, task: Task, algorithm: Any, **settings: Any) -> None:
+        """Cut the data into what each party holds; the settings are those of `parties_of`."""
+        self.parties = parties_of(data, task, algorithm, **settings)
         self.turns, self.round = Turns(), 0
         for name, party in self.parties.items():
             party.join(TurnLine(name, self.turns))
