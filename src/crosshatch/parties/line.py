@@ -1,7 +1,5 @@
 """What joins a party to the others: it sends under a key, and asks for what another one sent under a key."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 Name = str

@@ -1,7 +1,5 @@
 """What parties are called: group, silo and number say who it is."""
 
-from __future__ import annotations
-
 from crosshatch.parties.line import Name
 
 

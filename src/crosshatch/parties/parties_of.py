@@ -1,7 +1,5 @@
 """Every party of a federation, each with its own share of the data and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A party: its role's federation, the algorithm's text, and what it holds at the start of a round."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A party's end of its line: messages are written and read by the wire format, and what is sent is counted."""
 
-from __future__ import annotations
-
 from abc import ABC
 from collections import Counter
 from collections.abc import Mapping

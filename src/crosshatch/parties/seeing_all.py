@@ -1,7 +1,5 @@
 """What somebody makes of a federation who could look at all parties: its model, and all that was sent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import torch

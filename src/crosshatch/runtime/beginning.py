@@ -1,7 +1,5 @@
 """What a party begins from: nothing, its newest state, or the one that all begin again at. Else it says nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

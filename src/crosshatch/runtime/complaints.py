@@ -1,7 +1,5 @@
 """What was refused and from whom: one line per kind and peer, repeats counted."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ several pieces, one after the other; nothing comes between them. The messages in
 envelopes are control.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated

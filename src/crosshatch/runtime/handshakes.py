@@ -4,8 +4,6 @@ The log is asked for handshakes alone and is read here, so that of each kind and
 What else is written to standard error, by libraries below Python, is passed on.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -5,8 +5,6 @@ kernels that its processor is best at when it starts for the first time, so that
 it. This module is imported before torch.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Up to which round the parties of a process go: the last one of the run, or earlier where somebody asks for a stop."""
 
-from __future__ import annotations
-
 from threading import Condition
 
 

@@ -1,7 +1,5 @@
 """What the runtime needs beyond the rest of the package, asked for before anything is started."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 from crosshatch.errors import ConfigError

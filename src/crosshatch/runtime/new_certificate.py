@@ -1,7 +1,5 @@
 """A new key and a certificate for it: whoever makes parties loads this, parties themselves never do."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509

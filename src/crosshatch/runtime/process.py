@@ -4,8 +4,6 @@ Every party's text runs in a thread, one computing at a time; streams and mail l
 written beside the work, by default once per second; after a crash a party goes on from the newest one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import traceback
 from collections.abc import Callable, Mapping, Sequence

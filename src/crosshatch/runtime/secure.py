@@ -7,8 +7,6 @@ sets it before it does; where somebody else has imported grpc before, the list i
 which tries a 1.2 handshake with itself at its start, refuses to serve.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import ssl

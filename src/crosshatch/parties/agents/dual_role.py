@@ -1,7 +1,5 @@
 """Agents that agree on a dual over a graph, each from inside."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import final

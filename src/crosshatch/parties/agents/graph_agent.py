@@ -1,7 +1,5 @@
 """An agent of a graph: its columns of all samples, the labels, and its own block."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Agents with tokens that walk on a graph, and their server, each from inside."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final

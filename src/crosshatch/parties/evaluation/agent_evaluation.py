@@ -3,8 +3,6 @@
 On a graph everybody has the training labels; those of the rows held out are with the first agent alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import final
 

@@ -1,7 +1,5 @@
 """What the label's holder finds out in one evaluation, and who makes figures and a decision of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntFlag

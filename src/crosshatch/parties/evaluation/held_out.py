@@ -5,8 +5,6 @@ one after the other. Clients without training rows hold none, for nobody tells t
 dealt out to the first group, so that the scores and labels that a metric needs together are with one silo.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

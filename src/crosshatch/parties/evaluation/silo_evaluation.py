@@ -5,8 +5,6 @@ their rows, and the label's holder (labels shared: the first silo) gets to know 
 score their rows; of training rows only sums of losses leave them, of rows held out scores and labels go to their hub.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final

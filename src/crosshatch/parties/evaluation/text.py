@@ -1,7 +1,5 @@
 """The evaluation's text, which every party runs with its own part of each value, and what a party carries along."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a client computes by itself: on its samples of its silo, and the labels of those where it has them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The values of a round's text as one party has them: its own part, and what everybody knows anyway."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The first thing that two parties tell each other: what must be the same at both, and what is good to know."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

@@ -6,8 +6,6 @@ never ask for it again. Whatever else was sent is part of the sender's own state
 connection; the receiver drops by key what it knows. `docs/recovery.md` says why this is enough.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum

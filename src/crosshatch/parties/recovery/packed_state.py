@@ -4,8 +4,6 @@ The bytes are a mark, a format number, the length of a msgpack header, the heade
 after the other, and a digest of all that. Equal messages to several receivers are written once.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The simulator does the same for all silos at once in `simulator/vertical/averaging.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

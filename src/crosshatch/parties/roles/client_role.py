@@ -1,7 +1,5 @@
 """A client's own half of every exchange."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final

@@ -1,7 +1,5 @@
 """A hub's own half of every exchange; blocks are averaged in `block_averaging.py`, with branches in `tree.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final

@@ -4,8 +4,6 @@ Bytes can only be taken apart, and decoded, client by client. So with them goes 
 sees which of these rows one client has. Where no codec is used it does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ A role's federation answers the text for one party. What all parties know they w
 party does in an exchange is in the methods of its role, and an onlooker does nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """A server's own half: it averages what hubs of groups send, or all clients of the federation itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final

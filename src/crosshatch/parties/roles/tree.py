@@ -4,8 +4,6 @@ Blocks travel along the tree, one message for each branch with clients at work b
 counts in an average with the block that the party above it holds, which it would have started from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod

@@ -1,7 +1,5 @@
 """One use of `exchange`, as every party finds it without a message: who sends, who gets to know something, of what."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
