@@ -142,3 +142,15 @@ def test_what_a_division_leaves_out_goes_by_time_alone_where_that_foretells_mess
     assert sent is not None
     sent = sent.take(draw.permutation(len(sent.samples)))
     assert decode(sent, rows[sent.samples], 50) > 0.9999
+
+
+def test_all_directions_of_a_network_count_and_by_their_sizes() -> None:
+    """Sixty numbers of forty units, the first of them a hundred times as large as the others."""
+    units = np.maximum(np.random.default_rng(0).normal(size=(300, 40)), 0)
+    sent = np.column_stack([100 * units[:, 0], units @ np.random.default_rng(1).normal(size=(40, 59))])
+    messages = [Heard(0, "share", 0, 0, (1,), 0, np.arange(300), torch.from_numpy(sent))]
+    draw = np.random.default_rng(2)
+    found = all_rounds(messages, 0, rank=24, linear=False, precision="float64", draw=draw)
+    assert found is not None
+    assert found.directions.shape == (300, 40)
+    assert np.corrcoef(found.directions[:, 0], units[:, 0])[0, 1] ** 2 > 0.99

@@ -72,3 +72,14 @@ def test_columns_that_go_together_are_nearly_the_largest_direction() -> None:
     found = separate(directions * np.sqrt(len(columns)), sizes / sizes[0], columns, seed=1)
     largest = np.linalg.svd(columns - columns.mean(axis=0))[0][:, 0]
     assert found.highest >= abs(np.corrcoef(largest, columns.T)[0, 1:]).mean() - 1e-3
+
+
+def test_columns_made_of_two_are_near_the_components_of_few_directions() -> None:
+    """Six columns, each one of two and a little of its own: six directions that count alike hide the two."""
+    draw = np.random.default_rng(4)
+    two = draw.laplace(size=(800, 2))
+    columns = two[:, np.arange(6) % 2] + 0.3 * draw.normal(size=(800, 6))
+    directions, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    found = separate(directions * np.sqrt(len(columns)), sizes / sizes[0], columns, seed=1)
+    assert found.highest > 0.94
+    assert found.chance < 0.9

@@ -93,10 +93,10 @@ class SentDirections:
 def all_rounds(
     messages: Sequence[Heard], silo: int, *, rank: int, linear: bool, precision: str, draw: np.random.Generator
 ) -> SentDirections | None:
-    """What a silo sent in all rounds, of rank at most `rank`; None where it sent nothing.
+    """What a silo sent in all rounds; None where it sent nothing.
 
-    What is missing of a block that is not `linear` or wider than 64, or of which too little was sent, is put in
-    roughly.
+    Of a `linear` block the rank is at most `rank`. What is missing of another one, or of one that is wider than 64 or
+    of which too little was sent, is put in roughly, by as many directions.
     """
     heard = [one for one in messages if one.exchange == "share" and one.sender == silo and bool(one.values.any())]
     if not heard:
@@ -114,7 +114,7 @@ def all_rounds(
     batch = _division(heard, samples[some])
     batches = int(batch.max()) + 1
     if batches == 1:
-        numbers = csr_array(numbers.multiply(1 / _sizes(numbers)))
+        numbers = csr_array(numbers.multiply(1 / _sizes(numbers, each=linear)))
     if share < 1 and linear and rank <= _MOST and batches == 1:
         found = columns_behind(numbers, rank, width, draw)
         if found is not None:
@@ -126,7 +126,7 @@ def all_rounds(
     if batches > 1:
         rank *= batches
         values = _between(few, width, batch)
-        values /= _sizes(csr_array(values))  # of all batches together: each by itself would be another scale for each
+        values /= _sizes(csr_array(values), each=linear)  # of all batches: each by itself would have another scale
     elif share < 1:
         rank = min(rank, _MOST, max(2, int(np.median(np.diff(few.indptr))) // 2), *few.shape)
         sizes, right = (one[..., ::-1][..., :rank] for one in np.linalg.eigh((few.T @ few).toarray()))
@@ -138,7 +138,7 @@ def all_rounds(
     least = precise * sum(1 / np.sqrt(values.shape)) * sizes[0]  # rounding of a direction, which is many numbers
     if linear and len(sizes) > rank:
         least = min(least, 2 * sizes[rank])  # what is beyond the rank is rounding, as it is
-    count = int((sizes[:rank] > least).sum())
+    count = int((sizes[: rank if linear else None] > least).sum())
     directions = left[:, :count] * np.sqrt(len(left))
     return SentDirections(samples[some], directions, sizes[:count] / sizes[0], np.zeros(len(some)), batch, share)
 
@@ -209,8 +209,10 @@ def _table(heard: Sequence[Heard], samples: Ids) -> csr_array:
     return csr_array((np.concatenate(values), places), shape=(len(samples), len(heard) * width))
 
 
-def _sizes(numbers: csr_array) -> Matrix:
-    """The root mean square (k,) of the numbers that are there in each column."""
+def _sizes(numbers: csr_array, *, each: bool) -> Matrix:
+    """The root mean square (k,) of the numbers that are there in each column, or of all numbers."""
+    if not each:
+        return np.full(numbers.shape[1], max(float(np.sqrt((numbers.data**2).mean())), _TINY))
     counts = np.bincount(numbers.indices, minlength=numbers.shape[1])
     squares = np.bincount(numbers.indices, numbers.data**2, minlength=numbers.shape[1])
     return np.maximum(np.sqrt(squares / np.maximum(counts, 1)), _TINY)

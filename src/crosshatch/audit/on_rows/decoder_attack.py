@@ -39,7 +39,7 @@ def decode_often(
     In every draw others are known, in the first one the first.
     """
     draw, order = np.random.default_rng(seed), np.arange(len(rows))
-    turn = unmixings(sent.directions, seed=seed)[0] if linear and sent.directions.shape[1] > 1 else None
+    turn = unmixings(sent.directions, sent.sizes, seed=seed)[0] if linear and sent.directions.shape[1] > 1 else None
     found = []
     for _ in range(draws):
         found.append(_decode(sent.take(order).with_known(rows[order[:known]]), rows[order], known, turn, seed))

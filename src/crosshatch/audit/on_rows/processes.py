@@ -57,7 +57,7 @@ def guess_rows(
     best = np.full(rows.shape[1], -np.inf)
     for fit in chain.from_iterable(ways):
         errors = np.maximum(weights @ fit.errors**2 / weights.sum() + _WIDE * (fit.found**2).mean(axis=0), _TINY)
-        counts = (fit.likely + fit.likely.mean() - len(rows) * np.log(errors).mean()) / 2
+        counts = (fit.likely + fit.likely.mean() - len(rows) * np.log(errors).mean()) / 4
         best = np.maximum(best, counts)
         kept = [one for one in (*kept, (counts, errors, fit.found)) if (one[0] > best - _FAR).any()]
     likely, apart, found = (np.stack(of) for of in zip(*kept, strict=True))

@@ -17,7 +17,7 @@ from crosshatch.simulator.listening import Heard
 
 BLIND = "columns by blind separation"
 DECODER = "rows by a decoder"
-_NONLINEAR = 24  # directions that are looked for where a block is not linear
+_NONLINEAR = 24  # directions by which what is missing is put in where a block is not linear
 _ENOUGH = 200  # samples whose messages tell all, to look at these alone
 _SPREAD = {"lowest": np.min, "highest": np.max}
 _LOWERS = "fewer rounds, and fewer numbers per sample and round (model.outputs)"

@@ -4,8 +4,8 @@ Theorem 1 of FedBCD says that other columns, turned ones, would have sent the sa
 columns as little Gaussian as they can are few, and the true columns are usually one of them: independent component
 analysis (Hyvarinen, "Fast and Robust Fixed-Point Algorithms for Independent Component Analysis", 1999) finds them up to
 order, sign and scale, from nothing but the scores. A column of two values is then found exactly: no other direction in
-the span takes two values, and whoever has found one sees that. Where columns go together this may be far from them,
-and the largest direction of all scores, taken for every column, is nearer: it is tried as well.
+the span takes two values, and whoever has found one sees that. Where columns go together this may be far from them, and
+the few largest directions of all scores, as they are or their components, are nearer: these are tried as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
@@ -33,7 +32,7 @@ _CONSTANT = 1e-2  # relative: what centring leaves of a direction that is the bi
 
 @dataclass(frozen=True)
 class Separated:
-    """How near the components come to the true columns: the correlation of each column with the one that fits it.
+    """How near the components come to the true columns: the correlation of each column with the nearest one.
 
     `highest`: its mean for the nearest of all separations, which somebody who tries but one may happen to have.
     """
@@ -57,13 +56,12 @@ def separate(directions: Matrix, sizes: Matrix, columns: Matrix, *, seed: int) -
     left = centred @ _whitening(directions)
     draw = np.random.default_rng(seed)
     turned = left @ np.linalg.qr(draw.normal(size=(left.shape[1],) * 2))[0]
-    found, *others = (centred @ turn for turn in unmixings(directions, seed=seed))
+    found, *others = (centred @ turn for turn in unmixings(directions, sizes, seed=seed))
     pairs = _two_valued(left, np.hstack([found, left @ draw.normal(size=(left.shape[1], _STARTS))]))
     with_two = [k for k in range(columns.shape[1]) if len(np.unique(columns[:, k])) == 2]
     exact = sum(any(_same(columns[:, k] > columns[:, k].mean(), one) for one in pairs) for k in with_two)
     found = np.hstack([found, *(one[:, None].astype(np.float64) for one in pairs)])
     correlations, chance = _matched(found, columns), float(_matched(turned, columns).mean())
-    others.append(centred @ (np.linalg.svd(centred * sizes, full_matrices=False)[2][:1] * sizes).T)
     highest = max(float(of.mean()) for of in (correlations, *(_matched(one, columns) for one in others)))
     return Separated(correlations, highest, chance, len(with_two), exact)
 
@@ -76,25 +74,38 @@ def _whitening(directions: Matrix) -> Matrix:
     return found
 
 
-def unmixings(directions: Matrix, *, seed: int) -> list[Matrix]:
-    """What makes components of directions (m, r) less their mean: the least Gaussian ones first.
+def unmixings(directions: Matrix, sizes: Matrix, *, seed: int) -> list[Matrix]:
+    """What makes components of directions (m, r) with sizes (r,), less their mean: the least Gaussian ones first.
 
-    By several contrasts, and each begins several times: where columns go together there is more than one place to end;
-    the directions as they are come last. They are made white once only; once more, with all sizes alike, they may lose
-    one.
+    By several contrasts, and each begins several times: where columns go together there is more than one place to end.
+    They are made white once only; once more, with all sizes alike, they may lose one. Fewer of the largest directions,
+    their components and they themselves, come last.
     """
+    centred = directions - directions.mean(axis=0)
     white = _whitening(directions)
-    left = (directions - directions.mean(axis=0)) @ white
-    found = []
+    white = white @ np.linalg.svd((centred @ white).T @ (centred * sizes), full_matrices=False)[0]  # the largest first
+    left = centred @ white
     ways = [(way, start) for way, count in _BEGINNINGS.items() for start in range(count)]
-    for contrast, (way, start) in product(_CONTRASTS, ways):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            ica = FastICA(algorithm=way, fun=contrast, whiten=False, max_iter=500, random_state=seed + start)
-            turn = ica.fit(left).components_.T
-        apart = float(((np.log(np.cosh(left @ turn)).mean(axis=0) - _NORMAL) ** 2).sum())
-        found.append((apart, white @ turn))
-    return [*(turn for _, turn in sorted(found, key=lambda one: -one[0])), white]
+    found = [_unmixed(left, contrast, way, seed + start) for contrast, (way, start) in product(_CONTRASTS, ways)]
+    counts = [white.shape[1] >> halved for halved in range(white.shape[1].bit_length())]
+    fewer = [
+        _unmixed(left[:, :count], contrast, "parallel", seed)[1] for count in counts[1:-1] for contrast in _CONTRASTS
+    ]
+    turns = [
+        *(turn for _, turn in sorted(found, key=lambda one: -one[0])),
+        *fewer,
+        *(np.eye(count) for count in counts),
+    ]
+    return [white[:, : len(turn)] @ turn for turn in turns]
+
+
+def _unmixed(left: Matrix, contrast: str, way: str, seed: int) -> tuple[float, Matrix]:
+    """How little Gaussian the components of white numbers (m, r) are, and what makes these (r, r)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ica = FastICA(algorithm=way, fun=contrast, whiten=False, max_iter=500, random_state=seed)
+        turn: Matrix = ica.fit(left).components_.T
+    return float(((np.log(np.cosh(left @ turn)).mean(axis=0) - _NORMAL) ** 2).sum()), turn
 
 
 def _two_valued(left: Matrix, starts: Matrix) -> list[Cut]:
@@ -121,9 +132,6 @@ def _same(one: Cut, other: Cut) -> bool:
 
 
 def _matched(found: Matrix, columns: Matrix) -> Matrix:
-    """The correlation of each column with the component that is its own, (d,), in size; with any, where these end."""
-    both = abs(np.corrcoef(found.T, columns.T)[: found.shape[1], found.shape[1] :])
-    rows, which = linear_sum_assignment(-both)
-    matched: Matrix = both.max(axis=0)
-    matched[which] = both[rows, which]
-    return matched
+    """The correlation of each column with the component that is nearest to it, (d,), in size."""
+    nearest: Matrix = abs(np.corrcoef(found.T, columns.T)[: found.shape[1], found.shape[1] :]).max(axis=0)
+    return nearest
