@@ -139,7 +139,7 @@ def agree(data: FederatedData, task: Task, algorithm: Any, key_bits: int, rounds
     real, twin = simulator(replace(costs, ciphertexts="real")), simulator(costs)
     spent: list[tuple[float, float]] = []
     for _ in range(rounds):
-        charged = simulator(replace(costs, seconds=measure_operations(costs, threads=threads)))
+        charged = simulator(replace(costs, seconds=measure_operations(costs.cipher, threads=threads)))
         charged.restore(*twin.snapshot())
         before = real.computing_seconds or 0.0, charged.computing_seconds or 0.0
         for one in (real, charged, twin):
@@ -157,7 +157,7 @@ def to_targets(folder: Path, key_bits: int) -> str:
     data = federate(load_dataset("credit_default", folder), FederationSettings(silos=silos, labels="bank"), seed=0)
     task = build_task(data, ModelSettings(), seed=0)
     privacy = PrivacySettings("paillier", key_bits, accept_leakage=True)
-    privacy = replace(privacy, seconds=measure_operations(privacy, threads=os.cpu_count() or 1))
+    privacy = replace(privacy, seconds=measure_operations(privacy.cipher, threads=os.cpu_count() or 1))
     lines = [
         "| loss | method | Q | rounds | MB | computing | messages | total |",
         "|---:|---|---:|---:|---:|---:|---:|---:|",

@@ -15,7 +15,7 @@ from tests.architecture.modules import Module, imports, modules
 # Outermost first. A name stands for the module or the whole package; "" is crosshatch/__init__.py, which re-exports.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("", "__main__", "audit", "cli", "report", "reproduce", "runs", "studies", "sweeps", "testing"),
-    ("workers",),
+    ("privacy", "workers"),
     ("simulator", "parties", "runtime"),
     ("predict",),
     ("algorithms",),
@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("protocol",),
     ("channels",),
     ("local",),
-    ("task", "topology", "partition", "codecs", "network", "meter", "wire", "schedules", "theory", "privacy", "data"),
+    ("task", "topology", "partition", "codecs", "network", "meter", "wire", "schedules", "theory", "data"),
     ("graphs",),
     ("trees", "seeds", "private_randomness", "plain_data", "own_parts", "ray_connection", "errors"),
 )

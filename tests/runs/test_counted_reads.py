@@ -13,11 +13,11 @@ import pytest
 from crosshatch import read_config, train
 from crosshatch.data.identity.owner_key import owner_key
 from crosshatch.errors import ConfigError, MessageError
+from crosshatch.privacy.exchanges.encrypted_exchange import EncryptedExchange
 from crosshatch.privacy.leakage.equations import GivenEquations
 from crosshatch.privacy.leakage.ledger_file import open_ledger
 from crosshatch.privacy.leakage.row_keys import RowKeys
 from crosshatch.runs.leaking.count_leakage import CountedReads
-from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange
 from tests.end_to_end.child import Child
 from tests.support.ledgers import CONFIG, leakage, table
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from crosshatch.cli.pipes import say
 from crosshatch.cli.progress import choose_watcher
-from crosshatch.data.reading.sources import require_sources
+from crosshatch.data.sources import require_sources
 from crosshatch.errors import ConfigError, DivergenceError
 from crosshatch.report.measures import main_metric, metric_title
 from crosshatch.report.page import write_report

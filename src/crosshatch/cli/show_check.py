@@ -12,7 +12,7 @@ import msgspec
 from rich.console import Console
 
 from crosshatch.data.notes import counted
-from crosshatch.data.reading.sources import require_sources
+from crosshatch.data.sources import require_sources
 from crosshatch.data.text.text_format import SEPARATORS
 from crosshatch.own_parts import blaming
 from crosshatch.report.printed_tables import print_line, print_table

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from crosshatch.cli.opening import describe_network
-from crosshatch.data.reading.sources import require_sources
+from crosshatch.data.sources import require_sources
 from crosshatch.own_parts import blaming
 from crosshatch.report.printed_tables import print_line, print_table
 from crosshatch.report.units import human_bytes, human_count, human_number, human_seconds

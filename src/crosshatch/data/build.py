@@ -16,7 +16,7 @@ from crosshatch.data.join import read_file_per_silo
 from crosshatch.data.make_dataset import column_values, make_dataset
 from crosshatch.data.notes import GRAVE
 from crosshatch.data.reading.one_file import read_one_file
-from crosshatch.data.reading.sources import read_named_set
+from crosshatch.data.sources import read_named_set
 from crosshatch.errors import ConfigError, DataError, PartitionError, require_whole
 from crosshatch.partition.features import unknown
 

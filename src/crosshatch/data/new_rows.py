@@ -16,7 +16,7 @@ from crosshatch.data.encoding.encode_table import CategoricalColumn, TableEncode
 from crosshatch.data.encoding.summaries import are_summaries, summarise
 from crosshatch.data.reading.archive import read_unlabelled
 from crosshatch.data.reading.one_file import once_each, unique_ids
-from crosshatch.data.reading.sources import TABLES
+from crosshatch.data.reading.table_files import TABLES
 from crosshatch.data.reading.tables import FileOfRows, ReadingRules, read_table, table_batches
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.errors import DataError, first_few

@@ -9,7 +9,7 @@ import polars as pl
 
 from crosshatch.data.dataset import Array, NewRows
 from crosshatch.data.new_rows import as_in_training, is_known, read_rows
-from crosshatch.data.reading.sources import TABLES
+from crosshatch.data.reading.table_files import TABLES
 from crosshatch.data.reading.tables import FileOfRows, ReadingRules
 from crosshatch.data.text.layout_notes import said_of_layout
 from crosshatch.data.text.text_format import find_format

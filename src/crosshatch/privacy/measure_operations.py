@@ -10,20 +10,20 @@ from time import perf_counter
 
 import numpy as np
 
+from crosshatch.privacy.cipher import Cipher
 from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked
 from crosshatch.privacy.operations import OperationSeconds
 from crosshatch.privacy.packing import Slots
 from crosshatch.privacy.paillier import generate_keys
 from crosshatch.privacy.powers import multiplications
-from crosshatch.privacy.privacy_settings import PrivacySettings
 
 MEASURED_ROWS, _COLUMNS, _TIMES = 128, 8, 5
 _DIGITS = 3  # significant
 
 
-def measure_operations(settings: PrivacySettings, *, threads: int) -> OperationSeconds:
+def measure_operations(cipher: Cipher, *, threads: int) -> OperationSeconds:
     """Seconds per operation, with so many threads at work on each of them together."""
-    key, point = generate_keys(settings.key_bits), settings.point
+    key, point = generate_keys(cipher.key_bits), cipher.point
     draw = np.random.default_rng(0)
     x = point.encode(np.clip(draw.standard_normal((MEASURED_ROWS, _COLUMNS)), -1, 1) * min(2.0, point.limit))
     d = point.encode(draw.uniform(-1, 1, (MEASURED_ROWS, 1)))

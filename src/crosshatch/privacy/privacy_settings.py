@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from crosshatch.errors import ConfigError
 from crosshatch.privacy.fixed_point import FixedPoint
 from crosshatch.privacy.key_bits import KEY_BITS, check_key_bits
 from crosshatch.privacy.operations import OperationSeconds
+
+if TYPE_CHECKING:  # torch takes seconds
+    from crosshatch.privacy.cipher import Cipher
+    from crosshatch.simulator.vertical.encryption_hook import MakeEncryption
 
 
 @dataclass(frozen=True)
@@ -72,3 +77,19 @@ class PrivacySettings:
     def point(self) -> FixedPoint:
         """How numbers become whole ones."""
         return FixedPoint(self.fraction_bits, self.whole_bits)
+
+    @property
+    def cipher(self) -> Cipher:
+        from crosshatch.privacy.cipher import Cipher  # late, as below
+
+        return Cipher(self.key_bits, self.point, self.seconds)
+
+    @property
+    def encrypting(self) -> MakeEncryption | None:
+        """What the engine puts encrypted exchanges together with; None where nothing is encrypted."""
+        if not self.encrypts:
+            return None
+        from crosshatch.privacy.exchanges.assemble_encrypted import encrypted_exchange
+
+        real, accepted = self.ciphertexts == "real", self.accept_leakage
+        return partial(encrypted_exchange, cipher=self.cipher, real=real, accept_leakage=accepted)

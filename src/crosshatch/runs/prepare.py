@@ -16,7 +16,7 @@ from crosshatch.errors import ConfigError, TrainingError
 from crosshatch.exchanges import declared, declared_instance, with_division
 from crosshatch.network import BandwidthNetwork
 from crosshatch.predict.model_shape import COMMON, HEAD
-from crosshatch.protocol.encryption import or_accept
+from crosshatch.privacy.refusals import or_accept
 from crosshatch.protocol.idle_clients import Drawn, idle_note
 from crosshatch.report.units import human_seconds
 from crosshatch.runs.best_round import on_rows
@@ -270,7 +270,7 @@ def _with_operations(config: Config, tell: Tell) -> Config:
     from crosshatch.privacy.measure_operations import measure_operations  # needs gmpy2, which is an extra
 
     assert config.run.threads is not None
-    found = measure_operations(config.privacy, threads=config.run.threads)
+    found = measure_operations(config.privacy.cipher, threads=config.run.threads)
     words = ", ".join(f"{name} {human_seconds(seconds)}" for name, seconds in asdict(found).items())
     tell(f"operations on ciphertexts take: {words}")
     return replace(config, privacy=replace(config.privacy, seconds=found))

@@ -16,7 +16,6 @@ from crosshatch.exchanges import Algorithm, batch_source, declared
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, WithoutMessages, each_network, in_groups
-from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
 from crosshatch.protocol.message_contents import MessageContents
@@ -35,8 +34,8 @@ from crosshatch.protocol.refusals import (
 )
 from crosshatch.simulator.accounting.accounts import Accounts
 from crosshatch.simulator.accounting.links import Links
-from crosshatch.simulator.encrypted.assemble_encrypted import encrypted_exchange
 from crosshatch.simulator.vertical.branches import Branches
+from crosshatch.simulator.vertical.encryption_hook import MakeEncryption
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.simulator.vertical.on_the_way import OnTheWay
@@ -56,7 +55,7 @@ class EngineSettings:
     threads: int
     precision: torch.dtype
     codecs: Mapping[str, AnyCodec] = field(default_factory=dict)
-    privacy: PrivacySettings = PrivacySettings()
+    encrypting: MakeEncryption | None = None
 
 
 def require_device(name: str, place: str = "device") -> None:
@@ -138,9 +137,9 @@ def _one(
     at_server = known.within == "federation" and not pairs  # in pairs every device has its own side
     check_states_at_server(task, name, one_party, at_server=at_server)
     codecs = {} if central else engine.codecs
-    why_one = "silos have branches" if data.branches else "it encrypts" if engine.privacy.encrypts else ""
+    why_one = "silos have branches" if data.branches else "it encrypts" if engine.encrypting else ""
     networks = each_network(engine.network, why_one)
-    if engine.privacy.encrypts:  # how much of the seconds is computing
+    if engine.encrypting:  # how much of the seconds is computing
         networks = (*networks, WithoutMessages(networks[0]))
     links, *others = (
         Links(names, network, Meter() if n else engine.meter, Clocks(np.zeros(len(names))),
@@ -169,7 +168,7 @@ def _one(
         threads=engine.threads,
         branches=Branches(data.branches, clients, owners, on_the_way) if data.branches and not central else None,
         optimising=optimising,
-        encrypted=encrypted_exchange(data, task, algorithm, codecs, engine.privacy, links, threads=engine.threads),
+        encrypted=engine.encrypting and engine.encrypting(data, task, algorithm, codecs, links, engine.threads),
     )
 
 

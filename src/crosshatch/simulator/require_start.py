@@ -7,7 +7,6 @@ import torch
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import on_silos
-from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.simulator.assemble import require_device
 from crosshatch.task.losses import require_labels, unweighted
 from crosshatch.task.task import Task
@@ -26,7 +25,7 @@ def require_start(data: FederatedData, task: Task, device: str, precision: torch
     require_device(device)
 
 
-def require_silos(algorithm: object, privacy: PrivacySettings) -> None:
+def require_silos(algorithm: object, *, encrypts: bool) -> None:
     """Refuse to encrypt what goes along a graph."""
-    if privacy.encrypts and not on_silos(algorithm):
+    if encrypts and not on_silos(algorithm):
         raise ConfigError(f"privacy.encryption is not for {type(algorithm).__name__}: use fedsgd or fedbcd")

@@ -20,7 +20,6 @@ from crosshatch.local.forward import fixed_batches, forward
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import ConstantNetwork, Network
-from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import BatchSource
 from crosshatch.protocol.class_means import with_class_mean
 from crosshatch.schedules import Adaptive
@@ -37,6 +36,7 @@ from crosshatch.simulator.graph.simulated_tokens import SimulatedTokens
 from crosshatch.simulator.listening import Hear, listen_to
 from crosshatch.simulator.require_start import require_silos, require_start
 from crosshatch.simulator.state import VerticalState
+from crosshatch.simulator.vertical.encryption_hook import Privacy
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.simulator.vertical.groups import SimulatedServer
 from crosshatch.task.directions import HIGHER_IS_BETTER
@@ -74,7 +74,7 @@ class Simulator:
         batches: BatchSource | tuple[BatchSource, ...] | None = None,
         walks: npt.NDArray[np.int64] | None = None,
         codecs: Mapping[str, AnyCodec] | None = None,
-        privacy: PrivacySettings = PrivacySettings(),
+        privacy: Privacy | None = None,
         strategy: Strategy = "auto",
         threads: int | None = None,
         device: str = "cpu",
@@ -87,16 +87,17 @@ class Simulator:
             require_whole("threads", threads, least=1, remedy="leave it out to use all cores")
             torch.set_num_threads(threads)
         require_start(data, task, device, precision)
-        require_silos(algorithm, privacy)
+        encrypting = None if privacy is None else privacy.encrypting
+        require_silos(algorithm, encrypts=encrypting is not None)
         self.data = move(data, device, precision)
         names = tuple(silo.name for silo in data.silos)
         named = task if task.silos or len(names) != len(task.blocks) else replace(task, silos=names)
         self.task = with_class_mean(named.to(device, precision), self.data)
-        self.algorithm = algorithm = with_division(on_federation(algorithm, data), encrypts=privacy.encrypts)
+        self.algorithm = algorithm = with_division(on_federation(algorithm, data), encrypts=encrypting is not None)
         self.meter = Meter()
         threads = threads or torch.get_num_threads()
         engine = EngineSettings(
-            network or ConstantNetwork(), self.meter, strategy, threads, precision, codecs or {}, privacy
+            network or ConstantNetwork(), self.meter, strategy, threads, precision, codecs or {}, encrypting
         )  # fmt: skip
         self.threads, self._codecs = engine.threads, engine.codecs
         self.federation: SimulatedFederation | SimulatedServer | SimulatedTokens | SimulatedDuals

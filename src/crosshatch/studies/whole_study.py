@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.data.identity.fingerprint import Fingerprint
-from crosshatch.data.reading.sources import require_sources
+from crosshatch.data.sources import require_sources
 from crosshatch.errors import ConfigError, TrainingError, in_python_words
 from crosshatch.report.measures import main_metric
 from crosshatch.runs.config import Config, config_text, read_config

@@ -205,7 +205,7 @@ class LastSet:
 
     def load(self, config: Config, folder: Path | None) -> Dataset:
         """As `load` of a run; people's own files are read every time."""
-        from crosshatch.data.reading.sources import named_file  # late: whoever hands out jobs need not wait
+        from crosshatch.data.sources import named_file  # late: whoever hands out jobs need not wait
         from crosshatch.runs.identity.run_data import load
 
         if config.data.name is None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from crosshatch.data.reading.sources import require_sources
+from crosshatch.data.sources import require_sources
 from crosshatch.errors import ConfigError, CrosshatchError, RunError
 from crosshatch.runs.config import Config, changed_settings, config_text, decode_config, part_files, read_config
 from crosshatch.runs.config_names import ALGORITHMS

@@ -1,1 +1,1 @@
-"""Readers of sets that others published or that ship with scikit-learn; `reading/sources.py` alone asks for them."""
+"""Readers of sets that others published or that ship with scikit-learn; `data/sources.py` alone asks for them."""

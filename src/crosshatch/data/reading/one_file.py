@@ -13,7 +13,7 @@ from crosshatch.data.looking.column_kinds import look_at
 from crosshatch.data.looking.seen import FileSeen
 from crosshatch.data.make_dataset import plain_array
 from crosshatch.data.notes import DOUBTFUL, Note
-from crosshatch.data.reading.sources import require_table
+from crosshatch.data.reading.table_files import require_table
 from crosshatch.data.reading.tables import ReadingRules, Table, read_table
 from crosshatch.data.text.column_reading import ColumnReading
 from crosshatch.data.text.layout_notes import is_total

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosshatch.data.public_sets.in_folder import locate
-from crosshatch.data.reading.sources import named_file
+from crosshatch.data.sources import named_file
 from crosshatch.errors import DataError
 from crosshatch.reproduce.recipe import Profile, Recipe
 from crosshatch.reproduce.running.folder import Folder, rules_digest

@@ -18,16 +18,16 @@ from crosshatch.data.identity.row_ids import Digester
 from crosshatch.errors import ConfigError, MessageError
 from crosshatch.privacy.leakage.equations import MOST, Count, GivenEquations, Telling, closest, count
 from crosshatch.privacy.leakage.ledger_file import Ledger, open_ledger
+from crosshatch.privacy.refusals import LEAST_ROWS, TIMES_AS_MANY, or_accept
 from crosshatch.protocol.batches import DividedBatches, Ids
-from crosshatch.protocol.encryption import LEAST_ROWS, TIMES_AS_MANY, or_accept
 from crosshatch.runs.config import Config, encode_config
 from crosshatch.runs.leaking.exposed_rows import MOST_NAMES, Exposed, batches_of
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 
 if TYPE_CHECKING:  # needs gmpy2, which is an extra
-    from crosshatch.simulator.encrypted.encrypted_exchange import EncryptedExchange, Sums
-    from crosshatch.simulator.encrypted.encrypted_transfer import EncryptedTransfer
+    from crosshatch.privacy.exchanges.encrypted_exchange import EncryptedExchange, Sums
+    from crosshatch.privacy.exchanges.encrypted_transfer import EncryptedTransfer
 
 
 @dataclass

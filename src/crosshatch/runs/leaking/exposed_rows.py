@@ -17,8 +17,8 @@ from crosshatch.privacy.leakage.equations import GivenEquations
 from crosshatch.privacy.leakage.ledger_file import open_ledger, same_training_rows
 from crosshatch.privacy.leakage.lone_rows import lone_rows, rows_to_keep
 from crosshatch.privacy.leakage.row_keys import RowKeys
+from crosshatch.privacy.refusals import or_accept
 from crosshatch.protocol.batches import Ids, divide
-from crosshatch.protocol.encryption import or_accept
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from crosshatch.data.reading.sources import require_table
+from crosshatch.data.reading.table_files import require_table
 from crosshatch.data.reading.tables import BATCH, PARQUET, ReadingRules, table_batches
 from crosshatch.errors import DataError, one_line
 from crosshatch.workers.apart.streamed_rows import is_stream, stream

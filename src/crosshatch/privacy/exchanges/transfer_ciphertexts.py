@@ -13,16 +13,16 @@ from typing import Generic
 
 import numpy as np
 
+from crosshatch.privacy.cipher import Cipher
 from crosshatch.privacy.counted_matrix import CountedMatrix
 from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked, read_ciphertexts
+from crosshatch.privacy.exchanges.ciphertexts import timed
 from crosshatch.privacy.masked_gradients import gradient_slots, read_for
 from crosshatch.privacy.measure_operations import MEASURED_ROWS, measure_operations
 from crosshatch.privacy.operations import OperationSeconds, side_by_side
 from crosshatch.privacy.packing import Slots
 from crosshatch.privacy.paillier import PrivateKey, generate_keys
-from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.privacy.transfer_gradients import H, Plain, whole_square
-from crosshatch.simulator.encrypted.ciphertexts import timed
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,22 @@ class Answer:
 class RealTransfer:
     """Everything is computed as the sides would, each with a key of its own and all cores, and timed."""
 
-    settings: PrivacySettings
+    cipher: Cipher
     threads: int
     names: tuple[str, ...]  # of both silos
 
     @cached_property
     def _keys(self) -> tuple[PrivateKey, PrivateKey]:
-        keys = generate_keys(self.settings.key_bits), generate_keys(self.settings.key_bits)
+        keys = generate_keys(self.cipher.key_bits), generate_keys(self.cipher.key_bits)
         for key in keys:
             key.encrypt([0])  # makes the tables: part of set-up, as the keys are
         return keys
 
     def tell(self, sender: int, plain: Plain) -> tuple[EncryptedTerms[EncryptedMatrix], float]:
         """As bytes."""
-        key, bound = self._keys[sender], self.settings.point.bound
+        key, bound = self._keys[sender], self.cipher.point.bound
         of = partial(EncryptedMatrix.of, key, threads=self.threads)
-        longer = bound << self.settings.fraction_bits
+        longer = bound << self.cipher.point.fraction_bits
         (rows, half), seconds = timed(lambda: (of(plain.rows, longer), of(plain.half, bound)))
         read = partial(EncryptedMatrix.from_bytes, key.public, peer=self._peer(sender))
         arrived = [read(one.shape, one.bound, one.to_bytes()) for one in (rows, half)]
@@ -104,18 +104,18 @@ class RealTransfer:
 class TransferCosts:
     """Numbers in clear, through the same fixed point; the seconds are those of the operations it would take."""
 
-    settings: PrivacySettings
+    cipher: Cipher
     threads: int
     made: Counter[str] = field(default_factory=Counter)
 
     @cached_property
     def _seconds(self) -> OperationSeconds:
-        return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
+        return self.cipher.seconds or measure_operations(self.cipher, threads=self.threads)
 
     def tell(self, sender: int, plain: Plain) -> tuple[EncryptedTerms[CountedMatrix], float]:
         """An encryption per number."""
-        bound = self.settings.point.bound
-        rows = CountedMatrix(plain.rows, bound << self.settings.fraction_bits, self.made)
+        bound = self.cipher.point.bound
+        rows = CountedMatrix(plain.rows, bound << self.cipher.point.fraction_bits, self.made)
         half = CountedMatrix(plain.half.astype(object), bound, self.made)
         told = EncryptedTerms(rows, half.take(whole_square(rows.shape[1])), sender)
         return told, self._seconds.of({"encrypt": plain.size})
@@ -140,7 +140,7 @@ class TransferCosts:
         assert all(layer.bound <= slots.bound for layer in layers)
         numbers = [int(number) for layer in layers for number in layer.values.flat]
         back = slots.plaintexts(len(numbers))
-        usual = gradient_slots(self.settings.point, MEASURED_ROWS, self.settings.key_bits)
+        usual = gradient_slots(self.cipher.point, MEASURED_ROWS, self.cipher.key_bits)
         # A number is moved to its slot by a power of as many squarings as the slot has bits.
         packing = self._seconds.pack * (len(numbers) - back) * slots.bits / usual.bits
         masking = side_by_side([packing, *[self._seconds.mask] * back], self.threads)

@@ -13,13 +13,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from crosshatch.privacy.cipher import Cipher
 from crosshatch.privacy.fixed_point import Whole, exact_products
 from crosshatch.privacy.masked_gradients import LabelHolder, LinearSilo, gradient_slots
 from crosshatch.privacy.measure_operations import measure_operations
 from crosshatch.privacy.operations import OperationSeconds, side_by_side
 from crosshatch.privacy.paillier import generate_keys
 from crosshatch.privacy.powers import multiplications
-from crosshatch.privacy.privacy_settings import PrivacySettings
 
 T = TypeVar("T")
 _HOLDER = "the label's holder"
@@ -39,13 +39,13 @@ class DecryptedGradients:
 class RealCiphertexts:
     """Everything is computed as the parties would, each with all cores, and timed."""
 
-    settings: PrivacySettings
+    cipher: Cipher
     threads: int
     names: tuple[str, ...]  # of all silos
 
     @cached_property
     def _holder(self) -> LabelHolder:
-        holder = LabelHolder(generate_keys(self.settings.key_bits), self.settings.point, self.threads)
+        holder = LabelHolder(generate_keys(self.cipher.key_bits), self.cipher.point, self.threads)
         holder.encrypt(np.zeros((1, 1), np.int64), {})  # makes the tables: part of set-up, as the key is
         return holder
 
@@ -54,7 +54,7 @@ class RealCiphertexts:
     ) -> DecryptedGradients:
         """One message after the other, as bytes."""
         holder = self._holder
-        silo = LinearSilo(holder.key.public, self.settings.point, self.threads)
+        silo = LinearSilo(holder.key.public, self.cipher.point, self.threads)
         peers = {j: f"silo '{self.names[j]}'" for j in features}
         asking = {peers[j]: x.shape[1] for j, x in features.items()}
         sent, encrypting = timed(partial(holder.encrypt, derivatives, asking))
@@ -71,18 +71,18 @@ class RealCiphertexts:
 class CostsAlone:
     """Numbers in clear, through the same fixed point; the seconds are those of the operations it would take."""
 
-    settings: PrivacySettings
+    cipher: Cipher
     threads: int
 
     @cached_property
     def _seconds(self) -> OperationSeconds:
-        return self.settings.seconds or measure_operations(self.settings, threads=self.threads)
+        return self.cipher.seconds or measure_operations(self.cipher, threads=self.threads)
 
     def exchange(
         self, derivatives: Whole, features: Mapping[int, Whole], count: Callable[[int], None]
     ) -> DecryptedGradients:
         """Exact products, and how long they would take under encryption."""
-        slots = gradient_slots(self.settings.point, len(derivatives), self.settings.key_bits)
+        slots = gradient_slots(self.cipher.point, len(derivatives), self.cipher.key_bits)
         outputs = derivatives.shape[1]
         multiply, decrypting = {}, 0.0
         for j, x in features.items():

@@ -22,8 +22,12 @@ from crosshatch.local.layers import Chain, ChainPass
 from crosshatch.local.problem import LossInputs, Problem
 from crosshatch.local.solve import Strategy
 from crosshatch.network import Direction
+from crosshatch.privacy.cipher import Cipher
+from crosshatch.privacy.exchanges.encrypted_exchange import CountRead, Sums, nobody_counts, require_one_batch
+from crosshatch.privacy.exchanges.own_numbers import Side, clear_gradient, pull
+from crosshatch.privacy.exchanges.transfer_ciphertexts import Answer, EncryptedTerms, TransferCiphertexts
 from crosshatch.privacy.packing import Slots
-from crosshatch.privacy.privacy_settings import PrivacySettings
+from crosshatch.privacy.refusals import label_sums
 from crosshatch.privacy.transfer_gradients import (
     Plain,
     decode,
@@ -32,13 +36,9 @@ from crosshatch.privacy.transfer_gradients import (
     sum_of_signs,
     transfer_slots,
 )
-from crosshatch.protocol.encryption import ciphertexts, label_sums, plaintexts
 from crosshatch.protocol.message_contents import Specs
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
-from crosshatch.simulator.encrypted.encrypted_exchange import CountRead, Sums, nobody_counts, require_one_batch
-from crosshatch.simulator.encrypted.own_numbers import Side, clear_gradient, pull
-from crosshatch.simulator.encrypted.transfer_ciphertexts import Answer, EncryptedTerms, TransferCiphertexts
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Asked, Frozen, NextCall
 from crosshatch.task.losses import Transfer
@@ -53,7 +53,7 @@ class EncryptedTransfer:
     task: Task
     chains: dict[int, Chain]
     links: Links
-    settings: PrivacySettings
+    cipher: Cipher
     ciphertexts: TransferCiphertexts
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # B's gradients, A and the step
     count: CountRead = nobody_counts
@@ -65,7 +65,7 @@ class EncryptedTransfer:
 
     @cached_property
     def _sides(self) -> dict[int, Side]:
-        point = self.settings.point
+        point = self.cipher.point
         return {j: Side(self.data.silos[j].name, chain, point) for j, chain in self.chains.items()}
 
     def told(self, local_steps: int) -> dict[int, Sums]:
@@ -91,7 +91,7 @@ class EncryptedTransfer:
             plain = self._plain(j, known[j], holder)
             self._told[j], seconds[j] = self.ciphertexts.tell(1 - j, plain)
         width = self.chains[0][-1].outputs  # a ciphertext per number of the rows, and of half of a symmetric matrix
-        components = ciphertexts(self.settings, batch.rows * width + width * (width + 1) // 2)
+        components = self.cipher.ciphertexts(batch.rows * width + width * (width + 1) // 2)
         self._across([1 - j for j in receivers], seconds, [components] * len(receivers), "components")
         if holder in receivers:
             told, inputs = self._told[holder], known[holder]
@@ -105,7 +105,7 @@ class EncryptedTransfer:
     def _plain(self, receiver: int, inputs: LossInputs, holder: int) -> Plain:
         """What the other side hides from a receiver."""
         assert inputs.rest is not None
-        name, point = self.data.silos[1 - receiver].name, self.settings.point
+        name, point = self.data.silos[1 - receiver].name, self.cipher.point
         rest = inputs.rest.double().numpy(force=True)
         if receiver == holder:
             return Plain.of(rest, rest.T @ rest / len(rest), point, f"an embedding of silo '{name}', or a product,")
@@ -147,7 +147,7 @@ class EncryptedTransfer:
             told, compute(problem, side, forward), self._slots(problem.silo, rows), count
         )
         answers.append(answer)
-        hidden = side.flat(decode(answer.numbers, side.sizes, self.settings.point, rows)).to(block)
+        hidden = side.flat(decode(answer.numbers, side.sizes, self.cipher.point, rows)).to(block)
         if self.hear is not None and held is None:
             self.hear({problem.silo: torch.stack([hidden, block])}, self._batch, 1 - problem.silo, len(answers) - 1)
         found = hidden + clear_gradient(problem, forward)
@@ -176,16 +176,16 @@ class EncryptedTransfer:
 
     def _slots(self, silo: int, rows: int) -> Slots:
         chain = self.chains[silo]
-        return transfer_slots(self.settings.point, rows, chain[-1].outputs, len(chain), self.settings.key_bits)
+        return transfer_slots(self.cipher.point, rows, chain[-1].outputs, len(chain), self.cipher.key_bits)
 
     def _send(self, answers: dict[int, Answer], rows: int) -> None:
         """A local step's messages: masked gradients to the owners of the keys, and back what these read."""
-        silos, settings = list(answers), self.settings
+        silos, cipher = list(answers), self.cipher
         packed = [self._slots(j, rows).plaintexts(sum(self._sides[j].sizes)) for j in silos]
         multiply = {1 - j: answers[j].multiply for j in silos}
-        self._across(silos, multiply, [ciphertexts(settings, n) for n in packed], "masked_gradients")
+        self._across(silos, multiply, [cipher.ciphertexts(n) for n in packed], "masked_gradients")
         decrypt = {j: answers[j].decrypt for j in silos}
-        self._across([1 - j for j in silos], decrypt, [plaintexts(settings, n) for n in packed], "read_gradients")
+        self._across([1 - j for j in silos], decrypt, [cipher.plaintexts(n) for n in packed], "read_gradients")
 
     def _across(
         self, senders: Sequence[int], seconds: dict[int, float], contents: Sequence[Specs], exchange: str

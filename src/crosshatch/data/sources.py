@@ -4,10 +4,10 @@ from pathlib import Path
 
 from crosshatch.data.data_settings import DataSettings, FederationSettings
 from crosshatch.data.public_sets import catalogue
+from crosshatch.data.reading.table_files import require_table
 from crosshatch.errors import DataError
 from crosshatch.own_parts import is_own
 
-TABLES = (".csv", ".tsv", ".parquet")
 named_file = catalogue.require_named
 read_named_set = catalogue.read_named
 
@@ -24,11 +24,3 @@ def require_sources(data: DataSettings, federation: FederationSettings, folder: 
             require_table(Path(path))
     if data.name is not None:
         named_file(data.name, folder)
-
-
-def require_table(path: Path) -> None:
-    """Refuse a file that by its name is not a table, or that is not there."""
-    if path.suffix.lower() not in TABLES:
-        raise DataError(f"{path}: unsupported kind of file '{path.suffix}': use .csv, .tsv or .parquet")
-    if not path.is_file():
-        raise DataError(f"no file {path}: check the path (it is relative to the config file)")

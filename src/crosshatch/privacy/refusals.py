@@ -1,19 +1,16 @@
-"""Derivatives, or transfer components, that travel encrypted: what the messages hold, and who is refused."""
+"""Who is refused where derivatives, or transfer components, are to travel encrypted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-import torch
 
 from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.local.layers import Chain
 from crosshatch.local.read_chain import as_chain
-from crosshatch.privacy.privacy_settings import PrivacySettings
+from crosshatch.privacy.cipher import Cipher
 from crosshatch.protocol.batches import smallest_batch
-from crosshatch.protocol.message_contents import Specs
 from crosshatch.task.losses import TaylorLogistic
 from crosshatch.task.task import Task
 
@@ -29,23 +26,14 @@ LEAST_ROWS = 512
 """Nor has a batch fewer rows than this: labels are bits, and of few rows exact sums have one solution alone."""
 
 
-def ciphertexts(settings: PrivacySettings, count: int) -> Specs:
-    """So many of them: each is twice as long as the key."""
-    return ((torch.uint8, (count, settings.key_bits // 4)),)
-
-
-def plaintexts(settings: PrivacySettings, count: int) -> Specs:
-    """So many decrypted numbers, each as long as the key."""
-    return ((torch.uint8, (count, settings.key_bits // 8)),)
-
-
 def check_encryption(
     data: FederatedData,
     task: Task,
     name: str,
     codecs: Mapping[str, AnyCodec],
-    settings: PrivacySettings,
+    cipher: Cipher,
     *,
+    accept_leakage: bool,
     encrypts: bool,
     continued: bool,
     batch_size: int | None,
@@ -56,7 +44,7 @@ def check_encryption(
 
     These are the linear blocks of silos without labels, or in a transfer task those of both silos.
     """
-    asked, transfers = f"privacy.encryption = '{settings.encryption}'", task.transfer is not None
+    asked, transfers = "privacy.encryption = 'paillier'", task.transfer is not None
     if not encrypts:
         raise ConfigError(
             f"{asked}: algorithm {name} does not use derivatives through gradients of one batch alone: "
@@ -86,39 +74,40 @@ def check_encryption(
     from crosshatch.privacy.masked_gradients import gradient_slots  # both need gmpy2, which is an extra
     from crosshatch.privacy.transfer_gradients import transfer_slots
 
-    rows = rows_of_batches(len(data.y_train), batch_size, draw, settings)
+    rows = rows_of_batches(len(data.y_train), batch_size, draw, accept_leakage=accept_leakage)
     chains = {j: _chain(silo.name, task, j) for j, silo in enumerate(data.silos) if transfers or j != data.label_holder}
     for j, chain in chains.items():
-        silo, point, least = data.silos[j], settings.point, TIMES_AS_MANY * chain[0].size
+        silo, point, least = data.silos[j], cipher.point, TIMES_AS_MANY * chain[0].size
         would, units = f"{chain[0].size} sums over the derivatives", ""
         if transfers:
-            transfer_slots(point, rows + 1, chain[-1].outputs, len(chain), settings.key_bits)  # refuses long ones
+            transfer_slots(point, rows + 1, chain[-1].outputs, len(chain), cipher.key_bits)  # refuses long ones
             least = least_rows(chain, labels=task.holds_head(j), local_steps=local_steps)
             would, units = "its gradients", ", hidden units or local steps" if len(chain) > 1 else ""
         else:
-            gradient_slots(point, rows + 1, settings.key_bits)  # refuses what does not fit
+            gradient_slots(point, rows + 1, cipher.key_bits)  # refuses what does not fit
         point.encode(silo.train.double().numpy(force=True), f"a feature of silo '{silo.name}'")
         what = f"{asked}: silo '{silo.name}' would learn {would} of {rows} samples"
-        require_rows(rows, least, settings, what, f"give the silo fewer features{units}")
+        if not accept_leakage:
+            require_rows(rows, least, what, f"give the silo fewer features{units}")
     return chains
 
 
-def rows_of_batches(samples: int, batch_size: int | None, draw: str | None, settings: PrivacySettings) -> int:
+def rows_of_batches(samples: int, batch_size: int | None, draw: str | None, *, accept_leakage: bool) -> int:
     """How many rows the smallest batch has; drawing them anew is refused, where it is not accepted."""
     if draw == "partition" or batch_size is None:
         return smallest_batch(samples, batch_size)
-    if not settings.accept_leakage:
+    if not accept_leakage:
         raise ConfigError(
-            f"privacy.encryption = '{settings.encryption}' with algorithm.draw = 'anew': every new batch tells more "
+            "privacy.encryption = 'paillier' with algorithm.draw = 'anew': every new batch tells more "
             f"about the same labels: set algorithm.draw = 'partition', {or_accept()}"
         )
     return min(batch_size, samples)
 
 
-def require_rows(rows: int, times: int, settings: PrivacySettings, what: str, less: str) -> None:
+def require_rows(rows: int, times: int, what: str, less: str) -> None:
     """Refuse a batch of fewer rows than `times`, or than any must have; `less` is how to need fewer."""
     least = max(LEAST_ROWS, times)
-    if rows < least and not settings.accept_leakage:
+    if rows < least:
         why = f"{TIMES_AS_MANY} times as many" if times >= LEAST_ROWS else "the least"
         raise ConfigError(
             f"{what}, from which labels can be worked out: set algorithm.batch_size to at least {least} ({why}), "

@@ -19,14 +19,13 @@ from crosshatch.errors import ConfigError
 from crosshatch.local.layers import Layer
 from crosshatch.local.problem import LossInputs
 from crosshatch.local.solve import solve
+from crosshatch.privacy.cipher import Cipher
+from crosshatch.privacy.exchanges.ciphertexts import Ciphertexts, DecryptedGradients
 from crosshatch.privacy.fixed_point import Whole
 from crosshatch.privacy.masked_gradients import gradient, gradient_slots
-from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.protocol.batches import Ids
-from crosshatch.protocol.encryption import ciphertexts, plaintexts
 from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
-from crosshatch.simulator.encrypted.ciphertexts import Ciphertexts, DecryptedGradients
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Asked, Frozen
 
@@ -58,7 +57,7 @@ class EncryptedExchange:
     data: FederatedData
     layers: dict[int, Layer]  # by silo, the holder's left out
     links: Links
-    settings: PrivacySettings
+    cipher: Cipher
     ciphertexts: Ciphertexts
     hear: Callable[[Mapping[int, Tensor], Batch, int, int], None] | None = None  # the gradients, holder and use
     count: CountRead = nobody_counts
@@ -77,7 +76,7 @@ class EncryptedExchange:
         if asking:
             sent = known[asking[0]].derivative  # with a sum, one serves all
             assert sent is not None
-            point = self.settings.point
+            point = self.cipher.point
             numbers = sent.double().numpy(force=True)
             derivatives = point.encode(numbers, "a derivative of the loss", trained=down.round > 0)
             features = {j: self._features(j, batch) for j in asking}
@@ -103,22 +102,22 @@ class EncryptedExchange:
         rows = x.flatten(1).double().numpy(force=True)
         if self.layers[silo].bias:
             rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
-        return self.settings.point.encode(rows, f"a feature of silo '{self.data.silos[silo].name}'")
+        return self.cipher.point.encode(rows, f"a feature of silo '{self.data.silos[silo].name}'")
 
     def _send(self, found: DecryptedGradients, asking: Sequence[int], shape: tuple[int, ...], asked: Asked) -> None:
         """Three messages per silo, and what parties compute between them."""
         (rows, outputs), holder, down = shape, asked.holder, asked.down
-        settings, slots = self.settings, gradient_slots(self.settings.point, rows, self.settings.key_bits)
+        cipher, slots = self.cipher, gradient_slots(self.cipher.point, rows, self.cipher.key_bits)
         packed = [slots.plaintexts(self.layers[j].size) for j in asking]
         self.links.compute(holder, found.encrypt)
-        derivatives = [ciphertexts(settings, rows * outputs)] * len(asking)
+        derivatives = [cipher.ciphertexts(rows * outputs)] * len(asking)
         self.links.send(None, HubLeg(down, "down", [holder], asking, derivatives))
         for j in asking:
             self.links.compute(j, found.multiply[j])
         up, back = (asked.next_call(exchange, down.round) for exchange in ("masked_gradients", "read_gradients"))
-        self.links.send(None, HubLeg(up, "up", asking, [holder], [ciphertexts(settings, n) for n in packed]))
+        self.links.send(None, HubLeg(up, "up", asking, [holder], [cipher.ciphertexts(n) for n in packed]))
         self.links.compute(holder, found.decrypt)
-        self.links.send(None, HubLeg(back, "down", [holder], asking, [plaintexts(settings, n) for n in packed]))
+        self.links.send(None, HubLeg(back, "down", [holder], asking, [cipher.plaintexts(n) for n in packed]))
 
 
 def require_one_batch(batch: Batch) -> None:
