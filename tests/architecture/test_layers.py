@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("protocol",),
     ("channels",),
     ("local",),
-    ("task", "topology", "partition", "codecs", "network", "meter", "wire", "schedules", "theory", "data"),
+    ("task", "transfer", "topology", "partition", "codecs", "network", "meter", "wire", "schedules", "theory", "data"),
     ("graphs",),
     ("trees", "seeds", "private_randomness", "plain_data", "own_parts", "ray_connection", "errors"),
 )

@@ -40,21 +40,13 @@ ROOMS = {
     ),
     "recipes": SideRoom(("reproduce", "cli.reproducing"), "reproduce", ("cli.app",)),
     "studies": SideRoom(("studies", "cli.studying"), "studies", ("cli.app",)),
+    "transfer": SideRoom(("transfer",), "transfer", ("task.build_task", "testing.transfer_federations")),
     "workers": SideRoom(("workers",), "workers", ("runs.train",)),
 }
 # Both engines and what they are made of. People call them through the faces, which hang side rooms on.
 CORE = ("simulator", "parties", "runtime", "predict", "algorithms", "exchanges", "protocol", "channels", "local",
         "task", "codecs", "partition", "topology", "network", "meter", "wire", "schedules")  # fmt: skip
-FACES = ("simulator.simulator", "data.build", "data.sources")
-# More than one hook each: these may become fewer, and no others.
-WOVEN_IN = {
-    "transfer": SideRoom(
-        ("task.losses.transfer", "task.blocks.class_mean", "protocol.class_means", "local.anchors"), "",
-        ("local.problem", "parties", "simulator.cost", "simulator.simulator", "simulator.vertical",
-         "task.blocks", "task.build_task", "task.losses"),
-    ),
-}  # fmt: skip
-ALL = ROOMS | WOVEN_IN
+FACES = ("simulator.simulator", "data.build", "data.sources", "task.build_task")
 
 
 def inside(name: str, places: tuple[str, ...]) -> bool:
@@ -84,7 +76,7 @@ def reached(every: Mapping[str, Sequence[str]], start: Iterable[str]) -> dict[st
 
 def intruders(every: Mapping[str, Sequence[str]], room: SideRoom) -> list[str]:
     """Imports of the room by modules of the core that are none of its hooks."""
-    side = tuple(place for one in ALL.values() for place in one.modules)
+    side = tuple(place for one in ROOMS.values() for place in one.modules)
     return [
         f"{module} imports {name}"
         for module, names in every.items()
@@ -94,9 +86,9 @@ def intruders(every: Mapping[str, Sequence[str]], room: SideRoom) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ROOMS)
 def test_only_hooks_import_a_side_room(name: str) -> None:
-    assert intruders(imported(), ALL[name]) == []
+    assert intruders(imported(), ROOMS[name]) == []
 
 
 def test_the_core_does_without_side_rooms() -> None:
@@ -108,9 +100,9 @@ def test_the_core_does_without_side_rooms() -> None:
     assert {name: by for name, by in found.items() if inside(name, (*side, *FACES))} == {}
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ROOMS)
 def test_every_hook_is_one(name: str) -> None:
-    room = ALL[name]
+    room = ROOMS[name]
     unused = [
         hook
         for hook in room.hooks
@@ -124,9 +116,9 @@ def test_every_hook_is_one(name: str) -> None:
     assert unused == [], "a hook that imports nothing of the room is none: take it out of the list"
 
 
-@pytest.mark.parametrize("name", [name for name, room in ALL.items() if room.readme])
+@pytest.mark.parametrize("name", ROOMS)
 def test_a_side_room_says_what_it_is(name: str) -> None:
-    text = (SOURCE / "crosshatch" / ALL[name].readme / "README.md").read_text(encoding="utf-8")
+    text = (SOURCE / "crosshatch" / ROOMS[name].readme / "README.md").read_text(encoding="utf-8")
     assert 8 <= len(text.splitlines()) <= 20
     assert "hook" in text
 

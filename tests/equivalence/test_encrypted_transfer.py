@@ -29,8 +29,8 @@ from crosshatch import (
 from crosshatch.data.federated import FederatedData
 from crosshatch.privacy.operations import OperationSeconds
 from crosshatch.simulator.listening import Heard
-from crosshatch.task.losses import Transfer
 from crosshatch.task.task import Task
+from crosshatch.transfer.objective import Transfer
 from tests.equivalence.courses import course, furthest
 
 SILOS = (SiloSettings("a", span=(0, 3)), SiloSettings("b", span=(3, 6)))

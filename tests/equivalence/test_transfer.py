@@ -24,11 +24,12 @@ from crosshatch.protocol.batches import GivenBatches
 from crosshatch.schedules import InverseSqrt
 from crosshatch.simulator.listening import Heard
 from crosshatch.simulator.simulator import Simulator
-from crosshatch.task.losses import Logistic, TaylorLogistic, Transfer
+from crosshatch.task.losses import Logistic, TaylorLogistic
 from crosshatch.task.task import Task
 from crosshatch.testing.check_federation import check_purity, check_rounds
 from crosshatch.testing.federations import FederationCase
 from crosshatch.testing.transfer_federations import transfer_cases, transfer_data, transfer_task
+from crosshatch.transfer.objective import Transfer
 
 ETA, GAMMA, L2, ROUNDS = 0.3, 0.1, 0.01, 5
 Form = Literal["exact", "taylor"]

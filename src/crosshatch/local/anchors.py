@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from crosshatch.seeds import generator
-from crosshatch.task.losses import Transfer
+from crosshatch.task.tie import Tie
 
 
 @dataclass(frozen=True)
 class Anchors:
     """All samples of the silo with the labels: x (n, ...), y (n,); a round uses those numbered `drawn`, None: all."""
 
-    transfer: Transfer
+    transfer: Tie
     x: Tensor
     y: Tensor
     drawn: Tensor | None = None

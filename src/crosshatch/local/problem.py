@@ -15,8 +15,9 @@ from torch import Tensor
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.modules import call
-from crosshatch.task.losses import SampleWeighted, Sides, Transfer
+from crosshatch.task.losses import SampleWeighted
 from crosshatch.task.task import Task
+from crosshatch.task.tie import Sides, Tie
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,7 @@ class LossInputs:
     y: Tensor | None = None  # (n,)
     rest: Tensor | None = None  # sum: (n, c), the others' sum; head: (n, all e), own columns to be overwritten
     derivative: Tensor | None = None  # (n, e), labels held elsewhere
-    start: Tensor | None = (
-        None  # (n, c) sum: the silo's own embeddings then; head: the scores; `Transfer.starting_point`
-    )
+    start: Tensor | None = None  # (n, c) sum: the silo's own embeddings then; head: the scores; `Tie.starting_point`
     gradient: Tensor | None = None  # (p,) of the mean loss over all rows, where the derivative came encrypted
 
     def each(self, of: Callable[[Tensor], Tensor]) -> LossInputs:
@@ -42,7 +41,7 @@ class LossInputs:
         tensors = (self.y, self.rest, self.derivative, self.start)
         return LossInputs(*(None if tensor is None else of(tensor) for tensor in tensors))
 
-    def sides(self, transfer: Transfer, own: Tensor, class_mean: Tensor | None) -> Sides:
+    def sides(self, transfer: Tie, own: Tensor, class_mean: Tensor | None) -> Sides:
         """Both sides of a transfer task, one of them told; `class_mean` is that of the silo with the labels alone."""
         assert self.rest is not None
         if class_mean is None:

@@ -13,8 +13,7 @@ from torch import nn
 
 from crosshatch.data.dataset import Target
 from crosshatch.data.encoding.encode_part import Encoder
-from crosshatch.task.blocks import ClassMean, build_block, without_features
-from crosshatch.task.build_task import build_head
+from crosshatch.task.blocks import ClassMean, build_block, build_head, without_features
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import SampleLoss
 from crosshatch.task.losses.find_loss import find_loss

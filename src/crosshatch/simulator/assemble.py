@@ -177,6 +177,6 @@ def _contents(
 ) -> MessageContents:
     holder = task.head_holder
     head = None if holder is None else (task.sent_head, holder)
-    components = 1 if task.transfer is None else 2  # `Transfer.components`, where other tasks have derivatives
+    components = 1 if task.transfer is None else 2  # `Tie.components`, where other tasks have derivatives
     clients = tuple(silo.clients for silo in data.silos)
     return MessageContents(data.silos[0].train.dtype, widths, head, codecs, clients, components)

@@ -8,14 +8,13 @@ from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
-import torch
 from torch import Tensor, nn
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import DataError, ModelError, meant
 from crosshatch.own_parts import is_own
 from crosshatch.seeds import torch_seed
-from crosshatch.task.blocks import MLP, ClassMean, build_block, without_features
+from crosshatch.task.blocks import ClassMean, build_block, build_head, without_features
 from crosshatch.task.fusion import Fusion, Head, Sum
 from crosshatch.task.losses import (
     LOSSES,
@@ -25,14 +24,14 @@ from crosshatch.task.losses import (
     Loss,
     SampleLoss,
     SampleWeighted,
-    Transfer,
     require_target,
 )
 from crosshatch.task.losses.find_loss import find_loss
-from crosshatch.task.losses.transfer import require_signs, require_two_silos
 from crosshatch.task.model_settings import BlockChanges, ModelSettings
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
+from crosshatch.task.tie import Tie
+from crosshatch.transfer.objective import Transfer, require_signs, require_two_silos
 
 _READ = {
     "linear": ("bias", "zero_init"),
@@ -150,7 +149,7 @@ def build_task(
             blocks.append(build_block(silo.name, shape, outputs, chosen, seed=own_seed, folder=folder))
     names = tuple(silo.name for silo in data.silos)
     fusion: Fusion = Sum()
-    transfer: Transfer | None = None
+    transfer: Tie | None = None
     if settings.fusion == "transfer":
         fusion, transfer = _class_mean(settings, names)
     elif settings.fusion == "head":
@@ -219,15 +218,6 @@ def for_silo(settings: ModelSettings, silo: str) -> ModelSettings:
     if unknown := [key for key in changes if key not in allowed]:
         raise ModelError(f"unknown key model.blocks.{silo}.{unknown[0]}: allowed are {', '.join(allowed)}")
     return replace(settings, **changes)
-
-
-def build_head(settings: ModelSettings, width: int, scores: int, *, seed: int) -> nn.Module:
-    """The head on embeddings (n, width), all silos' side by side; its initial weights come from torch's `seed`."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        if settings.head == "linear":
-            return nn.Linear(width, scores)
-        return MLP((width,), scores, hidden=settings.head_hidden, activation=settings.activation)
 
 
 def _not_a_silo(name: str, silos: list[str]) -> str:

@@ -17,11 +17,12 @@ from torch.func import functional_call
 from crosshatch.errors import ModelError
 from crosshatch.task.fit import Elsewhere, block_outputs, check_block, refuse_modules
 from crosshatch.task.fusion import Columns, Fusion
-from crosshatch.task.losses import Loss, Transfer
+from crosshatch.task.losses import Loss
 from crosshatch.task.optimisers import Optimiser
 from crosshatch.task.outputs import checked
 from crosshatch.task.probe import copied
 from crosshatch.task.regulariser import Regulariser
+from crosshatch.task.tie import Tie
 from crosshatch.trees import Layout, flatten
 
 
@@ -45,7 +46,7 @@ class Task:
     regulariser: Regulariser = Regulariser()
     silos: tuple[str, ...] = ()
     optimiser: Optimiser | None = None
-    transfer: Transfer | None = None
+    transfer: Tie | None = None
 
     def __post_init__(self) -> None:
         if self.silos and len(self.silos) != len(self.blocks):

@@ -15,11 +15,12 @@ from crosshatch.exchanges import Algorithm
 from crosshatch.schedules import InverseSqrt
 from crosshatch.task.blocks import ClassMean
 from crosshatch.task.fusion import Head
-from crosshatch.task.losses import Logistic, Loss, TaylorLogistic, Transfer
+from crosshatch.task.losses import Logistic, Loss, TaylorLogistic
 from crosshatch.task.optimisers import Adam
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
 from crosshatch.testing.federations import FederationCase, make_data
+from crosshatch.transfer.objective import Transfer
 
 _COLUMNS, _WIDTH = 3, 4
 

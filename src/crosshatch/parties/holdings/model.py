@@ -16,9 +16,10 @@ from crosshatch.local.local_steps import LocalSteps
 from crosshatch.local.modules import evaluating
 from crosshatch.local.moments import Moments
 from crosshatch.parties.holdings.vectors import Vectors
-from crosshatch.task.losses import Loss, SampleWeighted, Transfer
+from crosshatch.task.losses import Loss, SampleWeighted
 from crosshatch.task.regulariser import Regulariser
 from crosshatch.task.task import Task
+from crosshatch.task.tie import Tie
 from crosshatch.trees import Layout, flatten
 
 
@@ -50,7 +51,7 @@ class Model:
     low: int  # how many numbers stand before this silo's embedding among all of them
     loss: Loss
     regulariser: Regulariser
-    transfer: Transfer | None = None
+    transfer: Tie | None = None
 
     @classmethod
     def of(cls, task: Task, silo: int, widths: Sequence[int], *, knows: bool) -> Model:
@@ -94,7 +95,7 @@ class Model:
         return anchors.class_mean(lambda x: self.embed(weights, x), every=every)
 
     def _transfer_loss(
-        self, transfer: Transfer, own: Tensor, known: KnownOfOthers, mean: Tensor | None, local: LocalSteps
+        self, transfer: Tie, own: Tensor, known: KnownOfOthers, mean: Tensor | None, local: LocalSteps
     ) -> Tensor:
         """The mean over the rows of what ties two silos together, or what has its gradient; `mean` is Phi_A."""
         assert known.rest is not None

@@ -41,8 +41,8 @@ from crosshatch.simulator.accounting.legs import HubLeg
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.sharing import Asked, Frozen, NextCall
-from crosshatch.task.losses import Transfer
 from crosshatch.task.task import Task
+from crosshatch.task.tie import Tie
 
 
 @dataclass
@@ -77,7 +77,7 @@ class EncryptedTransfer:
         return {other: Sums(count, read, fresh=len(chain) > 1, gradients=local_steps)}
 
     @property
-    def _transfer(self) -> Transfer:
+    def _transfer(self) -> Tie:
         assert self.task.transfer is not None
         return self.task.transfer
 

@@ -13,12 +13,12 @@ from crosshatch.local.layers import Chain, ChainPass, slope, split
 from crosshatch.local.problem import Problem
 from crosshatch.privacy.fixed_point import FixedPoint, Whole
 from crosshatch.privacy.transfer_gradients import OwnPass
-from crosshatch.task.losses import Transfer
+from crosshatch.task.tie import Tie
 
 Floats = npt.NDArray[np.float64]
 
 
-def pull(transfer: Transfer) -> float:
+def pull(transfer: Tie) -> float:
     """The alignment's derivative at one side: minus so many times the other's embedding, besides what is its own."""
     return transfer.weight if transfer.alignment == "product" else 2 * transfer.weight
 

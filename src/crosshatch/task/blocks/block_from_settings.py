@@ -134,3 +134,12 @@ def _seeded(seed: int | None) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
+
+
+def build_head(settings: ModelSettings, width: int, scores: int, *, seed: int) -> nn.Module:
+    """The head on embeddings (n, width), all silos' side by side; its initial weights come from torch's `seed`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if settings.head == "linear":
+            return nn.Linear(width, scores)
+        return MLP((width,), scores, hidden=settings.head_hidden, activation=settings.activation)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 class ClassMean(nn.Module):
     """Phi_A (d,): of embeddings (n, e) the columns from `low` on are u_B (n, d), the scores (n, 1) are u_B . Phi_A.
 
-    Its numbers follow from the block of the silo with the labels; see `crosshatch.task.losses.transfer`.
+    Its numbers follow from the block of the silo with the labels; see `crosshatch.transfer.objective`.
 
     >>> ClassMean(3)(torch.ones(2, 3)).shape
     torch.Size([2, 1])

@@ -18,11 +18,10 @@ from crosshatch.task.losses.sample_losses import (
     Squared,
     TaylorLogistic,
 )
-from crosshatch.task.losses.transfer import Sides, Transfer
 from crosshatch.task.losses.weighted_losses import ClassWeighted, Loss, SampleWeighted, predicted_classes, unweighted
 
 __all__ = [
     "LOSSES", "ClassWeighted", "CrossEntropy", "Logistic", "Loss", "MultiLogistic", "SampleLoss", "SampleWeighted",
-    "Sides", "Squared", "TaylorLogistic", "Transfer", "predicted_classes", "require_labels", "require_target",
+    "Squared", "TaylorLogistic", "predicted_classes", "require_labels", "require_target",
     "unweighted",
 ]  # fmt: skip

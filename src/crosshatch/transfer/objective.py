@@ -21,30 +21,11 @@ import torch
 from torch import Tensor
 
 from crosshatch.errors import ModelError
-from crosshatch.task.losses.sample_losses import Logistic, TaylorLogistic
-from crosshatch.task.losses.weighted_losses import Loss
+from crosshatch.task.losses import Logistic, Loss, TaylorLogistic
 from crosshatch.task.model_settings import require_transfer
+from crosshatch.task.tie import Sides
 
 Alignment = Literal["product", "distance"]
-
-
-@dataclass(frozen=True)
-class Sides:
-    """What the objective of common samples is made of, each (n, d): u_A, u_B, and y Phi_A."""
-
-    u_a: Tensor
-    u_b: Tensor
-    signed_mean: Tensor
-
-    @property
-    def margins(self) -> Tensor:
-        """y phi, (n, 1)."""
-        return (self.signed_mean * self.u_b).sum(-1, keepdim=True)
-
-    @property
-    def apart(self) -> Tensor:
-        """u_B - u_A, (n, d)."""
-        return self.u_b - self.u_a
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Transfer between two silos: a side room, which a task knows as its `Tie`."""
