@@ -43,7 +43,7 @@ ROOMS = {
     "transfer": SideRoom(("transfer",), "transfer", ("task.build_task", "testing.transfer_federations")),
     "workers": SideRoom(("workers",), "workers", ("runs.train",)),
 }
-# Both engines and what they are made of. People call them through the faces, which hang side rooms on.
+# Both engines and what they are made of. People meet them through the faces, which hang side rooms on.
 CORE = ("simulator", "parties", "runtime", "predict", "algorithms", "exchanges", "protocol", "channels", "local",
         "task", "codecs", "partition", "topology", "network", "meter", "wire", "schedules")  # fmt: skip
 FACES = ("simulator.simulator", "data.build", "data.sources", "task.build_task")
