@@ -10,7 +10,7 @@ from torch import nn
 
 from crosshatch.cli import main
 from crosshatch.local.read_chain import as_chain
-from crosshatch.privacy.refusals import least_rows
+from crosshatch.privacy.exchanges.check_encryption import least_rows
 from tests.support.bad_encryption import refusal
 
 CONFIG = """

@@ -10,8 +10,8 @@ from time import perf_counter
 
 import numpy as np
 
-from crosshatch.privacy.cipher import Cipher
 from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked
+from crosshatch.privacy.exchanges.cipher import Cipher
 from crosshatch.privacy.operations import OperationSeconds
 from crosshatch.privacy.packing import Slots
 from crosshatch.privacy.paillier import generate_keys

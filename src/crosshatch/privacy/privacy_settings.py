@@ -12,7 +12,7 @@ from crosshatch.privacy.key_bits import KEY_BITS, check_key_bits
 from crosshatch.privacy.operations import OperationSeconds
 
 if TYPE_CHECKING:  # torch takes seconds
-    from crosshatch.privacy.cipher import Cipher
+    from crosshatch.privacy.exchanges.cipher import Cipher
     from crosshatch.simulator.vertical.encryption_hook import MakeEncryption
 
 
@@ -80,7 +80,7 @@ class PrivacySettings:
 
     @property
     def cipher(self) -> Cipher:
-        from crosshatch.privacy.cipher import Cipher  # late, as below
+        from crosshatch.privacy.exchanges.cipher import Cipher  # late, as below
 
         return Cipher(self.key_bits, self.point, self.seconds)
 

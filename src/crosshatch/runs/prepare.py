@@ -16,7 +16,7 @@ from crosshatch.errors import ConfigError, TrainingError
 from crosshatch.exchanges import declared, declared_instance, with_division
 from crosshatch.network import BandwidthNetwork
 from crosshatch.predict.model_shape import COMMON, HEAD
-from crosshatch.privacy.refusals import or_accept
+from crosshatch.privacy.exchanges.check_encryption import or_accept
 from crosshatch.protocol.idle_clients import Drawn, idle_note
 from crosshatch.report.units import human_seconds
 from crosshatch.runs.best_round import on_rows

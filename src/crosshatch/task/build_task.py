@@ -200,6 +200,7 @@ def _class_weighted(loss: SampleLoss, y: Tensor, data: FederatedData, settings: 
 def balanced_weights(y: Tensor, classes: int) -> tuple[float, ...]:
     """The mean number of samples per class over that of each class.
 
+    >>> import torch
     >>> balanced_weights(torch.tensor([0, 0, 0, 1]), 2)
     (0.6666666666666666, 2.0)
     """

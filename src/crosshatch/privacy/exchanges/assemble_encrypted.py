@@ -9,8 +9,8 @@ from crosshatch.codecs import AnyCodec
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, declared
-from crosshatch.privacy.cipher import Cipher
-from crosshatch.privacy.refusals import check_encryption
+from crosshatch.privacy.exchanges.check_encryption import check_encryption
+from crosshatch.privacy.exchanges.cipher import Cipher
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.task.task import Task
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from crosshatch.privacy.cipher import Cipher
+from crosshatch.privacy.exchanges.cipher import Cipher
 from crosshatch.privacy.fixed_point import Whole, exact_products
 from crosshatch.privacy.masked_gradients import LabelHolder, LinearSilo, gradient_slots
 from crosshatch.privacy.measure_operations import measure_operations

@@ -19,7 +19,7 @@ from crosshatch.errors import ConfigError
 from crosshatch.local.layers import Layer
 from crosshatch.local.problem import LossInputs
 from crosshatch.local.solve import solve
-from crosshatch.privacy.cipher import Cipher
+from crosshatch.privacy.exchanges.cipher import Cipher
 from crosshatch.privacy.exchanges.ciphertexts import Ciphertexts, DecryptedGradients
 from crosshatch.privacy.fixed_point import Whole
 from crosshatch.privacy.masked_gradients import gradient, gradient_slots

@@ -22,12 +22,12 @@ from crosshatch.local.layers import Chain, ChainPass
 from crosshatch.local.problem import LossInputs, Problem
 from crosshatch.local.solve import Strategy
 from crosshatch.network import Direction
-from crosshatch.privacy.cipher import Cipher
+from crosshatch.privacy.exchanges.check_encryption import label_sums
+from crosshatch.privacy.exchanges.cipher import Cipher
 from crosshatch.privacy.exchanges.encrypted_exchange import CountRead, Sums, nobody_counts, require_one_batch
 from crosshatch.privacy.exchanges.own_numbers import Side, clear_gradient, pull
 from crosshatch.privacy.exchanges.transfer_ciphertexts import Answer, EncryptedTerms, TransferCiphertexts
 from crosshatch.privacy.packing import Slots
-from crosshatch.privacy.refusals import label_sums
 from crosshatch.privacy.transfer_gradients import (
     Plain,
     decode,

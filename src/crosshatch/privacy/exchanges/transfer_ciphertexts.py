@@ -13,9 +13,9 @@ from typing import Generic
 
 import numpy as np
 
-from crosshatch.privacy.cipher import Cipher
 from crosshatch.privacy.counted_matrix import CountedMatrix
 from crosshatch.privacy.encrypted_matrix import EncryptedMatrix, Masked, read_ciphertexts
+from crosshatch.privacy.exchanges.cipher import Cipher
 from crosshatch.privacy.exchanges.ciphertexts import timed
 from crosshatch.privacy.masked_gradients import gradient_slots, read_for
 from crosshatch.privacy.measure_operations import MEASURED_ROWS, measure_operations

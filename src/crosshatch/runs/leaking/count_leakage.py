@@ -16,9 +16,9 @@ import numpy as np
 
 from crosshatch.data.identity.row_ids import Digester
 from crosshatch.errors import ConfigError, MessageError
+from crosshatch.privacy.exchanges.check_encryption import LEAST_ROWS, TIMES_AS_MANY, or_accept
 from crosshatch.privacy.leakage.equations import MOST, Count, GivenEquations, Telling, closest, count
 from crosshatch.privacy.leakage.ledger_file import Ledger, open_ledger
-from crosshatch.privacy.refusals import LEAST_ROWS, TIMES_AS_MANY, or_accept
 from crosshatch.protocol.batches import DividedBatches, Ids
 from crosshatch.runs.config import Config, encode_config
 from crosshatch.runs.leaking.exposed_rows import MOST_NAMES, Exposed, batches_of

@@ -13,11 +13,11 @@ from crosshatch.data.identity.owner_key import OwnerKey, owner_key
 from crosshatch.data.identity.row_ids import row_digests
 from crosshatch.data.identity.take_fingerprint import take_fingerprint
 from crosshatch.errors import ConfigError
+from crosshatch.privacy.exchanges.check_encryption import or_accept
 from crosshatch.privacy.leakage.equations import GivenEquations
 from crosshatch.privacy.leakage.ledger_file import open_ledger, same_training_rows
 from crosshatch.privacy.leakage.lone_rows import lone_rows, rows_to_keep
 from crosshatch.privacy.leakage.row_keys import RowKeys
-from crosshatch.privacy.refusals import or_accept
 from crosshatch.protocol.batches import Ids, divide
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import AnyAlgorithm

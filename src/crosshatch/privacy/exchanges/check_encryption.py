@@ -9,7 +9,7 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError, ModelError
 from crosshatch.local.layers import Chain
 from crosshatch.local.read_chain import as_chain
-from crosshatch.privacy.cipher import Cipher
+from crosshatch.privacy.exchanges.cipher import Cipher
 from crosshatch.protocol.batches import smallest_batch
 from crosshatch.task.losses import TaylorLogistic
 from crosshatch.task.task import Task
