@@ -1,7 +1,5 @@
 """What an attack found, in figures; what it took to be known, and beside what its figures are to be read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

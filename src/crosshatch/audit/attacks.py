@@ -1,7 +1,5 @@
 """Attacks on a run that need no theorem: on labels, on embeddings, on gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from itertools import chain

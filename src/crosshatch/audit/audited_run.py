@@ -1,7 +1,5 @@
 """A run directory opened for an audit: its config, its data and task, and simulators to run it again."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Which runs and silos Theorem 1 of FedBCD is about; everything else is refused with the reason."""
 
-from __future__ import annotations
-
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.errors import RunError
 from crosshatch.schedules import Adaptive

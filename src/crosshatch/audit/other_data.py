@@ -6,8 +6,6 @@ steps. Who knows the initial weights knows that U leaves these where they are. A
 the sum of the derivatives, whatever the rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

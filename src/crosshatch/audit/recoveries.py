@@ -4,8 +4,6 @@ A linear silo's message about sample i in round t is h = W_t x_i + b_t. With unk
 with known weights of enough rounds, or known rows of other samples, they are, and of one feature little is open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

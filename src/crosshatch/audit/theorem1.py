@@ -5,8 +5,6 @@ two features or more. The proof turns rows and weights by an orthogonal U (`othe
 again with both, and its messages are compared with those that were recorded.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

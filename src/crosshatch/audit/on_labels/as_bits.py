@@ -5,8 +5,6 @@ Gaussian that agrees with them given all the rest, over and over, until nothing 
 for more exact than they are it does not settle; then they are given less weight.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.special import expit, logit

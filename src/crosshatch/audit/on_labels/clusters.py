@@ -6,8 +6,6 @@ every round is a mixture whose centres begin where those of the round before end
 what all rounds say of it adds up. Clusters get names at the end, by the samples whose labels are known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

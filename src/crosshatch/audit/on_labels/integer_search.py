@@ -7,8 +7,6 @@ sought as a vector of a lattice that is far shorter than others, which it is whe
 are labels (Lenstra, Lenstra and Lovasz, "Factoring Polynomials with Rational Coefficients", 1982).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from crosshatch.audit.other_data import Matrix

@@ -6,8 +6,6 @@ The others' scores of a sample are a few functions of time, those of a random wa
 own, around coefficients that all samples have in common.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -9,8 +9,6 @@ the other side's have moved. How much there is of each is what makes the sums th
 is needed to choose it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """The attacks on labels: by derivatives where they travel in clear, by gradients where they travel encrypted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from crosshatch.audit.attack_findings import AttackFindings

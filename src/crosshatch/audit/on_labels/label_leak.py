@@ -1,7 +1,5 @@
 """Labels read off the derivatives that their holder sends back, one per sample: no theorem is about these."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

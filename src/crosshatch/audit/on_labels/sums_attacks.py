@@ -1,7 +1,5 @@
 """The attacks on an encrypted run: what a silo makes of the gradients it reads, over all rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -7,8 +7,6 @@ knows its rows and its block, so that with a Gaussian prior of y and of u_A, whi
 How large u_A is, how large its mean over samples, and how far the sums are rounded, is what makes them likeliest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

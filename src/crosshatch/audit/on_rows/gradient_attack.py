@@ -4,8 +4,6 @@ For a first layer z = W x + b the gradient of one sample's loss is d x^T in W an
 the same row of the second, is x.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

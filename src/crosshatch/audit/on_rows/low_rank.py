@@ -6,8 +6,6 @@ the rows eliminated (Golub and Pereyra's variable projection, 1973, with Kaufman
 precision of the numbers. Columns go by time, and begin as smooth functions of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
