@@ -27,10 +27,10 @@ def build_own(name: str, values: Sequence[Any], arguments: Mapping[str, Any]) ->
         raise ConfigError(f"{name} has no {' and no '.join(sorted(found.__abstractmethods__))}: a codec needs them")
     known = [field.name for field in fields(found)]  # type: ignore[arg-type]  # a dataclass, as was checked
     if len(values) > len(known):
-        raise ConfigError(f"{name} is given {len(values)} arguments: {_takes(known)}")
+        raise ConfigError(f"{name} is given {len(values)} arguments: {taken(known)}")
     for key in arguments:
         if key not in known:
-            raise ConfigError(f"unknown argument {key!r} of {name}: {meant(key, known)}{_takes(known).capitalize()}")
+            raise ConfigError(f"unknown argument {key!r} of {name}: {meant(key, known)}{taken(known).capitalize()}")
         if key in known[: len(values)]:
             raise ConfigError(f"{key} of {name} is given twice: give it once")
     with building(name, _CODEC):
@@ -54,7 +54,7 @@ def spell(codec: AnyCodec) -> str:
     return f"{name}({given})" if given else name
 
 
-def _takes(known: Sequence[str]) -> str:
+def taken(known: Sequence[str]) -> str:
     return f"it takes {' and '.join(known) or 'none'}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from crosshatch.codecs.chain import Chain
 from crosshatch.codecs.dense import Half, Identity
 from crosshatch.codecs.feedback import AnyCodec, ErrorFeedback
-from crosshatch.codecs.own_codec import build_own
+from crosshatch.codecs.own_codec import build_own, taken
 from crosshatch.codecs.quantise import Quantise
 from crosshatch.codecs.sparse import RandomK, TopK
 from crosshatch.errors import ConfigError, meant, saying_where
@@ -77,7 +77,7 @@ def _arguments(name: str, call: ast.Call, text: str) -> dict[str, Any]:
         if isinstance(argument, ast.Name) and argument.id == "unbiased" in names:
             arguments["unbiased"] = True
         elif place >= len(names):
-            raise ConfigError(f"too many arguments in {ast.unparse(call)!r}: {_allowed(name)}")
+            raise ConfigError(f"too many arguments in {ast.unparse(call)!r}: {taken(_ARGUMENTS[name])}")
         else:
             arguments[names[place]] = _value(names[place], argument, text)
     for keyword in call.keywords:
@@ -104,10 +104,10 @@ def _value(name: str, node: ast.expr, text: str) -> object:
 def _build(name: str, arguments: dict[str, Any]) -> AnyCodec:
     _require_known(name)
     if unknown := [key for key in arguments if key not in _ARGUMENTS[name]]:
-        raise ConfigError(f"unknown argument {unknown[0]!r} of {name}: {_allowed(name)}")
+        raise ConfigError(f"unknown argument {unknown[0]!r} of {name}: {taken(_ARGUMENTS[name])}")
     for field in fields(_KINDS[name]):
         if field.default is MISSING and field.name not in arguments:
-            raise ConfigError(f"{name} needs its {field.name}: {_allowed(name)}")
+            raise ConfigError(f"{name} needs its {field.name}: {taken(_ARGUMENTS[name])}")
     made: AnyCodec = _KINDS[name](**arguments)
     return made
 
@@ -119,7 +119,3 @@ def _require_known(name: str) -> None:
             f"unknown codec {name!r}: {f'{hint}Choose' if hint else 'choose'} one of {', '.join(_ARGUMENTS)}, or name "
             "your own as path/to/file.py:ClassName"
         )
-
-
-def _allowed(name: str) -> str:
-    return f"it takes {' and '.join(_ARGUMENTS[name]) or 'none'}"

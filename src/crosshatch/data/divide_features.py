@@ -90,17 +90,18 @@ def divide_features(
     held = {silo.name for silo in silos if _holds_static(silo, dataset)}
     others = [silo for silo in silos if silo.name not in held]
     claims = {silo.name: _claim(silo, dataset) for silo in others}
+    unclaimed: tuple[str, ...] = ()
     if others and all(claim == Claim() for claim in claims.values()):
         columns = even_columns(dataset.columns, list(claims))
     else:
-        columns = claim_columns(dataset.columns, dataset.groups, claims, federation.labels)
+        columns, unclaimed = claim_columns(dataset.columns, dataset.groups, claims, federation.labels)
     notes: tuple[Note, ...] = ()
-    if columns.unclaimed:
-        some = first_few(columns.unclaimed, 10)
-        notes = (Note("no silo", CHOSEN, "", f"{len(columns.unclaimed)} columns are in no silo: {some}"),)
+    if unclaimed:
+        some = first_few(unclaimed, 10)
+        notes = (Note("no silo", CHOSEN, "", f"{len(unclaimed)} columns are in no silo: {some}"),)
     notes += tuple(
         Note("no columns", PLAIN, "", f"silo '{name}' has the labels and no columns")
-        for name, held in columns.silos.items()
+        for name, held in columns.items()
         if not held
     )
     parts = []
@@ -110,7 +111,7 @@ def divide_features(
             static: Any = dataset.train.extra["static"]
             parts.append(_part(dataset, place, tuple(static.columns), lambda samples: samples.extra["static"]))
             continue
-        positions = list(columns.silos[silo.name])
+        positions = list(columns[silo.name])
         if not positions:
             nothing = _part(dataset, place, (), lambda samples: np.zeros((len(samples.y), 0)))
             parts.append(replace(nothing, kind="table"))

@@ -19,20 +19,16 @@ class Claim:
     span: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The answer: positions of each silo's columns in ascending order, and the columns nobody holds."""
-
-    silos: Mapping[str, tuple[int, ...]]
-    unclaimed: tuple[str, ...]
+Positions = dict[str, tuple[int, ...]]
+"""Of each silo's columns, in ascending order."""
 
 
 def claim_columns(
     columns: Sequence[str], groups: Sequence[str], claims: Mapping[str, Claim], label_silo: str | None = None
-) -> Columns:
-    """Give every silo the columns it claims; no column may be in two silos. `groups` is per column, or empty.
+) -> tuple[Positions, tuple[str, ...]]:
+    """Give every silo the columns it claims, and say which nobody holds. `groups` is per column, or empty.
 
-    The silo that holds the labels may claim none.
+    No column may be in two silos. The silo that holds the labels may claim none.
     """
     holder: dict[int, str] = {}
     for silo, claim in claims.items():
@@ -49,16 +45,14 @@ def claim_columns(
                     "give it to one of them"
                 )
         holder.update(dict.fromkeys(positions, silo))
-    return Columns(
-        silos={silo: tuple(sorted(p for p, who in holder.items() if who == silo)) for silo in claims},
-        unclaimed=tuple(name for position, name in enumerate(columns) if position not in holder),
-    )
+    silos = {silo: tuple(sorted(p for p, who in holder.items() if who == silo)) for silo in claims}
+    return silos, tuple(name for position, name in enumerate(columns) if position not in holder)
 
 
-def even_columns(columns: Sequence[str], silos: Sequence[str]) -> Columns:
+def even_columns(columns: Sequence[str], silos: Sequence[str]) -> Positions:
     """Contiguous slices of the columns, equal up to one column, in the order of the silos.
 
-    >>> even_columns(["a", "b", "c"], ["left", "right"]).silos
+    >>> even_columns(["a", "b", "c"], ["left", "right"])
     {'left': (0, 1), 'right': (2,)}
     """
     if len(silos) > len(columns):
@@ -66,7 +60,7 @@ def even_columns(columns: Sequence[str], silos: Sequence[str]) -> Columns:
             f"{len(silos)} silos for {len(columns)} columns: use at most {len(columns)} silos, so that each has one"
         )
     slices = np.array_split(np.arange(len(columns)), len(silos))
-    return Columns(silos={silo: tuple(part.tolist()) for silo, part in zip(silos, slices, strict=True)}, unclaimed=())
+    return {silo: tuple(part.tolist()) for silo, part in zip(silos, slices, strict=True)}
 
 
 def unknown(what: str, name: str, known: Sequence[str], place: str) -> PartitionError:

@@ -18,11 +18,6 @@ class Window:
     left: int
     right: int
 
-    def overlaps(self, other: Window) -> bool:
-        return (
-            self.top < other.bottom and other.top < self.bottom and self.left < other.right and other.left < self.right
-        )
-
 
 def grid(height: int, width: int, rows: int, columns: int) -> tuple[Window, ...]:
     """An image cut into rows x columns windows, equal up to one pixel, row by row.
@@ -64,10 +59,11 @@ def claim_windows(height: int, width: int, claims: Mapping[str, Window]) -> int:
                 f"left, right) is empty or leaves the image of {height} x {width} pixels: keep within it"
             )
         for other, earlier in checked.items():
-            if window.overlaps(earlier):
+            row, column = max(window.top, earlier.top), max(window.left, earlier.left)
+            if row < min(window.bottom, earlier.bottom) and column < min(window.right, earlier.right):
                 raise PartitionError(
-                    f"pixel (row {max(window.top, earlier.top)}, column {max(window.left, earlier.left)}) is in two "
-                    f"silos, '{other}' and '{silo}': make the windows disjoint"
+                    f"pixel (row {row}, column {column}) is in two silos, '{other}' and '{silo}': make the windows "
+                    "disjoint"
                 )
         checked[silo] = window
         covered += (window.bottom - window.top) * (window.right - window.left)
