@@ -76,7 +76,7 @@ class Process:
         self.turn, self.limit = _TURN, Limit(course.rounds)
         self.fingerprint = fingerprint()
         self.complaints = Complaints(say)
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self.lives = {seat.party.name: _Life(seat, self) for seat in seats}
 
     async def run(self) -> None:
@@ -89,16 +89,12 @@ class Process:
                     self.lives[other].line.connected(name)
                     life.line.connected(other)
         with ThreadPoolExecutor(len(self.lives), thread_name_prefix="text") as threads:
-            working = [self._loop.run_in_executor(threads, life.live) for life in self.lives.values()]
+            working = [self.loop.run_in_executor(threads, life.live) for life in self.lives.values()]
             ended = await asyncio.gather(*working, return_exceptions=True)
         await asyncio.gather(*(life.close() for life in self.lives.values()))
         for error in ended:
             if error is not None:
                 raise error
-
-    def pass_inside(self, sender: Name, to: Name, frame: Frame) -> None:
-        """A frame between two parties of this process; from any thread."""
-        self._loop.call_soon_threadsafe(self.lives[to].take, sender, frame)
 
 
 class _Life:
@@ -150,7 +146,7 @@ class _Life:
         if peer in self.seat.peers:
             self.streams.transmit(peer, frame)
         else:
-            self.process.pass_inside(self.name, peer, frame)
+            self.process.loop.call_soon_threadsafe(self.process.lives[peer].take, self.name, frame)
 
     def live(self) -> None:
         """The text's rounds, in a thread; whatever ends them is told to the peers."""

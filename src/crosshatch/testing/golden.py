@@ -79,7 +79,8 @@ def run_case(folder: GoldenFolder, case: Mapping[str, Any], precision: torch.dty
         return f"unknown parameter {', '.join(unknown)}"
     try:
         make = {"hsgd": _hsgd, "mtcd": _tokens, "stcd": _tokens}.get(kind, _on_silos)
-        simulator, listed = make(folder, parameters, precision, kind)
+        data, task, algorithm, given, listed = make(folder, parameters, kind)
+        simulator = Simulator(data, task, algorithm, threads=1, precision=precision, **given)
         found = []
         for r in range(max(listed) + 1):
             if r:
@@ -96,25 +97,27 @@ def run_case(folder: GoldenFolder, case: Mapping[str, Any], precision: torch.dty
     return float(np.max(np.abs(found - wanted) / np.maximum(np.abs(wanted), 1e-300)))
 
 
-Run = tuple[Simulator, Collection[int]]
-"""A simulation, and after how many rounds its losses are listed."""
+Run = tuple[FederatedData, Task, Algorithm, dict[str, Any], Collection[int]]
+"""What is simulated, with which draws, and after how many rounds its losses are listed."""
 
 
-def _on_silos(folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str) -> Run:
+def _on_silos(folder: GoldenFolder, parameters: Mapping[str, Any], kind: str) -> Run:
     listed = parameters.get("fresh", parameters.get("batches"))
-    source = None
+    source, size = None, None
     if listed is not None:
         ids = folder.arrays[listed].astype(np.int64)
         source = GivenBatches(ids if ids.ndim == 3 else ids[:, None, :])
-    size = None if source is None else source.rounds.shape[-1]
+        size = source.rounds.shape[-1]
+    steps, schedule, order = int(parameters["Q"]), _schedule(parameters), parameters.get("mode", "parallel")
+    algorithm: TDCD | FedBCD = FedBCD(steps, schedule, size, order=order, proximal=parameters.get("mu", 0.0))
+    if kind == "tdcd":
+        algorithm = TDCD(steps, schedule, size, batches="fresh" if "fresh" in parameters else "reused")
     data = _data(folder, kind, parameters)
-    task = _linear_task(folder, parameters, data)
-    algorithm = _algorithm(kind, parameters, size)
-    simulator = Simulator(data, task, algorithm, batches=source, threads=1, precision=precision)
-    return simulator, range(int(parameters["rounds"]) + 1)
+    rounds = range(int(parameters["rounds"]) + 1)
+    return data, _linear_task(folder, parameters, data), algorithm, {"batches": source}, rounds
 
 
-def _tokens(folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str) -> Run:
+def _tokens(folder: GoldenFolder, parameters: Mapping[str, Any], kind: str) -> Run:
     """The walks are given; losses after every visit, and after the average where a visit ends with one."""
     walks = folder.arrays["walks"].astype(np.int64)
     walks = walks[:1] if kind == "stcd" else walks
@@ -124,8 +127,7 @@ def _tokens(folder: GoldenFolder, parameters: Mapping[str, Any], precision: torc
         algorithm = MTCD(len(walks), steps, step_size, hops_between_averages=int(parameters.get("S", 0)))
     data = _data(folder, kind, parameters)
     task = _linear_task(folder, parameters, data)
-    simulator = Simulator(data, task, algorithm, walks=walks, threads=1, precision=precision)
-    return simulator, range(1, walks.shape[1] + 1)
+    return data, task, algorithm, {"walks": walks}, range(1, walks.shape[1] + 1)
 
 
 def _linear_task(folder: GoldenFolder, parameters: Mapping[str, Any], data: FederatedData) -> Task:
@@ -138,7 +140,7 @@ def _linear_task(folder: GoldenFolder, parameters: Mapping[str, Any], data: Fede
     return Task(blocks, Sum(), loss, regulariser, tuple(silo.name for silo in data.silos))
 
 
-def _hsgd(folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.dtype, kind: str) -> Run:
+def _hsgd(folder: GoldenFolder, parameters: Mapping[str, Any], kind: str) -> Run:
     """Hospital columns come first, each sample is a device; losses after every P iterations and at the end."""
     assert kind == "hsgd"
     x, half = folder.arrays["X"], folder.arrays["X"].shape[1] // 2
@@ -158,9 +160,8 @@ def _hsgd(folder: GoldenFolder, parameters: Mapping[str, Any], precision: torch.
         source = tuple(GivenBatches(inside[:, [g], :]) for g in range(len(first)))
     fraction = 1.0 if source is None else 0.5  # given devices are taken as they are
     algorithm = HSGD(every, steps, _schedule(parameters), fraction)
-    simulator = Simulator(data, task, algorithm, batches=source, threads=1, precision=precision)
     rounds = int(parameters["iterations"]) // steps
-    return simulator, {*range(0, rounds + 1, every // steps), rounds}
+    return data, task, algorithm, {"batches": source}, {*range(0, rounds + 1, every // steps), rounds}
 
 
 def _linear(weight: npt.NDArray[np.float64]) -> nn.Linear:
@@ -169,15 +170,6 @@ def _linear(weight: npt.NDArray[np.float64]) -> nn.Linear:
     with torch.no_grad():
         layer.weight.copy_(torch.as_tensor(weight.T))
     return layer
-
-
-def _algorithm(kind: str, parameters: Mapping[str, Any], size: int | None) -> Algorithm:
-    schedule = _schedule(parameters)
-    steps = int(parameters["Q"])
-    if kind == "tdcd":
-        return TDCD(steps, schedule, size, batches="fresh" if "fresh" in parameters else "reused")
-    order = parameters.get("mode", "parallel")
-    return FedBCD(steps, schedule, size, order=order, proximal=parameters.get("mu", 0.0))
 
 
 def _schedule(parameters: Mapping[str, Any]) -> Schedule:

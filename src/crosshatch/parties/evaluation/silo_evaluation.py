@@ -100,7 +100,6 @@ class SiloEvaluation(EvaluatingFederation):
             role.client.begin_round()  # which lets go of the rows it has gathered
         if not isinstance(role, ClientRole) or role.silo != self.holder or not role.client.at_work(batch):
             return None
-        assert frozen.known is not None
         assert told.mine is not None
         (known,) = frozen.known
         assert known.y is not None

@@ -33,7 +33,7 @@ class Embeddings:
 
     samples: Samples
     made: tuple[Stamp, ...]
-    values: tuple[Tensor, ...] | None = None
+    values: tuple[Tensor, ...] = ()
     head: Tensor | None = None
 
 
@@ -49,7 +49,7 @@ class Frozen:
     samples: Samples
     made: Mapping[int, Mapping[int, Stamp]] = field(default_factory=dict)
     told_parts: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    known: tuple[KnownOfOthers, ...] | None = None
+    known: tuple[KnownOfOthers, ...] = ()
     head: Tensor | None = None
     seen: Mapping[int, Tensor] = field(default_factory=dict)
     others: Mapping[int | None, Tensor] = field(default_factory=dict)

@@ -151,8 +151,7 @@ class ClientRole(Role):
         batch, frozen = exchanged[0]
         if not self.client.at_work(batch):
             return blocks
-        known = [(then, (KnownOfOthers(),) * len(then.parts) if got.known is None else got.known)
-                 for then, got in exchanged]  # fmt: skip
+        known = [(then, got.known or (KnownOfOthers(),) * len(then.parts)) for then, got in exchanged]
         assert blocks.mine is not None
         mine = self.client.descend(blocks.mine, known, frozen.head, local)
         if self._alone:
@@ -166,7 +165,6 @@ class ClientRole(Role):
         if not client.at_work(batch):
             return after
         if self.silo in use.senders:
-            assert use.sent.values is not None
             self._give_rows(
                 "share", share_channel(self.silo, use.to), torch.cat(use.sent.values), batch, None, use.call
             )
@@ -214,7 +212,6 @@ class ClientRole(Role):
         self, known: Sequence[KnownOfOthers], embeddings: Embeddings, head: Tensor | None
     ) -> tuple[KnownOfOthers, ...]:
         """It also remembers its own embeddings of that moment, and the head it had."""
-        assert embeddings.values is not None
         had = head if embeddings.head is None else embeddings.head
         return tuple(replace(one, own=own, head=had) for one, own in zip(known, embeddings.values, strict=True))
 
@@ -223,7 +220,6 @@ class ClientRole(Role):
     def _ask_holder(self, after: Frozen, use: HeldUse) -> Frozen:
         client, batch, asked, answered = self.client, use.batch, use.about.sent_part, use.about.answered_part
         if self.silo in use.senders and client.at_work(batch, asked):
-            assert use.embeddings.values is not None
             rows = torch.cat(use.embeddings.values) if asked is None else use.embeddings.values[asked]
             self._give_rows("share", share_channel(self.silo), rows, batch, asked, use.up)
         if self.silo not in use.asking or not client.at_work(batch):
@@ -263,7 +259,6 @@ class ClientRole(Role):
         """The derivative for a silo, for its rows of the parts answered."""
         client, batch, part = self.client, use.batch, use.about.answered_part
         own, head = use.around.values, use.around.head
-        assert own is not None
         y = client.labels(batch, part)
         if self.agreed.transfers:
             assert head is not None
