@@ -8,14 +8,13 @@ of these.
 """
 
 from crosshatch.codecs.chain import Chain
-from crosshatch.codecs.codec import Codec, Draw, Stage
+from crosshatch.codecs.codec import Codec, Draw, Stage, Step
 from crosshatch.codecs.dense import Half, Identity
 from crosshatch.codecs.feedback import AnyCodec, ErrorFeedback
 from crosshatch.codecs.own_codec import spell
 from crosshatch.codecs.parse import parse_codec
 from crosshatch.codecs.quantise import Quantise
 from crosshatch.codecs.sparse import RandomK, TopK
-from crosshatch.codecs.step import Step
 
 __all__ = [
     "AnyCodec", "Chain", "Codec", "Draw", "ErrorFeedback", "Half", "Identity", "Quantise", "RandomK", "Stage", "Step",

@@ -18,9 +18,8 @@ from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import branch_name, hub_name, server_name
 from crosshatch.parties.post import CLIENT_UP
-from crosshatch.parties.roles.role import Role
+from crosshatch.parties.roles.role import HeldUse, Role, SharedUse
 from crosshatch.parties.roles.tree import node_above
-from crosshatch.parties.roles.uses_of_exchange import HeldUse, SharedUse
 from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import block_channel, head_channel, share_channel
 from crosshatch.protocol.what_is_known import check_sent

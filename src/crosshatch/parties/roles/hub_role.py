@@ -16,9 +16,8 @@ from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import client_name, hub_name
 from crosshatch.parties.roles.block_averaging import Keeper
 from crosshatch.parties.roles.passing_on import gather, pass_head, put_together, read, told_to_holders
-from crosshatch.parties.roles.role import Role
+from crosshatch.parties.roles.role import HeldUse, Role, SharedUse
 from crosshatch.parties.roles.tree import Node
-from crosshatch.parties.roles.uses_of_exchange import HeldUse, SharedUse
 from crosshatch.protocol.message_contents import Call
 from crosshatch.protocol.names import head_channel, server_channel, share_channel
 

@@ -11,8 +11,8 @@ from crosshatch.exchanges import ClientWeights, Federation, LocalSteps, Number, 
 from crosshatch.parties.holdings.agreed import Agreed, Batch, Selection
 from crosshatch.parties.holdings.values import Blocks, Embeddings, Frozen
 from crosshatch.parties.party import AnyRole
-from crosshatch.parties.roles.uses_of_exchange import HeldUse, SharedUse
 from crosshatch.protocol.message_contents import About, Call
+from crosshatch.protocol.names import derivative_channels
 from crosshatch.protocol.refusals import check_continued, check_selects
 from crosshatch.protocol.what_is_known import (
     check_decision,
@@ -23,6 +23,49 @@ from crosshatch.protocol.what_is_known import (
     find_parts,
     find_route,
 )
+
+
+@dataclass(frozen=True)
+class SharedUse:
+    """Labels shared: every sender's embeddings `sent` go to all receivers, or to silo `to` alone."""
+
+    embeddings: Embeddings
+    sent: Embeddings
+    batch: Batch
+    senders: Sequence[int]
+    receivers: Sequence[int]
+    to: int | None
+    call: Call
+
+
+@dataclass(frozen=True)
+class HeldUse:
+    """Labels held by one silo: it gets embeddings, and answers the receivers, each around the others' in `around`."""
+
+    embeddings: Embeddings
+    around: Embeddings
+    batch: Batch
+    holder: int
+    senders: Sequence[int]
+    receivers: Sequence[int]
+    about: About
+    up: Call
+    down: Call
+
+    @property
+    def asking(self) -> list[int]:
+        return [j for j in self.receivers if j != self.holder]
+
+    @property
+    def channels(self) -> dict[str, Sequence[int]]:
+        """The holder's answers by channel, with the silos each of them serves."""
+        asking = self.asking
+        return derivative_channels(asking, each=self.about.one_per_silo or len(self.receivers) == 1) if asking else {}
+
+    @property
+    def drawn(self) -> Call:
+        """Names a codec's draws: both ways are counted by how often the way up was used."""
+        return Call("derivatives", self.down.round, self.up.use)
 
 
 @dataclass(kw_only=True)
