@@ -129,8 +129,10 @@ def problem_of(
         (nn.Linear(400, 64), 40, 10, 0.1, "stacked"),
         (nn.Linear(400, 64), 2000, 10, 0.0, "stacked"),
         (MLP((400,), 1), 40, 10, 0.0, "gram"),
-        (LSTM((2, 2), 1), 100, 10, 0.0, "stacked"),
-        (LSTM((2, 2), 1), 1000, 10, 0.0, "loop"),  # the library's kernel is good at these
+        (LSTM((2, 2), 1), 64, 10, 0.0, "stacked"),
+        (LSTM((2, 2), 1, hidden=8), 256, 10, 0.0, "stacked"),
+        (LSTM((2, 2), 1), 65, 10, 0.0, "loop"),  # the library's kernel is good at these
+        (LSTM((2, 2), 1), 1000, 10, 0.0, "loop"),
         (LSTM((2, 2), 1, hidden=64), 100, 10, 0.0, "loop"),
         (Gated(1), 4, 10, 0.0, "loop"),
         (dropout(), 4, 10, 0.0, "loop"),

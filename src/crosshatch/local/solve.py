@@ -31,8 +31,8 @@ from crosshatch.task.task import Task
 Strategy = Literal["auto", "loop", "stacked", "gram"]
 Way = Literal["auto", "loop", "stacked", "gram", "given"]
 
-# Up to so many hidden units, and rows per client, the library's LSTM kernel spends most of its time on calls.
-_LSTM_HIDDEN, _LSTM_ROWS = 32, 256
+# Up to so many rows per client times hidden units squared, the library's LSTM kernel spends most of its time on calls.
+_LSTM_WORK = 2**14
 _IMAGES = 20  # per client: up to so many, a client's own convolutions are mostly calls
 _COPIED = 2**17  # numbers per block: beyond, copies of convolutional blocks for all clients cost more than calls
 _NARROWEST = 4  # outputs: a product with fewer waits for memory, and takes as long as one with four
@@ -61,8 +61,8 @@ def _find_way(problem: Problem, strategy: Strategy) -> tuple[Way, Shapes | None]
         return "loop", None
     front = shapes.front
     if isinstance(front, Cell):
-        few = first.counts.sum() <= _LSTM_ROWS * np.count_nonzero(first.counts)
-        return ("stacked" if front.hidden <= _LSTM_HIDDEN and few else "loop"), shapes
+        work = first.counts.sum() * front.hidden**2
+        return ("stacked" if work <= _LSTM_WORK * np.count_nonzero(first.counts) else "loop"), shapes
     rows = int(first.counts.max(initial=0))
     if front is not None and rows > _IMAGES:
         return "loop", shapes
