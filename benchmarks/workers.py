@@ -1,7 +1,7 @@
 """What workers gain, and what fixed pieces cost: rounds of the heavy models and of a small one, on two cores.
 
-Contestants compute one after another, since each Ray cluster has the machine for itself; all of it `TURNS` times. What
-`plan --cluster` would say of the workers stands below what they took.
+Contestants compute one after another, since each Ray cluster has the machine for itself; all of it `TURNS` times, and a
+ratio is the median of the turns'. What `plan --cluster` would say of the workers stands below what they took.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from crosshatch.workers.requests import Embed
 from crosshatch.workers.trial import TrialCrew
 
 ROUNDS = {"cnn-50": 2, "lstm": 5, "logistic": 100}
-TURNS = 2
+TURNS = 3
 MESSAGES = 40
 Q = 10
 # By name the threads of a simulation without workers, and who computes instead.
@@ -48,24 +48,36 @@ PARTS = ("computing", "moving", "driver")
 
 def table() -> str:
     """Seconds per round of each contestant, and how many times as fast as one thread it is; and what was estimated."""
-    names = [name for name in CONTESTANTS if name not in WITH_RAY or find_spec("ray") is not None]
+    with_ray = find_spec("ray") is not None
+    names = [name for name in CONTESTANTS if name not in WITH_RAY or with_ray]
     cases = [case for case in CASES if case.name in ROUNDS]
-    times: dict[tuple[str, str], list[float]] = {}
+    times: dict[tuple[str, str], list[float]] = {}  # by case and contestant the median round of each turn
     spent: dict[tuple[str, str], list[Mapping[str, float]]] = {}
     for _ in range(TURNS):
         for name in names:
             threads, hire = CONTESTANTS[name]
             with hire() as crew:
                 for case in cases:
-                    times.setdefault((case.name, name), []).extend(_rounds(case, threads, crew))
+                    times.setdefault((case.name, name), []).append(statistics.median(_rounds(case, threads, crew)))
                     if name in WITH_RAY and crew is not None:
                         spent.setdefault((case.name, name), []).append(crew.spent.described())
-    lines = [f"| Q = {Q} | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
+
+    def against(case: Case, name: str, other: str) -> float:
+        """How many times as fast as the other one."""
+        pairs = zip(times[case.name, other], times[case.name, name], strict=True)
+        return statistics.median(theirs / own for theirs, own in pairs)
+
+    last = ["two workers / two threads"] if with_ray else []
+    lines = [f"| Q = {Q} | {' | '.join([*names, *last])} |", "|---|" + "---:|" * len([*names, *last])]
     for case in cases:
-        seconds = {name: statistics.median(times[case.name, name]) for name in names}
-        first = seconds["one thread"]
-        cells = (f"{1000 * seconds[name]:.4g} ms ({first / seconds[name]:.2f})" for name in names)
+        cells = [
+            f"{1000 * statistics.median(times[case.name, name]):.4g} ms ({against(case, name, 'one thread'):.2f})"
+            for name in names
+        ]
+        cells += [f"{against(case, 'two workers', 'two threads'):.2f}" for _ in last]
         lines.append(f"| {case.name}, {case.silos} x {case.clients} | {' | '.join(cells)} |")
+    if not with_ray:
+        lines += ["", "Workers of Ray did not race: it is not installed (pip install -e '.[ray]')."]
     return "\n".join([*lines, "", *_estimates(cases, spent)])
 
 

@@ -20,6 +20,7 @@ def find_ray(asked: str, *, here: bool = False) -> Any:
     if here:  # Ray reads it once, when it is imported
         os.environ.setdefault(*_ON_LOOPBACK)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # as this process: Ray itself has them give way to others
     try:
         import ray
     except ImportError:

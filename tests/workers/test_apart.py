@@ -239,6 +239,7 @@ def test_own_loader_and_archive(home: Path) -> None:
     [
         ("gone.npz", "no file .*gone.npz"),
         ("bad.npz", "bad.npz is not a readable npz archive"),
+        ("spoilt.npz", "spoilt.npz is not a readable npz archive with x and y: "),
         ("flat.npz", r"flat.npz is not .*x is \(3,\) and y \(3,\): \(n, columns\), row after row"),
         ("mine.py:other", "has no function 'other'"),
         ("mine.py:raising", r"could not be read: ZeroDivisionError: division by zero \(line 3\)"),
@@ -246,6 +247,11 @@ def test_own_loader_and_archive(home: Path) -> None:
 )
 def test_streams_refused(home: Path, name: str, said: str) -> None:
     (home / "bad.npz").write_bytes(b"nothing")
+    np.savez_compressed("spoilt.npz", y=np.zeros(9000), x=np.random.default_rng(1).normal(size=(9000, 8)))
+    content = bytearray((home / "spoilt.npz").read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 100] = bytes(100)
+    (home / "spoilt.npz").write_bytes(content)
     np.savez("flat.npz", x=np.zeros(3), y=np.zeros(3))
     (home / "mine.py").write_text("def raising():\n    yield {'f1': [1]}\n    1 / 0\n")
     with pytest.raises(DataError, match=said):

@@ -18,7 +18,8 @@ from crosshatch.task.losses import Logistic
 from crosshatch.task.task import Task
 from crosshatch.testing.federations import FederationCase, graph_cases, optimiser_cases, vertical_cases
 from crosshatch.testing.transfer_federations import transfer_cases
-from crosshatch.workers.crew import InlineWorkers
+from crosshatch.workers.crew import PIECES, InlineWorkers
+from crosshatch.workers.ray_crew import RayWorkers
 from tests.workers.hands import Hands, same_bits, simulate
 
 CASES = (*vertical_cases(), *optimiser_cases())
@@ -51,6 +52,19 @@ def test_workers_that_begin_anew(case: FederationCase) -> None:
 def test_refused(case: FederationCase) -> None:
     with pytest.raises(ConfigError, match=r"run\.workers.*: leave out run\.workers"):
         simulate(case, InlineWorkers(), rounds=0)
+
+
+def test_more_workers_than_clients() -> None:
+    case = CASES[0]
+    assert max(silo.clients for silo in case.data.silos) < PIECES
+    assert same_bits(simulate(case, Hands(PIECES)), simulate(case, InlineWorkers()))
+
+
+@pytest.mark.parametrize(("workers", "threads"), [(0, 1), (-2, 1), (2, 0)])
+def test_no_such_workers(workers: int, threads: int) -> None:
+    """Refused before Ray is asked for."""
+    with pytest.raises(ConfigError, match=r"must be at least 1"):
+        RayWorkers(workers, threads=threads)
 
 
 def test_going_on_from_a_snapshot() -> None:

@@ -91,7 +91,7 @@ def _train(
             return Outcome(out, finished=True, round=loop.simulator.round, was_finished=True)
     if prepared.leakage is not None:
         prepared.leakage.record(loop.simulator)
-    workers.compute(loop.simulator)
+    workers.compute(loop.simulator, watcher.warned)
     watcher.begin(replace(prepared, config=loop.config), out)  # which may end where it is, beyond what was asked
     return watched(
         watcher, lambda: _run(loop, watcher), lambda: Outcome(out, False, loop.simulator.round, loop.summary)

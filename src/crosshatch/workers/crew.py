@@ -60,6 +60,7 @@ class Crew(ABC):
     pieces: int
     spent: Spent
     count: int = 1  # of those who do something at the same time
+    warn: Callable[[str], None] | None = None  # is told of what a run survives
 
     def holder(self, piece: int) -> int:
         """Who holds a piece; those of test and validation samples are numbered on."""

@@ -29,9 +29,10 @@ class Hired:
     load: Load
     elsewhere: RowsElsewhere | None = None
 
-    def compute(self, simulator: Simulator) -> None:
-        """Have them do so from now on."""
+    def compute(self, simulator: Simulator, warn: Callable[[str], None]) -> None:
+        """Have them do so from now on; `warn` is told of what the run survives."""
         if self.crew is not None:
+            self.crew.warn = warn
             require_possible(simulator)
             employ(simulator, self.crew, self.elsewhere)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crosshatch.errors import CrosshatchError, RunError, one_line
+from crosshatch.errors import CrosshatchError, RunError, one_line, require_whole
 from crosshatch.own_parts import loaded_files
 from crosshatch.ray_connection import connect, find_ray, start_here
 from crosshatch.simulator.allocator import keep_freed_memory
@@ -27,6 +28,7 @@ from crosshatch.workers.shard import Shard
 
 _STARTS = 4  # of each worker beyond the first: one that dies again and again, for want of memory, ends the run
 _LOOK_AROUND = 30.0  # seconds
+_IDLE = 250 * 10**6  # bytes that a worker takes by itself, beside what processes share
 _SMALL = 2**16  # bytes: a tensor up to this is sent along, a larger one is put where all workers of a machine read it
 
 
@@ -89,6 +91,8 @@ class RayWorkers(Crew):
     """
 
     def __init__(self, workers: int, *, threads: int = 1, address: str | None = None, pieces: int = PIECES) -> None:
+        for name, value in (("workers", workers), ("threads", threads), ("pieces", pieces)):
+            require_whole(f"run.{name}", value, least=1)
         if workers > pieces:
             raise RunError(f"run.workers = {workers} for run.pieces = {pieces}: use at most {pieces} workers")
         self.pieces, self.spent = pieces, Spent()
@@ -112,11 +116,21 @@ class RayWorkers(Crew):
             return
         ray = find_ray("run.workers" if self._address is None else "--ray", here=self._address is None)
         if self._address is None:
+            self._require_memory()
             start_here(ray, self.count * self._threads)
         else:
             connect(ray, self._address)
         self._ray = ray
         self._require_cores()
+
+    def _require_memory(self) -> None:
+        """Refuse more processes than this machine takes even before they have rows."""
+        room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if self.count * _IDLE > room:
+            raise RunError(
+                f"run.workers = {self.count}: each takes {_IDLE / 1e9:.2g} GB before it has rows, and this machine has "
+                f"{room / 1e9:.3g} GB: use at most {max(1, room // _IDLE)}, or a cluster by --ray"
+            )
 
     def _require_cores(self) -> None:
         """Refuse a cluster on which workers would wait for a core without end, from the start or as machines leave."""
@@ -138,8 +152,12 @@ class RayWorkers(Crew):
         ask = self._ray.remote(num_cpus=self._threads, scheduling_strategy="SPREAD")(_do)
         found = []
         for n, answer in enumerate([ask.remote(one) for one in work]):
-            with self._naming(n):
-                found.append(self._ray.get(answer))
+            try:
+                with self._naming(n):
+                    found.append(self._ray.get(answer))
+            except (self._ray.exceptions.WorkerCrashedError, self._ray.exceptions.OutOfMemoryError) as error:
+                why = f"worker {n + 1} died while it read rows ({one_line(error)})"
+                raise RunError(f"{why}; {self._sparing(n)}") from None
         return found
 
     def begin(self, task: Task, rows: Given, names: Mapping[int, str]) -> None:
@@ -151,16 +169,20 @@ class RayWorkers(Crew):
             self._has.append("; ".join(names[piece] for piece in names if self.holder(piece) == n and names[piece]))
         here = self._actors  # since another simulation, which they forget
         self._actors = [self._told(n, here[n]) if here else self._start(n) for n in range(self.count)]
-        own = versions()
-        for n, actor in enumerate(self._actors):
-            for what, there in self._get(n, actor.versions.remote(), "versions", ()).items():
-                if there != own[what]:
-                    raise RunError(
-                        f"worker {n + 1} has {what} {there}, here it is {own[what]}: install the same version there"
-                    )
+        for n in range(self.count):
+            self._require_versions(n)
         for n, under_way in enumerate([actor.read.remote() for actor in self._actors]):
             self._get(n, under_way, "read", ())
         self.spent = Spent()  # what it took to begin is not counted
+
+    def _require_versions(self, n: int) -> None:
+        """Refuse a worker whose numbers may be others."""
+        own = versions()
+        for what, there in self._get(n, self._actors[n].versions.remote(), "versions", ()).items():
+            if there != own[what]:
+                raise RunError(
+                    f"worker {n + 1} has {what} {there}, here it is {own[what]}: install the same version there"
+                )
 
     def _start(self, n: int) -> Any:
         options = {"num_cpus": self._threads, "scheduling_strategy": "SPREAD"}
@@ -193,8 +215,6 @@ class RayWorkers(Crew):
             if isinstance(cause, MemoryError) or "can't allocate memory" in str(cause):
                 raise RunError(f"worker {n + 1} is out of memory; {self._sparing(n)}") from None
             raise cause from None
-        except (self._ray.exceptions.WorkerCrashedError, self._ray.exceptions.OutOfMemoryError) as error:
-            raise RunError(f"worker {n + 1} died while it read rows ({one_line(error)}); {self._sparing(n)}") from None
 
     def _sparing(self, n: int) -> str:
         """Whose rows it has, and what needs less memory."""
@@ -232,6 +252,12 @@ class RayWorkers(Crew):
         self.spent.add(began, seconds)
         return [answers[i] for i in range(len(requests))]
 
+    @property
+    def _deaths(self) -> tuple[type[Exception], ...]:
+        """By what it is known that a worker is gone, or its answer with its machine."""
+        known = self._ray.exceptions
+        return known.RayActorError, known.NodeDiedError, known.OutOfMemoryError, known.ObjectLostError
+
     def _get(self, n: int, under_way: Any, method: str, told: Sequence[Any]) -> Any:
         """What a worker answers; one that dies meanwhile is started anew, reads its rows and is asked again."""
         while True:
@@ -240,12 +266,17 @@ class RayWorkers(Crew):
                     while not self._ray.wait([under_way], timeout=_LOOK_AROUND)[0]:
                         self._require_cores()
                     return self._ray.get(under_way)
-            except self._ray.exceptions.RayActorError as error:
+            except self._deaths as error:
                 self.deaths[n] += 1
+                why = (str(error).strip().splitlines() or [""])[-1].strip()
                 if self.deaths[n] > _STARTS:
-                    why = (str(error).strip().splitlines() or [""])[-1].strip()
                     raise RunError(f"worker {n + 1} died {self.deaths[n]} times ({why}); {self._sparing(n)}") from None
+            if self.warn is not None:
+                self.warn(f"worker {n + 1} died ({why}): it is started anew, reads its rows and is asked again")
+            self._ray.kill(self._actors[n])  # it may only be out of reach
             self._actors[n] = self._start(n)
+            if method != "versions":  # it may be on another machine
+                self._require_versions(n)
             under_way = getattr(self._actors[n], method).remote(*told)
 
     def describe(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,5 +58,5 @@ def _archive(path: Path, rows: int) -> Iterator[pl.DataFrame]:
                 count = min(rows, shape[0] - low)
                 some = np.frombuffer(x.read(count * shape[1] * dtype.itemsize), dtype).reshape(count, shape[1])
                 yield pl.DataFrame({name: some[:, k] for k, name in enumerate(columns)} | {"y": y[low : low + count]})
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is not a readable npz archive with x and y: {error}") from None
