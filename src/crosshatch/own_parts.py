@@ -12,7 +12,7 @@ import traceback
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,10 +83,11 @@ def find_part(name: str, kind: PartKind, *, folder: Path | None = None) -> Any:
     path, _, part = name.rpartition(":")
     module = _load((folder or Path()) / path, kind)
     found = getattr(module, part, None)
-    if found is None:
+    if found is None:  # what a file has from elsewhere is not named
+        known = [one for one, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
         raise kind.error(
             f"{path} has no {kind.sort} {part!r}: write {kind.key} = '{path}:Name' with what is defined there "
-            f"({', '.join(_defined(module)) or 'nothing'})"
+            f"({', '.join(known) or 'nothing'})"
         )
     if isinstance(found, type):
         remember_name(found, f"{module.__file__}:{part}")
@@ -103,7 +104,8 @@ def find_settings_class(name: str, kind: PartKind) -> type[Any]:
     found = find_part(name, kind)
     if not isinstance(found, type):
         raise kind.error(f"{name} is not a class: {kind.what} is a frozen dataclass, its fields are its settings")
-    if not is_dataclass(found) or not _is_frozen(found):
+    own = vars(found).get("__dataclass_params__")  # of the decorator above this very class
+    if own is None or not own.frozen:
         raise kind.error(
             f"{name} is not a frozen dataclass: write @dataclass(frozen=True) above class {short_name(name)}"
         )
@@ -188,17 +190,6 @@ def _load(path: Path, kind: PartKind) -> ModuleType:
         raise kind.error(f"the file {path} of {kind.what} could not be read: {_kind_and_text(error)}") from error
     _MODULES[module_name] = module
     return module
-
-
-def _defined(module: ModuleType) -> list[str]:
-    """The classes and functions of a file, but those it has from elsewhere."""
-    return [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
-
-
-def _is_frozen(kind: type[Any]) -> bool:
-    """Whether the decorator stands above this very class."""
-    own = vars(kind).get("__dataclass_params__")
-    return own is not None and own.frozen
 
 
 def _kind_and_text(error: Exception) -> str:

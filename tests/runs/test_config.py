@@ -187,7 +187,7 @@ def test_values_of_overrides(path: Path) -> None:
 
 
 def test_a_value_cannot_smuggle_in_keys(path: Path) -> None:
-    assert read_config(path, ["run.name='a'\nseed = 3"]).run.seed == 0
+    assert read_config(path, ["run.device='a'\nseed = 3"]).run.seed == 0
 
 
 def test_file_absent(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,8 @@ from crosshatch.runs.stopping import Stop, TimedStop
 from crosshatch.sweeps.course import SweepListener, carry_out
 from crosshatch.sweeps.grid import Bundles
 from crosshatch.sweeps.sweep import Sweep, keep_sweep, read_sweep
-from crosshatch.sweeps.whole_sweep import check_widen, run_whole
+from crosshatch.sweeps.whole_sweep import run_whole
+from crosshatch.sweeps.widen import require_edges
 from tests.support.sweep_executors import Bench, Here
 
 
@@ -78,7 +80,7 @@ def test_one_value_beyond_an_edge_that_was_chosen(bench: Bench) -> None:
     run_whole(sweep, bench.out, None, executor=again, listener=SweepListener(), stop=Stop(), widen=2)
     assert again.ran == []
     with pytest.raises(ConfigError, match="leave one out"):
-        check_widen(1, halving=True)
+        require_edges(replace(sweep, halving=True), 1)
 
 
 def test_when_the_time_is_up_what_has_finished_is_compared(bench: Bench) -> None:

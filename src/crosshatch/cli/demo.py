@@ -1,6 +1,7 @@
 """`crosshatch demo`: handwritten digits, one silo with the left half of every image and one with the right half."""
 
-import sys
+import tomllib
+from itertools import count
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from crosshatch.cli.opening import describe_network
-from crosshatch.cli.progress import Bar, Silence
+from crosshatch.cli.progress import Silence
 from crosshatch.errors import RunError
 from crosshatch.report.compare import compare_runs
 from crosshatch.report.findings import headline
@@ -19,10 +20,25 @@ from crosshatch.report.runs import read_runs
 from crosshatch.report.units import human_bytes, human_number, human_seconds
 from crosshatch.runs.config import decode_config
 from crosshatch.runs.one_writer import is_empty, one_writer
+from crosshatch.runs.tables.overrides import overridden
 from crosshatch.runs.train import train
 from crosshatch.runs.watcher import Outcome
 
 TARGET = "accuracy=0.95"
+# One thread: models this small lose by sharing cores. A checkpoint at the end is enough for some seconds' work.
+CONFIG = """
+data = {name = "digits"}
+federation = {split = "halves", clients = 1, silos = [{name = "left"}, {name = "right"}]}
+model = {block = "mlp", hidden = [16]}
+algorithm = {step_size = 0.15, batch_size = 256}
+evaluate = {every = 4, targets = ["accuracy=0.95"]}
+run = {rounds = 200, threads = 1, checkpoint_every = 200}
+[network]
+kind = "bandwidth"
+step_seconds = 0.002
+links.client-hub = {latency = 0.05, up = 10.0, down = 50.0}
+links.hub-hub = {latency = 0.02, up = 1000.0, down = 1000.0}
+"""
 OPENING = """\
 Handwritten digits; one silo has the left half of every image, one the right.
   central         all in one place: the yardstick
@@ -32,7 +48,8 @@ Handwritten digits; one silo has the left half of every image, one the right.
 
 
 def run_demo(out: Path | None) -> None:
-    folder = _fresh(Path("crosshatch-demo")) if out is None else out
+    fresh = (Path(f"crosshatch-demo{f'-{number}' if number > 1 else ''}") for number in count(1))
+    folder = next(one for one in fresh if not one.exists()) if out is None else out
     with one_writer(folder, "running the demo"):
         if not is_empty(folder):
             raise RunError(f"the output folder {folder} exists and is not empty: choose another --out")
@@ -44,11 +61,7 @@ def _run(folder: Path, console: Console) -> None:
     network = fill(describe_network(configs["central"].network), 78, subsequent_indent="  ")
     console.print(OPENING + network, "", sep="\n", highlight=False, soft_wrap=True)
     for name, config in configs.items():
-        watcher = Bar(console, brief=True) if sys.stdout.isatty() else Silence()
-        with watcher:
-            outcome = train(config, out=folder / name, watcher=watcher)
-        if isinstance(watcher, Silence):
-            print(_line(name, outcome), flush=True)
+        print(_line(name, train(config, out=folder / name, watcher=Silence())), flush=True)
     runs = read_runs([folder / name for name in configs])
     console.print()
     print_comparison(compare_runs(runs, [TARGET]), console)
@@ -60,47 +73,16 @@ def _run(folder: Path, console: Console) -> None:
 
 def demo_configs() -> dict[str, dict[str, Any]]:
     """The tables of the demo's configs by name; they differ in the algorithm and in the clients per silo."""
-    chosen: dict[str, tuple[dict[str, Any], int]] = {
-        "central": ({"name": "central"}, 1),
-        "fedsgd": ({"name": "fedsgd"}, 1),
-        "fedbcd": ({"name": "fedbcd", "local_steps": 10}, 1),
-        "tdcd-q1": ({"name": "tdcd", "local_steps": 1}, 10),
-        "tdcd": ({"name": "tdcd", "local_steps": 10}, 10),
+    often = ["algorithm.local_steps=10", "run.rounds=50", "run.checkpoint_every=50", "evaluate.every=1"]
+    chosen = {
+        "central": ["algorithm.name=central"],
+        "fedsgd": ["algorithm.name=fedsgd"],
+        "fedbcd": ["algorithm.name=fedbcd", *often],
+        "tdcd-q1": ["algorithm.name=tdcd", "algorithm.local_steps=1", "federation.clients=10"],
+        "tdcd": ["algorithm.name=tdcd", "federation.clients=10", *often],
     }
-    return {name: _config(name, algorithm, clients) for name, (algorithm, clients) in chosen.items()}
-
-
-def _config(name: str, algorithm: dict[str, Any], clients: int) -> dict[str, Any]:
-    rounds = 50 if algorithm.get("local_steps", 1) > 1 else 200
-    return {
-        "data": {"name": "digits"},
-        "federation": {
-            "split": "halves",
-            "clients": clients,
-            "silos": [{"name": "left"}, {"name": "right"}],
-        },
-        "model": {"block": "mlp", "hidden": [16]},
-        "algorithm": {"step_size": 0.15, "batch_size": 256} | algorithm,
-        "network": {
-            "kind": "bandwidth",
-            "step_seconds": 0.002,
-            "links": {
-                "client-hub": {"latency": 0.05, "up": 10.0, "down": 50.0},
-                "hub-hub": {"latency": 0.02, "up": 1000.0, "down": 1000.0},
-            },
-        },
-        "evaluate": {"every": 1 if rounds == 50 else 4, "targets": [TARGET]},
-        # One thread: models this small lose by sharing cores. A checkpoint at the end is enough for some seconds' work.
-        "run": {"name": name, "rounds": rounds, "threads": 1, "checkpoint_every": rounds},
-    }
-
-
-def _fresh(folder: Path) -> Path:
-    """The folder itself, or with the first free number behind it."""
-    candidate, number = folder, 2
-    while candidate.exists():
-        candidate, number = folder.with_name(f"{folder.name}-{number}"), number + 1
-    return candidate
+    tables = tomllib.loads(CONFIG)
+    return {name: overridden(tables, [f"run.name={name}", *changes]) for name, changes in chosen.items()}
 
 
 def _line(name: str, outcome: Outcome) -> str:

@@ -133,18 +133,14 @@ def export(
     model = _load(run, round)
     if folder is not None:
         model.export_folder(folder, silo=silo)
-        say(f"exported into {folder}: {_model_of(model, silo)}; its README.md says what it takes")
+        trained = model.model.common.trained
+        whose = f"the part of silo '{silo}' in the model" if silo is not None else "the model"
+        by = "" if trained.chosen_by is None else f", the best by {trained.chosen_by}"
+        say(f"exported into {folder}: {whose} of round {trained.round}{by}; its README.md says what it takes")
     if out is not None:
         model.export(out)
         shapes = ", ".join(f"{part.name} (rows, {', '.join(map(str, part.input_shape))})" for part in model.model.parts)
         say(f"exported into {out}; it takes {shapes}")
-
-
-def _model_of(run: TrainedRun, silo: str | None) -> str:
-    trained = run.model.common.trained
-    whose = f"the part of silo '{silo}' in the model" if silo is not None else "the model"
-    by = "" if trained.chosen_by is None else f", the best by {trained.chosen_by}"
-    return f"{whose} of round {trained.round}{by}"
 
 
 def _load(path: Path, round: Round | None) -> TrainedRun:

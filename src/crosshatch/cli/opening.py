@@ -15,7 +15,6 @@ from crosshatch.report.units import human_seconds, three_digits
 if TYPE_CHECKING:
     from crosshatch.data.federated import FederatedData, SiloData
     from crosshatch.runs.prepare import Prepared
-    from crosshatch.runs.run_settings import RunSettings
 
 
 def opening(prepared: Prepared, path: Path) -> list[str]:
@@ -23,22 +22,17 @@ def opening(prepared: Prepared, path: Path) -> list[str]:
     data, algorithm = prepared.simulator.data, prepared.simulator.algorithm
     tiers = " training, all in one place" if declared(algorithm).central else f" {algorithm.topology}"
     first = f"{prepared.config.name}: {type(algorithm).__name__}{tiers} on {parties(data)}, into {path}"
-    notes = most_important(data.notes)
+    notes, run, workers = most_important(data.notes), prepared.config.run, []
+    if run.workers is not None:
+        who = "this process computes" if run.workers == 0 else f"workers compute: {run.workers}"
+        workers = [f"{who}, threads in each: {run.threads}, pieces of each silo's clients: {run.pieces}"]
     return [
         first,
         describe_network(prepared.config.network),
-        *_workers(prepared.config.run),
+        *workers,
         *notes,
         *(f"note: {note}" for note in prepared.client_notes),
     ]
-
-
-def _workers(run: RunSettings) -> list[str]:
-    """Who computes, where workers do."""
-    if run.workers is None:
-        return []
-    who = "this process computes" if run.workers == 0 else f"workers compute: {run.workers}"
-    return [f"{who}, threads in each: {run.threads}, pieces of each silo's clients: {run.pieces}"]
 
 
 def parties(data: FederatedData) -> str:

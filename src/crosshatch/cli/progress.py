@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from abc import ABC
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -51,24 +50,35 @@ class _Pace:
         return (self._done - (self._first or 0)) / seconds if seconds > SOON else 0.0
 
 
-class _Shown(Watcher, ABC):
-    """A watcher that may have to be drawn, and cleared away at the end."""
+class Shown:
+    """Somebody who tells, perhaps below a bar, which is drawn meanwhile and left as it is at the end."""
+
+    def __init__(self, bar: Progress | None = None) -> None:
+        self._bar = bar
 
     def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        return None
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class _ShownRun(Shown, Watcher):
+    """A watcher that is shown."""
 
     def warned(self, text: str) -> None:
         """Divergence is never silent."""
         say(f"warning: {text}", sys.stderr)
 
 
-class PlainProgress(_Shown):
+class PlainProgress(_ShownRun):
     """One plain line per evaluation."""
 
     def __init__(self, stream: TextIO) -> None:
+        super().__init__()
         self._stream = stream
         self._rounds = 0
         self._pace = _Pace()
@@ -104,11 +114,10 @@ class PlainProgress(_Shown):
         say(line, self._stream)
 
 
-class Bar(_Shown):
-    """A live bar with the newest figures; unless `brief`, below the lines that say what is run."""
+class Bar(_ShownRun):
+    """A live bar with the newest figures, below the lines that say what is run."""
 
-    def __init__(self, console: Console, *, brief: bool = False) -> None:
-        self._brief = brief
+    def __init__(self, console: Console) -> None:
         self._narrow = console.width < WIDE
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
@@ -119,24 +128,17 @@ class Bar(_Shown):
             TimeRemainingColumn(compact=True),
             console=console,
         )
+        super().__init__(self._progress)
         self._task: TaskID | None = None
         self._pace = _Pace()
 
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
     def tell(self, text: str) -> None:
-        """Above the bar, where it stays; nothing where it is to be brief."""
-        if not self._brief:
-            print_line(self._progress.console, text)
+        """Above the bar, where it stays."""
+        print_line(self._progress.console, text)
 
     def begin(self, prepared: Prepared, path: Path) -> None:
         """Draw the bar, from the round a resumed run goes on from."""
-        for line in [] if self._brief else opening(prepared, path):
+        for line in opening(prepared, path):
             print_line(self._progress.console, line, whole=False)
         run, done = prepared.config.run, prepared.simulator.round
         self._task = self._progress.add_task(
@@ -164,7 +166,7 @@ class Bar(_Shown):
         print_line(self._progress.console, f"warning: {text}")
 
 
-class Silence(_Shown):
+class Silence(_ShownRun):
     """Nothing at all, but warnings: those on the data too, the three heaviest."""
 
     def begin(self, prepared: Prepared, path: Path) -> None:  # noqa: ARG002 - one signature for all watchers

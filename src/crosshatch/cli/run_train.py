@@ -44,7 +44,15 @@ def run_train(
         require_runtime("crosshatch launch")
         if config.run.workers is not None:
             raise ConfigError("run.workers is for crosshatch train, parties compute by themselves: leave it out")
-    train = _trainer(launched, ray)
+    # Imported late: torch takes seconds, and the config was checked without it.
+    if launched is not None:
+        from crosshatch.runs.launching.launch import launch
+
+        train: Callable[..., Outcome] = partial(launch, **launched)
+    else:
+        from crosshatch.runs.train import train as alone
+
+        train = partial(alone, ray=ray)
 
     out = Path("runs") / config.name if out is None else out
     page = out / "report.html"
@@ -76,17 +84,6 @@ def run_train(
         say(_ending(outcome))
         _warn_if_worse(outcome)
     return 0
-
-
-def _trainer(launched: Mapping[str, Any] | None, ray: str | None) -> Callable[..., Outcome]:
-    """What trains; imported late: torch takes seconds, and the config was checked without it."""
-    if launched is not None:
-        from crosshatch.runs.launching.launch import launch
-
-        return partial(launch, **launched)
-    from crosshatch.runs.train import train
-
-    return partial(train, ray=ray)
 
 
 def _again(out: Path, data: Path | None, *, launched: bool) -> str:

@@ -150,22 +150,19 @@ def find_arrival(run: Run, target: Target) -> Arrival | None:
     that leaves none.
     """
     if run.seeds:
-        found = [None if one.diverged else find_arrival(one, target) for one in run.seeds]
-        return _median_arrival([arrival for arrival in found if arrival is not None], len(found), target)
+        every = [None if one.diverged else find_arrival(one, target) for one in run.seeds]
+        found = [arrival for arrival in every if arrival is not None]
+        if len(found) < len(every) // 2 + 1:
+            return None
+        never = [math.inf] * (len(every) - len(found))
+        costs = [key.name for key in fields(Arrival) if key.name != "value"]
+        medians = {key: median([*(getattr(one, key) for one in found), *never]) for key in costs}
+        return Arrival(value=target.value, **medians)
     row = first_reaching(run.metrics, target, run.smooth)
     if row is None:
         return None
     further = {key: row.get(key, math.nan) for key in ("communications", "computing_seconds")}
     return Arrival(int(row["round"]), row["bytes"], row["sim_seconds"], row[target.metric], **further)
-
-
-def _median_arrival(found: Sequence[Arrival], seeds: int, target: Target) -> Arrival | None:
-    if len(found) < seeds // 2 + 1:
-        return None
-    never = [math.inf] * (seeds - len(found))
-    costs = [key for key in fields(Arrival) if key.name != "value"]
-    medians = {key.name: median([*(getattr(one, key.name) for one in found), *never]) for key in costs}
-    return Arrival(value=target.value, **medians)
 
 
 def find_best(run: Run, metric: str) -> Best | None:

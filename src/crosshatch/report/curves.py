@@ -43,7 +43,12 @@ def curve_data(runs: Sequence[Run], targets: Sequence[Target]) -> dict[str, Any]
         "titles": {m: {axis.key: curve_title(runs, m, axis, targets) for axis in axes} for m in metrics},
         "targets": [
             {"metric": target.metric, "value": target.value, "higher": target.higher,
-             "label": f"target {target.value:.4g}", "arrivals": [_arrival(run, target, axes) for run in runs]}
+             "label": f"target {target.value:.4g}",
+             "arrivals": [
+                 None if there is None
+                 else {axis.key: float(getattr(there, axis.key)) for axis in axes} | {"value": there.value}
+                 for there in (find_arrival(run, target) for run in runs)
+             ]}
             for target in targets
         ],
     }  # fmt: skip
@@ -91,14 +96,6 @@ def _diverged(run: Run, axes: Sequence[CostAxis]) -> dict[str, Any] | None:
         "x": {axis.key: row[axis.key] for axis in axes},
         "y": {metric: _finite(row.get(metric, math.nan)) for metric in run.metric_names},
     }
-
-
-def _arrival(run: Run, target: Target, axes: Sequence[CostAxis]) -> dict[str, float] | None:
-    arrival = find_arrival(run, target)
-    if arrival is None:
-        return None
-    costs = {axis.key: float(getattr(arrival, axis.key)) for axis in axes}
-    return {**costs, "value": arrival.value}
 
 
 def _short(value: float) -> float | None:

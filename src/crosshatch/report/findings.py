@@ -152,7 +152,9 @@ def target_finding(runs: Sequence[Run], target: Target, axis: CostAxis) -> str:
     runs = [run for run in runs if not run.diverged]
     if not runs:
         return _all_diverged(lost)
-    return _naming(lost, _target_finding(runs, target, axis, all_of_them=not lost))
+    sentence = _target_finding(runs, target, axis, all_of_them=not lost)
+    who = lost[0].name if len(lost) == 1 else f"{len(lost)} others"
+    return f"{sentence}; {who} diverged" if lost else sentence
 
 
 def _target_finding(runs: Sequence[Run], target: Target, axis: CostAxis, *, all_of_them: bool) -> str:
@@ -236,10 +238,3 @@ def _all_diverged(runs: Sequence[Run]) -> str:
     facts = runs[0].facts.diverged
     assert facts is not None
     return f"{runs[0].name} diverged at round {human_count(facts.round)}"
-
-
-def _naming(lost: Sequence[Run], sentence: str) -> str:
-    """A sentence about the others, and who diverged."""
-    if not lost:
-        return sentence
-    return f"{sentence}; {lost[0].name if len(lost) == 1 else f'{len(lost)} others'} diverged"

@@ -55,11 +55,17 @@ def write_report(
     ...     "0.75" in Path(folder, "report.html").read_text()
     True
     """
-    result = _comparison(runs, targets)
+    given = [parse_target(item, directions_of(runs)) if isinstance(item, str) else item for item in targets]
+    compare_runs(runs, given)  # every run must know those that the user gives; those found in the runs are chosen to be
+    for run in runs:
+        if not run.metric_names:
+            raise RunError(f"run '{run.name}' measured nothing: add metrics to [evaluate] and run again")
+    result = compare_runs(runs, chosen_targets(runs, given))
     swatches = [_swatch(style) for style in run_styles(runs)]
     metrics = metric_order(runs)
     unit = "run" if story is None else story.unit
     before = () if story is None else story.sections({r.name: s for r, s in zip(runs, swatches, strict=True)})
+    table = target_table(result, swatches)
     reached = "" if before else outcome_table(result, metrics, swatches, unit)  # a story's own table says that
     sections = [
         page_header(runs, result, notes, story),
@@ -69,7 +75,7 @@ def write_report(
                  reached + seed_details(result, metrics)),
         _section("Deciding by it", decision_table(runs, result, swatches)),
         _section("How clients differ", client_table(runs, metrics)),
-        _targets(result, swatches),
+        _section("Cost to reach a target", table and f'{table}<p class="note">{escape(result.looked)}</p>'),
         _section("Where the bytes went", byte_tables(runs)),
         _section("What was told of labels", leakage_table(singles(runs))),
         _section("Who took part", federation_tables(runs)),
@@ -78,16 +84,6 @@ def write_report(
     ]  # fmt: skip
     title = headline(runs, result.targets) if story is None else story.headline
     _write(path, _page(runs, result, "".join(sections), title))
-
-
-def _comparison(runs: Sequence[Run], targets: Iterable[str | Target]) -> Comparison:
-    """Targets given by the user must be known to every run; those found in the runs are chosen to be."""
-    given = [parse_target(item, directions_of(runs)) if isinstance(item, str) else item for item in targets]
-    compare_runs(runs, given)
-    for run in runs:
-        if not run.metric_names:
-            raise RunError(f"run '{run.name}' measured nothing: add metrics to [evaluate] and run again")
-    return compare_runs(runs, chosen_targets(runs, given))
 
 
 def _page(runs: Sequence[Run], result: Comparison, body: str, title: str) -> str:
@@ -128,24 +124,16 @@ def _curve_section(runs: Sequence[Run], result: Comparison, metrics: Sequence[st
     apart = "" if len(set(tested)) == 1 else (
         '<p class="note">Curves of other test rows cannot be compared: click one to see those of its rows alone.</p>'
     )  # fmt: skip
+    words = {"differ": "where curves differ", "all": "all", "log": "all, logarithmic"}
+    if len(runs) == 1:  # it is shown whole: where it differs from others there are none
+        del words["differ"]
+    ranges = "".join(f'<option value="{key}">{word}</option>' for key, word in words.items())
     seeds = any(run.seeds for run in runs)
     bands = '<p class="note">Lines are means over seeds; bands go from the lowest to the highest.</p>' if seeds else ""
     return Template(_resource("curves.html")).substitute(
-        options=options, tabs=tabs, ranges=_ranges(len(runs)), many=" many" if len(runs) > _LONG_LEGEND else "",
+        options=options, tabs=tabs, ranges=ranges, many=" many" if len(runs) > _LONG_LEGEND else "",
         legend=legend, notes=apart + bands,
     )  # fmt: skip
-
-
-def _ranges(count: int) -> str:
-    """A single curve is shown whole: where it differs from others there are none."""
-    words = {"differ": "where curves differ", "all": "all", "log": "all, logarithmic"}
-    shown = words if count > 1 else {key: word for key, word in words.items() if key != "differ"}
-    return "".join(f'<option value="{key}">{word}</option>' for key, word in shown.items())
-
-
-def _targets(result: Comparison, swatches: Sequence[str]) -> str:
-    table = target_table(result, swatches)
-    return _section("Cost to reach a target", table and f'{table}<p class="note">{escape(result.looked)}</p>')
 
 
 def _configs(runs: Sequence[Run]) -> str:

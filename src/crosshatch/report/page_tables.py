@@ -35,19 +35,15 @@ def outcome_table(result: Comparison, metrics: Sequence[str], swatches: Sequence
     headings += ["Real time of the processes"] if launched else []
     rows = [
         [run_name(outcome, swatch), *(_metric_cell(outcome, metric) for metric in metrics),
-         _rounds_cell(outcome), human_bytes(outcome.bytes), human_count(outcome.messages),
+         human_count(outcome.rounds) + (_at_chosen(human_count(outcome.chosen["round"])) if outcome.chosen else ""),
+         human_bytes(outcome.bytes), human_count(outcome.messages),
          _apart(outcome, human_seconds(outcome.sim_seconds)), human_seconds(outcome.wall_seconds),
-         *([_real_cell(outcome)] if launched else [])]
+         *([human_seconds(real) if math.isfinite(real := outcome.real_seconds) else "simulated"] if launched else [])]
         for outcome, swatch in zip(result.outcomes, swatches, strict=True)
     ]  # fmt: skip
     note = '<p class="note">Chosen: at the round that was best on the validation rows; its model is in best_model.</p>'
     table = html_table([escape(heading) for heading in headings], rows)
     return table + (note if any(outcome.chosen for outcome in result.outcomes) else "")
-
-
-def _real_cell(outcome: ComparedRun) -> str:
-    """Where its parties were processes."""
-    return "simulated" if math.isnan(outcome.real_seconds) else human_seconds(outcome.real_seconds)
 
 
 def seed_details(result: Comparison, metrics: Sequence[str]) -> str:
@@ -63,20 +59,13 @@ def target_table(result: Comparison, swatches: Sequence[str]) -> str:
     """Rounds, bytes and simulated time to each target; empty without targets."""
     if not result.targets:
         return ""
-    labels = [f"{_target_words(t)}: {cost}" for t in result.targets for cost in ("rounds", "bytes", "simulated time")]
-    tops = "".join(f'<th colspan="3" class="span">{escape(_target_words(t))}</th>' for t in result.targets)
-    heads = "<th>rounds</th><th>bytes</th><th>simulated time</th>" * len(result.targets)
-    rows = ""
-    for outcome, swatch in zip(result.outcomes, swatches, strict=True):
-        cells = "".join(
-            _arrival_cells(outcome, target, labels[3 * place : 3 * place + 3])
-            for place, target in enumerate(result.targets)
-        )
-        rows += f"<tr><th>{run_name(outcome, swatch)}</th>{cells}</tr>"
-    return (
-        f'<div class="scroll"><table id="targets"><thead><tr><th rowspan="2">Trained</th>{tops}</tr>'
-        f"<tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    costs = ("rounds", "bytes", "simulated time")
+    headings = ["Trained", *(f"{escape(_target_words(t))}: {cost}" for t in result.targets for cost in costs)]
+    rows = [
+        [run_name(outcome, swatch), *(cell for target in result.targets for cell in _arrival_cells(outcome, target))]
+        for outcome, swatch in zip(result.outcomes, swatches, strict=True)
+    ]
+    return html_table(headings, rows)
 
 
 def difference_table(runs: Sequence[Run]) -> str:
@@ -165,7 +154,7 @@ def html_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers", most: int = _MOST_COLUMNS
 ) -> str:
     """A table of HTML; the first cell of each row names it. Where columns are more than `most`, and more than rows, it
-    is turned: a line per heading."""
+    is turned: a line per heading. A cell knows its heading, which stands before it on a narrow screen."""
     if most < len(headings) > len(rows) + 1:
         headings, *rows = list(zip(headings, *rows, strict=True))
     head = "".join(f"<th>{heading}</th>" for heading in headings)
@@ -173,18 +162,13 @@ def html_table(
     labels = [_TAGS.sub("", heading) for heading in headings]
     body = "".join(
         f"<tr><th>{row[0]}</th>"
-        + "".join(labelled(label, cell) for label, cell in zip(labels[1:], row[1:], strict=True))
+        + "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in zip(labels[1:], row[1:], strict=True))
         + "</tr>"
         for row in rows
     )
     return (
         f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
-
-
-def labelled(label: str, cell: str, more: str = "") -> str:
-    """A cell that knows its heading: on a narrow screen, where tables are lists, it stands before it."""
-    return f'<td data-label="{label}"{more}>{cell}</td>'
 
 
 def run_name(outcome: ComparedRun, swatch: str) -> str:
@@ -201,11 +185,6 @@ def _metric_cell(outcome: ComparedRun, metric: str) -> str:
     return f"{value}{_at_chosen(human_number(outcome.chosen[metric]))}"
 
 
-def _rounds_cell(outcome: ComparedRun) -> str:
-    chosen = _at_chosen(human_count(outcome.chosen["round"])) if outcome.chosen else ""
-    return human_count(outcome.rounds) + chosen
-
-
 def _at_chosen(value: str) -> str:
     return f"<small><span>chosen</span> {value}</small>"
 
@@ -216,20 +195,19 @@ def _mean(value: float, spread: float | None) -> str:
     return f'<span class="mean">{before} {sign.strip()}&nbsp;{after}</span>' if sign else before
 
 
-def _arrival_cells(outcome: ComparedRun, target: Target, labels: Sequence[str]) -> str:
+def _arrival_cells(outcome: ComparedRun, target: Target) -> tuple[str, str, str]:
     arrival, arrived = outcome.arrivals[target.label], outcome.arrived(target)
     if arrival is None:
         best = outcome.best.get(target.metric)
         note = f"<small>closest {human_number(best.value)}</small>" if best else ""
         words = f"reached by {len(arrived)} of {len(outcome.seeds)} seeds" if arrived else "not reached"
-        return labelled(_target_words(target), f"{words}{note}", ' colspan="3" class="span"')
+        return f"{words}{note}", "-", "-"
     share = f"<small>{len(arrived)} of {len(outcome.seeds)} seeds</small>" if outcome.seeds else ""
-    cells = (
+    return (
         _range_cell(human_count, arrival.round, [one.round for one in arrived]) + share,
         _range_cell(human_bytes, arrival.bytes, [one.bytes for one in arrived]),
         _apart(arrival, _range_cell(human_seconds, arrival.sim_seconds, [one.sim_seconds for one in arrived])),
     )
-    return "".join(labelled(label, cell) for label, cell in zip(labels, cells, strict=True))
 
 
 def _apart(of: ComparedRun | Arrival, cell: str) -> str:

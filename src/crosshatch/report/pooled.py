@@ -3,17 +3,18 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from crosshatch.report.runs import Run, section_of
 from crosshatch.report.summary_file import Traffic
 
+T = TypeVar("T")
 # Of [run]: the seed, and what decides no number. All else must be equal.
 _FREE = ("seed", "name", "threads", "checkpoint_every", "track", "processes", "workers")
 # What is left at the end of a common name such as `tdcd-seed` or `tdcd, s=`.
@@ -45,8 +46,11 @@ def pool_seeds(runs: Sequence[Run]) -> list[Run]:
     pools: list[dict[Any, Run]] = []  # by seed
     alike: dict[str | None, list[dict[Any, Run]]] = {}  # of each config the pools with different data
     for run in runs:
-        seed = section_of(run.config, "run").get("seed")
-        kind = _kind(run) if isinstance(seed, int) else None
+        settings = section_of(run.config, "run")
+        seed, kind = settings.get("seed"), None
+        if isinstance(seed, int):
+            free = {**run.config, "run": {key: value for key, value in settings.items() if key not in _FREE}}
+            kind = json.dumps(free, sort_keys=True, default=str)
         same = next((pool for pool in alike.get(kind, []) if not _other_data(run, pool.values())), None)
         if same is not None and seed not in same:
             same[seed] = run
@@ -85,12 +89,6 @@ def deviation(values: Sequence[float]) -> float:
     return stdev(values) if len(values) > 1 else 0.0
 
 
-def _kind(run: Run) -> str:
-    """What must be equal: the config without its seed."""
-    same = {**run.config, "run": {key: value for key, value in run.config["run"].items() if key not in _FREE}}
-    return json.dumps(same, sort_keys=True, default=str)
-
-
 def _other_data(run: Run, others: Iterable[Run]) -> bool:
     """Whether a run is known to have been made on other data than one of these; under another key nothing is known."""
     found = [one.fingerprint for one in (run, *others) if one.fingerprint is not None]
@@ -111,8 +109,12 @@ def _pool(runs: Sequence[Run]) -> Run:
     facts = msgspec.structs.replace(
         counting[0].facts,
         diverged=min(diverged, key=lambda one: one.round) if len(diverged) == len(runs) else None,
-        bytes_by_link=_mean_traffic([run.facts.bytes_by_link for run in counting]),
-        bytes_by_exchange=_mean_exchanges([run.facts.bytes_by_exchange for run in counting]),
+        bytes_by_link=_by_name(
+            [run.facts.bytes_by_link for run in counting],
+            Traffic(),
+            lambda many: Traffic(fmean(one.bytes for one in many), fmean(one.messages for one in many)),
+        ),
+        bytes_by_exchange=_by_name([run.facts.bytes_by_exchange for run in counting], 0.0, fmean),
     )
     return replace(
         first,
@@ -134,20 +136,9 @@ def _mean_row(number: float, rows: Sequence[Mapping[str, float]]) -> dict[str, f
     } | {"round": number}
 
 
-def _mean_traffic(parts: Sequence[Mapping[str, Traffic]]) -> dict[str, Traffic]:
-    found = {name: [part.get(name, Traffic()) for part in parts] for name in _names(parts)}
-    return {
-        name: Traffic(fmean(one.bytes for one in many), fmean(one.messages for one in many))
-        for name, many in found.items()
-    }
-
-
-def _mean_exchanges(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: fmean(part.get(name, 0.0) for part in parts) for name in _names(parts)}
-
-
-def _names(parts: Sequence[Mapping[str, Any]]) -> dict[str, None]:
-    return dict.fromkeys(name for part in parts for name in part)
+def _by_name(parts: Sequence[Mapping[str, T]], nothing: T, mean: Callable[[list[T]], T]) -> dict[str, T]:
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: mean([part.get(name, nothing) for part in parts]) for name in names}
 
 
 def _common_name(runs: Sequence[Run]) -> str:

@@ -111,7 +111,7 @@ def read_run(path: Path | str) -> Run:
     except tomllib.TOMLDecodeError as error:
         raise RunError(f"{path / 'config.toml'} is not TOML ({error}): restore it or run again") from None
     metrics = _read_metrics(path / "metrics.jsonl")
-    summary, facts = _read_summary(path / "summary.json")
+    summary, facts = read_summary(path / "summary.json")
     if facts.rounds is not None and facts.diverged is None and metrics[-1]["round"] < facts.rounds:
         raise RunError(
             f"{path / 'metrics.jsonl'} ends at round {metrics[-1]['round']:g}, and by its summary the run has "
@@ -229,19 +229,16 @@ def _read_metrics(path: Path) -> tuple[dict[str, float], ...]:
 def _row(value: object, place: str) -> dict[str, float]:
     if not isinstance(value, dict):
         raise RunError(f"{place} is not a JSON object: remove the line or run again")
-    row = {key: math.nan if item is None else item for key, item in value.items() if _is_number(item)}
+    row = {key: math.nan if item is None else item for key, item in value.items()
+           if item is None or (isinstance(item, int | float) and not isinstance(item, bool))}  # fmt: skip
     missing = [key for key in _NEEDED if not math.isfinite(row.get(key, math.nan))]
     if missing:
         raise RunError(f"{place} has no number for {', '.join(missing)}: every evaluation needs {', '.join(_NEEDED)}")
     return row
 
 
-def _is_number(item: object) -> bool:
-    return item is None or (isinstance(item, int | float) and not isinstance(item, bool))
-
-
-def _read_summary(path: Path) -> tuple[dict[str, Any], Summary]:
-    """As it is written, and typed; empty where it is not there yet."""
+def read_summary(path: Path) -> tuple[dict[str, Any], Summary]:
+    """As it is written, and typed; empty where the run has not finished."""
     if not path.exists():
         return {}, Summary()
     try:

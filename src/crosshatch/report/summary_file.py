@@ -128,7 +128,6 @@ class Summary(msgspec.Struct, frozen=True):
     federation: FederationShape = FederationShape()
     per_client: PerClient = PerClient()
     leakage: Leaked | None = None
-    test_rows: int | None = None
     noise: dict[str, float] = {}
     decisions: Decisions | None = None
     best_round: dict[str, Any] = {}

@@ -18,6 +18,7 @@ from crosshatch.data.data_settings import DataSettings, FederationSettings, Silo
 from crosshatch.errors import ConfigError, CrosshatchError, meant, saying_where
 from crosshatch.privacy.privacy_settings import PrivacySettings
 from crosshatch.runs.config_names import (
+    PLAIN,
     AnyAlgorithm,
     AnyNetwork,
     algorithm_table,
@@ -28,9 +29,9 @@ from crosshatch.runs.config_names import (
     decode_network,
     decode_optimiser,
     network_table,
-    optimiser_table,
+    settings_of,
 )
-from crosshatch.runs.own_parts.part_files import PartFiles, started_from
+from crosshatch.runs.own_parts.part_files import PartFiles, started_from, with_files
 from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name, require_evaluations
 from crosshatch.runs.tables.decode import decode
 from crosshatch.runs.tables.overrides import culprit, flat_tables, overridden
@@ -172,7 +173,8 @@ def encode_config(config: Config) -> dict[str, Any]:
     sections: dict[str, Any] = {name: getattr(config, name) for name in SECTIONS}
     sections["algorithm"] = algorithm_table(config.algorithm)
     sections["algorithm"] |= dict.fromkeys(config.auto, "auto") | dict.fromkeys(config.measured, "measure")
-    sections["optimiser"] = optimiser_table(config.optimiser)
+    steps = config.optimiser
+    sections["optimiser"] = {"name": PLAIN} if steps is None else {"name": steps.name} | settings_of(steps)
     sections["codecs"] = codecs_table(config.codecs)
     sections["network"] = network = network_table(config.network)
     if config.measure_step:
@@ -196,8 +198,9 @@ def part_files(*configs: Config) -> PartFiles:
 
 
 def _in_run(config: Config, files: PartFiles | None = None) -> dict[str, Any]:
+    """The tables as a run directory has them: they name the copies."""
     tables = encode_config(config)
-    return (files or PartFiles.of(tables)).in_run(tables)
+    return with_files(tables, (files or PartFiles.of(tables)).copy_of)
 
 
 def changed_settings(before: Config, now: Config) -> list[str]:

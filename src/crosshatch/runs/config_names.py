@@ -77,15 +77,6 @@ def find_algorithm(name: str) -> type[Any]:
     return made
 
 
-def check_algorithm(algorithm: Any) -> None:
-    """Refuse settings by which an algorithm of a user's own has no tiers."""
-    name = name_of(type(algorithm), "the algorithm")
-    with building(name, ALGORITHM, done="asked for its topology"):
-        topology = algorithm.topology
-    if not isinstance(topology, Topology):
-        raise ConfigError(f"topology of {name} is {topology!r}: return Topology.parse('V(5)'), for example, {_HELP}")
-
-
 def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[str, tuple[str, ...]]]:
     """Section [algorithm]: `name`, and the fields of that class; `step_size` is a number or a schedule's table.
 
@@ -112,8 +103,13 @@ def decode_algorithm(table: object) -> tuple[AnyAlgorithm, dict[str, str], dict[
     brought = dict.fromkeys(("share", "head"), C_VFL) if compressed else {}
     with building(table["name"], ALGORITHM) if own else nullcontext():
         algorithm = decode(table, kind, "algorithm", given)
-    if own:
-        check_algorithm(algorithm)
+    if own:  # refuse settings by which it has no tiers
+        name = _whole_name(algorithm)
+        with building(name, ALGORITHM, done="asked for its topology"):
+            topology = algorithm.topology
+        if not isinstance(topology, Topology):
+            remedy = f"return Topology.parse('V(5)'), for example, {_HELP}"
+            raise ConfigError(f"topology of {name} is {topology!r}: {remedy}")
     return algorithm, brought, {"auto": auto, "measure": measured}
 
 
@@ -232,12 +228,6 @@ def decode_optimiser(table: object, auto: Sequence[str]) -> Optimiser | None:
             f"give a value, or set optimiser.name = '{PLAIN}'"
         )
     return decode(table, kind, "optimiser", {"name": None})
-
-
-def optimiser_table(optimiser: Optimiser | None) -> dict[str, Any]:
-    if optimiser is None:
-        return {"name": PLAIN}
-    return {"name": optimiser.name} | settings_of(optimiser)
 
 
 def decode_network(table: object) -> tuple[AnyNetwork, bool]:

@@ -134,19 +134,14 @@ def open_existing(path: Path) -> RunDirectory:
     if strange and not (path / "config.toml").is_file():
         raise RunError(f"{path} is not a run directory (it has {sorted(strange)[0]}): choose another --out")
     found = RunDirectory(path)
-    require_config(found)
+    trained = found.metrics.is_file() and found.metrics.stat().st_size > 0
+    begun = trained or found.checkpoint.is_file() or (path / PARTIES).is_dir()
+    if begun and not found.config.is_file():  # it would go on under whatever config is given now
+        raise RunError(f"the run in {path} has lost its config.toml: put it back, or choose another --out")
     with writing(path):
         for left in path.rglob(f"*{PARTIAL}"):  # by a process that was killed
             left.unlink()
     return found
-
-
-def require_config(directory: RunDirectory) -> None:
-    """Refuse a run whose config is gone: it would go on under whatever config is given now."""
-    trained = directory.metrics.is_file() and directory.metrics.stat().st_size > 0
-    begun = trained or directory.checkpoint.is_file() or (directory.path / PARTIES).is_dir()
-    if begun and not directory.config.is_file():
-        raise RunError(f"the run in {directory.path} has lost its config.toml: put it back, or choose another --out")
 
 
 def stored_config(directory: RunDirectory) -> Config | None:

@@ -28,7 +28,7 @@ from crosshatch.runs.config_names import AnyAlgorithm
 from crosshatch.runs.identity.run_data import Load, Warn, load, read_data
 from crosshatch.runs.leaking.count_leakage import Leakage, count_leakage
 from crosshatch.runs.leaking.exposed_rows import left_out_note, settle_rows
-from crosshatch.runs.summary import try_own_metrics
+from crosshatch.runs.summary import measure_clients
 from crosshatch.simulator.assemble import require_device
 from crosshatch.simulator.client_metrics import require_clients
 from crosshatch.simulator.simulator import Simulator
@@ -36,7 +36,7 @@ from crosshatch.simulator.state import VerticalState
 from crosshatch.task.build_task import build_task, resolve_model
 from crosshatch.task.directions import VALIDATION
 from crosshatch.task.metrics import default_metrics, require_fitting
-from crosshatch.task.own_metric import find_metrics
+from crosshatch.task.own_metric import OwnMetric, find_metrics
 from crosshatch.task.task import Task
 
 
@@ -83,23 +83,12 @@ def prepare(
     """
     require_device(config.run.device, "run.device")
     dataset, fingerprint = read_data(config, folder, of=of, warn=warn, load=load)
-    ready = assemble(config, dataset, fingerprint, step_seconds=step_seconds, tell=tell, keep=keep)
+    ready, data, task = assemble(config, dataset, fingerprint, step_seconds=step_seconds, tell=tell, keep=keep)
     del dataset  # large, and no longer needed
-    chosen = _choose(ready.config, ready.data, ready.task, tell)
-    same = chosen is ready.config
-    simulator = ready.simulator if same else make_simulator(chosen, chosen.algorithm, ready.data, ready.task)
-    return Prepared(chosen, simulator, fingerprint, ready.leakage)
-
-
-@dataclass(frozen=True)
-class Assembled:
-    """The parties of a config, with what they were given; what is "auto" or "measure" is still to be chosen."""
-
-    config: Config
-    data: FederatedData
-    task: Task
-    simulator: Simulator
-    leakage: Leakage | None = None
+    chosen = _choose(ready.config, data, task, tell)
+    if chosen is ready.config:
+        return ready
+    return replace(ready, config=chosen, simulator=make_simulator(chosen, chosen.algorithm, data, task))
 
 
 def assemble(
@@ -110,14 +99,21 @@ def assemble(
     step_seconds: float | None = None,
     tell: Tell = lambda _: None,
     keep: bool = False,
-) -> Assembled:
-    """Divide the data, build the task and put the parties together; what can be refused without trials is refused."""
+) -> tuple[Prepared, FederatedData, Task]:
+    """Divide the data, build the task and put the parties together; what can be refused without trials is refused.
+
+    What is "auto" or "measure" is still to be chosen, from the data and the task as the parties were given them.
+    """
     seed_given = declared(config.algorithm).division_seed is not None
     algorithm = with_division(declared_instance(config.algorithm), encrypts=config.privacy.encrypts)
     config = replace(config, algorithm=algorithm)
     per_client = config.evaluate.per_client
     data = federate(dataset, config.federation, seed=config.run.seed, per_client=per_client)
-    _check_names(data)
+    for silo in data.silos:  # they name files of the model, and the parties of the network
+        if silo.name in (HEAD, COMMON) or silo.name.startswith(".") or any(sign in silo.name for sign in "/\\\0"):
+            raise ConfigError(
+                f"federation.silos has '{silo.name}': it names a file, so no '/', no '.' first, not 'head' or 'model'"
+            )
     config, data, exposed = settle_rows(config, dataset, data, fingerprint, seed_given=seed_given, keep=keep)
     if exposed is not None and exposed.names:
         tell(left_out_note(exposed))
@@ -136,7 +132,9 @@ def assemble(
     if config.privacy.encrypts:
         config = _with_operations(config, tell)
         simulator = make_simulator(config, config.algorithm, data, task)
-    try_own_metrics(config, simulator, find_metrics(config.evaluate.metrics or ()))
+    # one that fails on the few samples of a client shall do so before the rounds, not after them
+    if own := [metric for metric in find_metrics(config.evaluate.metrics or ()) if isinstance(metric, OwnMetric)]:
+        measure_clients(config, simulator, own, None)
     _check_codecs(config, simulator)
     batch_size = config.algorithm.batch_size
     if batch_size is not None and isinstance(simulator.state, VerticalState):
@@ -144,7 +142,7 @@ def assemble(
     leakage = None if exposed is None else count_leakage(config, simulator, exposed)
     if leakage is not None:
         leakage.require_within()
-    return Assembled(config, data, task, simulator, leakage)
+    return Prepared(config, simulator, fingerprint, leakage), data, task
 
 
 def _choose(config: Config, data: FederatedData, task: Task, tell: Tell) -> Config:
@@ -223,15 +221,6 @@ def _resolve(config: Config, data: FederatedData) -> Config:
         checkpoint_every=config.run.checkpoint_every or config.evaluate.every,
     )
     return replace(config, model=resolve_model(data, config.model), evaluate=evaluate, run=run)
-
-
-def _check_names(data: FederatedData) -> None:
-    """Silos name files of the model, and the parties of the network."""
-    for silo in data.silos:
-        if silo.name in (HEAD, COMMON) or silo.name.startswith(".") or any(sign in silo.name for sign in "/\\\0"):
-            raise ConfigError(
-                f"federation.silos has '{silo.name}': it names a file, so no '/', no '.' first, not 'head' or 'model'"
-            )
 
 
 def used_exchanges(simulator: Simulator) -> tuple[str, ...]:

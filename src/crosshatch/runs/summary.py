@@ -35,6 +35,12 @@ def summarise(
     Where others have trained the model, `counted` has rounds, bytes and seconds.
     """
     whole, simulator = simulator, simulator if counted is None else counted
+    apart, computing = {}, simulator.computing_seconds
+    if computing is not None:  # derivatives travel encrypted: computing and messages apart
+        apart = {"computing_seconds": computing, "communication_seconds": simulator.seconds - computing}
+    course, costs = whole.state, {}
+    if isinstance(course, VerticalState):  # on a graph nobody has asked for operations and memory of local steps yet
+        costs = silo_costs(course.groups, course.algorithm, iterations=simulator.iteration)
     last, known = rows[-1], directions(config.evaluate.higher_is_better)
     names = [name for name in last if name not in COST_KEYS]
     return {
@@ -48,7 +54,7 @@ def summarise(
         "bytes": simulator.meter.bytes,
         "messages": simulator.meter.messages,
         "sim_seconds": simulator.seconds,
-        **_apart(simulator),
+        **apart,
         **under_other_networks(simulator),
         "wall_seconds": last["wall_seconds"],
         "bytes_by_link": {
@@ -60,7 +66,7 @@ def summarise(
         },
         "strategy": dict(strategy),
         "federation": _federation(whole, simulator),
-        "cost": _cost(whole, simulator.iteration),
+        "cost": {name: asdict(cost) for name, cost in costs.items()},
         "seed": config.run.seed,
         "threads": config.run.threads,
         **({} if whole.describe_workers is None else {"workers": whole.describe_workers()}),
@@ -82,12 +88,6 @@ def measure_clients(
     return {"per_client": {"round": done, "silos": simulator.evaluate_clients(metrics, weights, known)}}
 
 
-def try_own_metrics(config: Config, simulator: Simulator, metrics: Sequence[str | OwnMetric]) -> None:
-    """A user's own metric that fails on the few samples of a client shall do so before the rounds, not after them."""
-    if own := [metric for metric in metrics if isinstance(metric, OwnMetric)]:
-        measure_clients(config, simulator, own, None)
-
-
 def further_costs(simulator: Simulator) -> dict[str, Any]:
     """What only some runs count, for a line of metrics.jsonl."""
     counted = {"communications": simulator.communications, "computing_seconds": simulator.computing_seconds}
@@ -101,14 +101,6 @@ def under_other_networks(simulator: Simulator) -> dict[str, float]:
         return {}
     others = state.seconds_under_each[1:]
     return {f"sim_seconds_{number}": seconds for number, seconds in enumerate(others, 2)}
-
-
-def _apart(simulator: Simulator) -> dict[str, float]:
-    """Simulated seconds of computing and of messages apart, where derivatives travel encrypted."""
-    computing = simulator.computing_seconds
-    if computing is None:
-        return {}
-    return {"computing_seconds": computing, "communication_seconds": simulator.seconds - computing}
 
 
 def _arrival(rows: Rows, target: Target, smooth: int) -> dict[str, Any] | None:
@@ -156,12 +148,3 @@ def _federation(simulator: Simulator, counted: Simulator) -> dict[str, Any]:
     shape = {"silos": silos, "tiers": tiers, "groups": groups}
     graph = counted.state.describe()
     return shape if graph is None else shape | {"graph": graph}
-
-
-def _cost(simulator: Simulator, iterations: int) -> dict[str, dict[str, int]]:
-    """Operations and memory of local steps by silo; on a graph nobody has asked for them yet."""
-    if not isinstance(simulator.state, VerticalState):
-        return {}
-    course = simulator.state
-    costs = silo_costs(course.groups, course.algorithm, iterations=iterations)
-    return {name: asdict(cost) for name, cost in costs.items()}

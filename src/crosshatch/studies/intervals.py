@@ -125,14 +125,15 @@ def judge(kept: Mapping[str, Sequence[Kept]], metrics: Sequence[str], loss: Loss
     draws = max(LEAST_DRAWS, min(MOST_DRAWS, MOST_NUMBERS // rows))
     # the rows themselves first: every one once
     counts = np.concatenate([np.ones((1, rows)), draw_counts(rows, draws, seed=0)])
-    values, lost = {}, {}
+    values: dict[str, dict[str, Floats]] = {}
+    lost: dict[str, dict[str, dict[str, Floats]]] = {}
     for name, each in kept.items():
         found = [_measure(one, one.scores, metrics, loss, counts) for one in each]
-        values[name] = _mean(found)
-        lost[name] = {
-            silo: _less(values[name], _mean([_measure(one, one.without[silo], metrics, loss, counts) for one in each]))
-            for silo in each[0].without
-        }
+        values[name] = whole = _mean(found)
+        lost[name] = {}
+        for silo in each[0].without:
+            rest = _mean([_measure(one, one.without[silo], metrics, loss, counts) for one in each])
+            lost[name][silo] = {metric: whole[metric] - rest[metric] for metric in rest}
     rarest = int(first.y.long().bincount(minlength=2).min()) if loss.target == "binary" else FEWEST_OF_A_CLASS
     return JudgedMethods(values, lost, rows, draws, rows >= FEWEST_ROWS and rarest >= FEWEST_OF_A_CLASS)
 
@@ -149,19 +150,10 @@ def interval(values: Floats, enough: bool = True) -> Interval:
 def _measure(kept: Kept, scores: Tensor, metrics: Sequence[str], loss: Loss, counts: Floats) -> dict[str, Floats]:
     threshold = None
     if loss.target == "binary":
-        chosen = (_probabilities(kept.validation_scores, loss), kept.validation_y.long().numpy())
+        chosen = (loss.predict(kept.validation_scores.double()).numpy(), kept.validation_y.long().numpy())
         threshold = decide(chosen[0], chosen[1], chosen).threshold
     return resampled(metrics, scores, kept.y, loss, counts, threshold)
 
 
-def _probabilities(scores: Tensor, loss: Loss) -> Floats:
-    found: Floats = loss.predict(scores.double()).numpy()
-    return found
-
-
 def _mean(found: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
     return {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
-
-
-def _less(all_of_it: Mapping[str, Floats], rest: Mapping[str, Floats]) -> dict[str, Floats]:
-    return {name: all_of_it[name] - rest[name] for name in rest}

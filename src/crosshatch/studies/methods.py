@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from crosshatch.data.build import federate
 from crosshatch.data.data_settings import SampleSplit
-from crosshatch.data.dataset import Dataset
 from crosshatch.data.federated import FederatedData
 from crosshatch.data.identity.fingerprint import Fingerprint
 from crosshatch.errors import ConfigError, CrosshatchError, DataError
@@ -144,14 +143,9 @@ def prepare_study(
                 f"all {len(y)} {part} rows are of one class, by which nothing can be told: use a larger "
                 f"data.{'test_fraction' if part == 'test' else 'validation'}, or more rows of the rarer class"
             )
-    if own is not None:
-        _require_method(own, dataset, fingerprint)
+    if own is not None:  # refuse a method that this federation cannot have, whatever its step size
+        try:
+            assemble(own.at("1e-9"), dataset, fingerprint)
+        except CrosshatchError:  # perhaps of a step size that is not the config's own
+            assemble(own.config, dataset, fingerprint)
     return data, build_task(data, config.model, seed=config.run.seed).loss, fingerprint
-
-
-def _require_method(own: StudiedMethod, dataset: Dataset, fingerprint: Fingerprint | None) -> None:
-    """Refuse a method that this federation cannot have, whatever its step size."""
-    try:
-        assemble(own.at("1e-9"), dataset, fingerprint)
-    except CrosshatchError:  # perhaps of a step size that is not the config's own
-        assemble(own.config, dataset, fingerprint)

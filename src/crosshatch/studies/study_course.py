@@ -143,13 +143,6 @@ class StudyCourse:
         evaluate = self.methods[0].config.evaluate
         return parse_choice(f"best validation {evaluate.best_by}", directions(evaluate.higher_is_better))
 
-    def steps_of(self, method: StudiedMethod) -> tuple[str, ...]:
-        """Those to try, the one in the config among them."""
-        given = () if method.given is None else (method.given,)
-        numbers = [float(one) for one in self.steps]
-        own = tuple(one for one in given if one == "as given" or float(one) not in numbers)
-        return (*self.steps, *own)
-
     def run(self, desk: StudyDesk, beside: Sequence[WorkItem]) -> tuple[MethodRuns, ...] | None:
         """All of it, and what is computed beside; None where it was stopped before the end."""
         found: dict[str, MethodRuns] = {}
@@ -162,10 +155,14 @@ class StudyCourse:
     def _plan(self, method: StudiedMethod, found: dict[str, MethodRuns]) -> Plan:
         """Step sizes with the first seed, then all seeds at the best; where one diverges there, at the next best."""
         first = Seeds(self.seeds.numbers[:1], self.seeds.added)
-        tried = list(self.steps_of(method))
+        own, known = method.given, {float(one) for one in self.steps}
+        tried = [*self.steps, *([own] if own is not None and (own == "as given" or float(own) not in known) else [])]
         for _ in range(WIDEN + 1):
             order = ranked((yield self._sweep(method, tried, first)), self.choice)
-            further = _next_step(tried, order[0])
+            numbers = [step for step in tried if step != "as given"]
+            # below the least where no run came to anything, as they do that diverge
+            at = order[0].point.values[1] if order[0].rows else min(numbers, key=float)
+            further = beyond(numbers, at)
             if further is None:
                 break
             tried.append(further)
@@ -189,13 +186,6 @@ class StudyCourse:
             for name, step, config in zip(point_names(axes, named), steps, configs, strict=True)
         )
         return Sweep(axes, made, seeds, self.choice, False, self.name, part_files(*configs).read())
-
-
-def _next_step(steps: Sequence[str], best: PointResult) -> str | None:
-    """Beyond the edge that was best; below the least where no run came to anything, as they do that diverge."""
-    numbers = [step for step in steps if step != "as given"]
-    at = best.point.values[1] if best.rows else min(numbers, key=float)
-    return beyond(numbers, at)
 
 
 def _made(method: StudiedMethod, result: PointResult, tried: tuple[str, ...]) -> MethodRuns:

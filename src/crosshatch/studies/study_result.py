@@ -94,12 +94,6 @@ class Conclusion:
     uncertain: tuple[str, ...]
     how: str
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """All of it, a sentence or two each."""
-        unsure = tuple(f"Not certain: {text}" for text in self.uncertain)
-        return (self.headline, *self.certain, *unsure, self.how)
-
 
 def verdict(result: StudyResult) -> Conclusion:
     """Of a study that is done."""
@@ -122,11 +116,16 @@ def verdict(result: StudyResult) -> Conclusion:
         found = result.gain(one, other) if one != other else None
         if found is not None:
             said.append((phrase.format(_apart(result, found)) + _sure(found), found.shown))
-    if (costs := _costs(result)) is not None:
-        said.append((costs, True))
+    made, plain = result.federation, next((made for made in result.made if made.method.kind == "fedsgd"), None)
+    if made.runs:  # what both send up to the rounds that were chosen for them
+        besides = f", FedSGD {_spent(plain)}" if plain is not None and plain.runs else ""
+        said.append((f"{own} takes {_spent(made)}{besides}", True))
     failed = tuple(f"{made.method.name} was not compared, {made.why}." for made in result.made if made.why)
     failed += tuple(f"{why}." for why in result.without)
-    said += [(text, sure) for silo in result.silos if (loss := _contributes(result, silo)) for text, sure in [loss]]
+    for silo in result.silos:
+        if (found := result.contribution(silo)) is not None:
+            size = f"{_number(found.value)} {metric_title(result.metric)}" if found.value >= 0 else "nothing"
+            said.append((f"{own} loses {size} when {silo}'s rows are shuffled{_sure(found)}", found.shown))
     certain = tuple(f"{text}." for text, sure in said if sure)
     uncertain = tuple(f"{text}." for text, sure in said if not sure)
     return Conclusion(headline, certain, (*uncertain, *failed), _how(result))
@@ -157,23 +156,6 @@ def _apart(result: StudyResult, found: Interval) -> str:
 
 def _sure(found: Interval) -> str:
     return f" ({_range(found)})" if found.shown else f", not shown to differ ({_range(found)})"
-
-
-def _contributes(result: StudyResult, silo: str) -> tuple[str, bool] | None:
-    found, own = result.contribution(silo), result.federation.method.name
-    if found is None:
-        return None
-    size = f"{_number(found.value)} {metric_title(result.metric)}" if found.value >= 0 else "nothing"
-    return f"{own} loses {size} when {silo}'s rows are shuffled{_sure(found)}", found.shown
-
-
-def _costs(result: StudyResult) -> str | None:
-    """What the federation and FedSGD send up to the rounds that were chosen for them."""
-    own, plain = result.federation, next((made for made in result.made if made.method.kind == "fedsgd"), None)
-    if not own.runs:
-        return None
-    words = f"{own.method.name} takes {_spent(own)}"
-    return words + (f", FedSGD {_spent(plain)}" if plain is not None and plain.runs else "")
 
 
 def _spent(made: MethodRuns) -> str:

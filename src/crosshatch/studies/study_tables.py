@@ -73,15 +73,11 @@ def _table(result: StudyResult, others: list[str]) -> Table:
     for heading in (metric_title(result.metric), "95%", *(metric_title(metric) for metric in others), "rounds", "sent"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name in result.names:
-        table.add_row(Text(visible(name)), *_cells(result, name, others))
+        made, main = result.made_by(name), result.judged.of(name, result.metric)
+        costs = ["", ""] if made is None else [human_count(cost(made, "round")), human_bytes(cost(made, "bytes"))]
+        values = (_value(result.judged.of(name, metric)) for metric in others)
+        table.add_row(Text(visible(name)), _value(main), _reach(main), *values, *costs)
     return table
-
-
-def _cells(result: StudyResult, name: str, others: list[str]) -> list[str]:
-    made = result.made_by(name)
-    main = result.judged.of(name, result.metric)
-    costs = ["", ""] if made is None else [human_count(cost(made, "round")), human_bytes(cost(made, "bytes"))]
-    return [_value(main), _reach(main), *(_value(result.judged.of(name, metric)) for metric in others), *costs]
 
 
 def method_table(result: StudyResult, swatches: Mapping[str, str]) -> str:

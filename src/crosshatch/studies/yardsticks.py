@@ -97,6 +97,8 @@ def yardsticks(
 
 def boosted(data: FederatedData, loss: Loss, silos: Sequence[str], path: Path) -> None:
     """Write scores of trees on the columns of these silos into a file."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor  # late: a second
+
     assert data.y_validation is not None
     held = [silo for silo in data.silos if silo.name in silos]
     train, test, validation = (
@@ -105,8 +107,10 @@ def boosted(data: FederatedData, loss: Loss, silos: Sequence[str], path: Path) -
     )
     labels = unweighted_labels(data).cpu().numpy()
     best, lowest = (test[:, :0], validation[:, :0]), np.inf
+    kind: Any = HistGradientBoostingRegressor if data.target == "regression" else HistGradientBoostingClassifier
+    settings: dict[str, Any] = {"max_iter": MOST_TREES, "early_stopping": False, "random_state": 0}
     for rate, leaves in product(RATES, LEAVES):
-        model = _model(data.target, rate, leaves).fit(train, labels)
+        model = kind(learning_rate=rate, max_leaf_nodes=leaves, **settings).fit(train, labels)
         staged = model.staged_predict if data.target == "regression" else model.staged_decision_function
         losses = [_loss(scores, data.y_validation, loss) for scores in staged(validation)]
         trees = int(np.argmin(losses))
@@ -115,13 +119,6 @@ def boosted(data: FederatedData, loss: Loss, silos: Sequence[str], path: Path) -
             best = (_at(staged(test), trees), _at(staged(validation), trees))
     kept = {name: _tensor(scores) for name, scores in zip(("test", "validation"), best, strict=True)}
     write_whole(path, save(kept))
-
-
-def _model(target: str, rate: float, leaves: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor  # late: a second
-
-    kind = HistGradientBoostingRegressor if target == "regression" else HistGradientBoostingClassifier
-    return kind(learning_rate=rate, max_leaf_nodes=leaves, max_iter=MOST_TREES, early_stopping=False, random_state=0)
 
 
 def _loss(scores: npt.NDArray[np.float64], y: Tensor, loss: Loss) -> float:

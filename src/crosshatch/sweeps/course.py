@@ -67,7 +67,10 @@ class SweepOutcome:
     @property
     def failed(self) -> list[PointResult]:
         """The points that were refused or of which a run was or failed; divergence is a result like others."""
-        return [result for result in self.results if result.has_failed]
+        states = {one.point.name: {run.ended.state for run in one.runs} for one in self.results}
+        return [
+            one for one in self.results if one.point.config is None or states[one.point.name] & {"refused", "failed"}
+        ]
 
     @property
     def ranked(self) -> list[PointResult]:

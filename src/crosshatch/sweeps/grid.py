@@ -145,9 +145,11 @@ def point_names(axes: Sequence[Axis], found: Sequence[tuple[str, ...]]) -> list[
     >>> point_names(axes, points(axes, Seeds()))
     ['step_size=0.1,hidden=16+8', 'step_size=0.3,hidden=16+8']
     """
-    keys = short_keys(axes)
-    pairs = [zip(keys, values, strict=True) for values in found]
-    names = [",".join(f"{_plain(key)}={_plain(_brief(value))}" for key, value in many)[:LONGEST_NAME] for many in pairs]
+    keys, names = short_keys(axes), []
+    for values in found:  # without the folders of files of own parts
+        briefly = (moved_in_text(value, lambda path: Path(path).name) for value in values)
+        parts = (f"{_plain(key)}={_plain(value)}" for key, value in zip(keys, briefly, strict=True))
+        names.append(",".join(parts)[:LONGEST_NAME])
     times = Counter(name.casefold() for name in names)
     seen: Counter[str] = Counter()
     for i, name in enumerate(names):
@@ -160,11 +162,6 @@ def point_names(axes: Sequence[Axis], found: Sequence[tuple[str, ...]]) -> list[
 def run_name(point: str, seed: int) -> str:
     """The name of a point's run."""
     return f"{point},seed={seed}" if point else f"seed={seed}"
-
-
-def _brief(value: str) -> str:
-    """A value without the folders of files of own parts."""
-    return moved_in_text(value, lambda path: Path(path).name)
 
 
 def _plain(value: str) -> str:

@@ -52,11 +52,6 @@ class PointResult:
         return ", ".join([*words, "ended early"] if self.dropped else words)
 
     @property
-    def has_failed(self) -> bool:
-        """Whether a run of it is missing that the choice should have known; one that diverged is not."""
-        return self.point.config is None or any(result.ended.state in ("refused", "failed") for result in self.runs)
-
-    @property
     def why(self) -> str:
         """What the first run that ended badly has to say, rather one that failed than one that diverged."""
         ends = sorted((result.ended for result in self.runs), key=lambda one: one.state == "diverged")

@@ -142,7 +142,12 @@ def read_sweep(
     choice = parse_choice(choose, directions(ours))
     if halving:
         _check_halving(axes, found, choice)
-    made = [_checked(point, choice) for point in made]
+    for place, point in enumerate(made):
+        try:
+            if point.config is not None:
+                choice.check(point.config)
+        except CrosshatchError as error:  # its runs could not be chosen from
+            made[place] = replace(point, config=None, refused=str(error))
     refusals = dict.fromkeys(point.refused for point in made)
     if "" not in refusals:
         first = next(iter(refusals))
@@ -161,16 +166,6 @@ def _without_lacking(axes: Sequence[Axis], values: tuple[str, ...]) -> tuple[str
     return tuple(
         LACKING if key.startswith("algorithm.") and key not in known else value for key, value in given.items()
     )
-
-
-def _checked(point: Point, choice: Choice) -> Point:
-    """The point itself, or refused where its runs could not be chosen from."""
-    try:
-        if point.config is not None:
-            choice.check(point.config)
-    except CrosshatchError as error:
-        return replace(point, config=None, refused=str(error))
-    return point
 
 
 def _check_halving(axes: Sequence[Axis], found: Sequence[object], choice: Choice) -> None:
@@ -238,14 +233,10 @@ def _require_same(path: Path, asked: dict[str, Any], files: PartFiles, out: Path
         was, now = (json.dumps(table[option]) for table in (stored, asked))
         changed = f"{_OPTIONS[option]} {now} (was {was})"
     else:
-        changed = next(_difference(was, now, out) for was, now in configs.values() if was != now)
+        texts = next(both for both in configs.values() if both[0] != both[1])
+        try:
+            before, after = (decode_config(started_from(tomllib.loads(text), out)) for text in texts)
+            changed = ", ".join(changed_settings(before, after))
+        except (CrosshatchError, tomllib.TOMLDecodeError):
+            changed = "another point was refused"
     raise RunError(f"the sweep in {out} was started otherwise: {changed}; undo this, or choose another --out")
-
-
-def _difference(was: str, now: str, out: Path) -> str:
-    """What differs between the configs of one point, either of which may have been refused."""
-    try:
-        before, after = (decode_config(started_from(tomllib.loads(text), out)) for text in (was, now))
-        return ", ".join(changed_settings(before, after))
-    except (CrosshatchError, tomllib.TOMLDecodeError):
-        return "another point was refused"

@@ -127,8 +127,10 @@ def _table(
     table = Table(title=f"{len(sweep.points)} points" + (f": means over {count} seeds" if count > 1 else ""))
     for key in short_keys(sweep.axes):
         table.add_column(Text(key), overflow="fold")
-    metric = "-" if choice.metric is None else choice.title
-    for heading in (metric, *(_test_title(name) for name in metrics), *(_COST_TITLES[key] for key in costs)):
+    metric, titles = "-" if choice.metric is None else choice.title, [metric_title(name) for name in metrics]
+    on_test = [f"test {one.removeprefix('test ')}" if name != "train_loss" else one
+               for name, one in zip(metrics, titles, strict=True)]  # fmt: skip
+    for heading in (metric, *on_test, *(_COST_TITLES[key] for key in costs)):
         table.add_column(Text(heading.replace(" ", "\n") if narrow else heading), justify="right", no_wrap=True)
     table.add_column("remarks", overflow="fold")
     for result in outcome.results:
@@ -146,12 +148,6 @@ def _measured(outcome: SweepOutcome) -> tuple[str, ...]:
     """Names of all that was measured, the most telling first."""
     found = dict.fromkeys(key for result in outcome.results for row in result.rows for key in row)
     return sort_metrics(tuple(key for key in found if key not in COST_KEYS))
-
-
-def _test_title(metric: str) -> str:
-    title = metric_title(metric)
-    on_test = metric != "train_loss" and not title.startswith("test ")
-    return f"test {title}" if on_test else title
 
 
 def _mean(result: PointResult, key: str | None) -> str:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_JOBS = 1024
-MOST_WIDENED = 20
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 MOST_ON_PAGE = 20  # points; more curves than that nobody tells apart
 _MOST_NAMED = 5
@@ -101,15 +100,8 @@ def sweep(
     )
     require_edges(asked, widen)
     with choose_executor(asked.threads, jobs, ray, asked.workers) as executor, stop_on_signals() as stop:
-        asked, outcome = run_whole(
-            asked,
-            out,
-            folder,
-            executor=executor,
-            listener=SweepListener(),
-            stop=stop,
-            widen=check_widen(widen, halving),
-        )
+        listener = SweepListener()
+        asked, outcome = run_whole(asked, out, folder, executor=executor, listener=listener, stop=stop, widen=widen)
     if outcome.stopped:
         raise KeyboardInterrupt  # a signal asked for it; the runs under way have kept their checkpoints
     require_choice(outcome, out)
@@ -121,15 +113,6 @@ def sweep(
         out, out / "chosen.toml", {axis.key: parse_value(value) for axis, value in values},
         {result.point.name: result.why for result in outcome.failed},
     )  # fmt: skip
-
-
-def check_widen(times: int, halving: bool) -> int:
-    """How often a grid may be widened, if it makes sense."""
-    if not 0 <= times <= MOST_WIDENED:
-        raise ConfigError(f"--widen {times}: at least 0 and at most {MOST_WIDENED}")
-    if times and halving:
-        raise ConfigError("--widen tries values beyond those that won, and --halving ends losers early: leave one out")
-    return times
 
 
 def choose_executor(threads: int | None, jobs: int | None, ray: str | None, workers: int | None = None) -> Executor:
@@ -220,7 +203,14 @@ def _write(sweep: Sweep, outcome: SweepOutcome, out: Path) -> None:
             text = sweep.chosen_text(best.point, outcome.choice)
             note = f"# {failures(outcome, out)}\n" if outcome.failed else ""
             write_whole(out / "chosen.toml", (note + text).encode())
-        write_json(out / "result.json", _result(sweep, outcome))
+        points, keys = outcome.results, [axis.key for axis in sweep.axes]
+        write_json(out / "result.json", {
+            "chosen": None if best is None else best.point.name,
+            "chosen_by": outcome.choice.text if outcome.choice.metric is None else outcome.choice.title,
+            "not_ranked": outcome.apart.points,
+            "failed": {result.point.name: f"{result.remark}: {result.why}" for result in outcome.failed},
+            "points": {one.point.name: dict(zip(keys, one.point.values, strict=True)) for one in points},
+        })  # fmt: skip
         tidy_printed(out)
     shown = outcome.ranked[:MOST_ON_PAGE]
     runs = [
@@ -233,17 +223,6 @@ def _write(sweep: Sweep, outcome: SweepOutcome, out: Path) -> None:
     if runs:
         notes = [f"Failed: {result.point.name}, {result.why}." for result in outcome.failed]
         write_report(pool_seeds(runs), out / "report.html", notes=notes, story=sweep_story(sweep, outcome))
-
-
-def _result(sweep: Sweep, outcome: SweepOutcome) -> dict[str, Any]:
-    keys = [axis.key for axis in sweep.axes]
-    return {
-        "chosen": None if outcome.best is None else outcome.best.point.name,
-        "chosen_by": outcome.choice.text if outcome.choice.metric is None else outcome.choice.title,
-        "not_ranked": outcome.apart.points,
-        "failed": {result.point.name: f"{result.remark}: {result.why}" for result in outcome.failed},
-        "points": {result.point.name: dict(zip(keys, result.point.values, strict=True)) for result in outcome.results},
-    }
 
 
 def _text(value: object) -> str:

@@ -31,8 +31,15 @@ def beyond(values: Sequence[str], chosen: str) -> str | None:
     return f"{further:.2g}"
 
 
+MOST_TIMES = 20
+
+
 def require_edges(sweep: Sweep, times: int) -> None:
-    """Refuse to widen what has no edge: names, or a single number."""
+    """Refuse to widen too often, what is halved, or what has no edge: names, or a single number."""
+    if not 0 <= times <= MOST_TIMES:
+        raise ConfigError(f"--widen {times}: at least 0 and at most {MOST_TIMES}")
+    if times and sweep.halving:
+        raise ConfigError("--widen tries values beyond those that won, and --halving ends losers early: leave one out")
     own = sweep.axes[: sweep.single]
     if times and not any(beyond(axis.values, value) for axis in own for value in axis.values):
         raise ConfigError(

@@ -1,18 +1,12 @@
 """The command that makes many runs."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crosshatch.cli.options import Changes, ConfigFile, DataFolder, Jobs, Quiet, Ray, Workers, option, with_workers
-
-if TYPE_CHECKING:
-    from crosshatch.sweeps.course import SweepOutcome
-    from crosshatch.sweeps.sweep import Sweep
 
 FAILED = 1
 
@@ -87,8 +81,14 @@ def sweep(
     from crosshatch.runs.stopping import INTERRUPTED, TimedStop, in_hand, stop_on_signals
     from crosshatch.sweeps.grid import Bundles
     from crosshatch.sweeps.sweep import read_sweep
-    from crosshatch.sweeps.table import print_table
-    from crosshatch.sweeps.whole_sweep import check_widen, choose_executor, failures, require_choice, run_whole
+    from crosshatch.sweeps.table import chosen_words, print_table
+    from crosshatch.sweeps.whole_sweep import (
+        MOST_ON_PAGE,
+        choose_executor,
+        failures,
+        require_choice,
+        run_whole,
+    )
     from crosshatch.sweeps.widen import require_edges
 
     bundles = Bundles(pair or [], ranges or [], draws)
@@ -97,7 +97,6 @@ def sweep(
         config, changes, grid or [], seeds=seeds, choose=choose, halving=halving, folder=data, bundles=bundles
     )
     out = Path("sweeps") / config.stem if out is None else out
-    check_widen(widen, halving)
     limit = None if time_limit is None else parse_seconds("--time-limit", time_limit, "30m")
     require_edges(asked, widen)
     with in_hand(), choose_executor(asked.threads, jobs, ray, asked.workers) as executor:
@@ -125,25 +124,14 @@ def sweep(
         except TrainingError as error:
             say(f"error: {one_line(error)}", sys.stderr)
             raise typer.Exit(FAILED) from None
-        _conclude(asked, outcome, out, quiet=quiet)
+        best, count = outcome.best, len(outcome.ranked)
+        assert best is not None
+        if len(best.rows) < len(asked.seeds.numbers):
+            say(f"warning: no point ran well with every seed; {best.point.name}: {best.remark}", sys.stderr)
+        if not quiet:
+            say(f"chosen: {chosen_words(outcome)}, in {out / 'chosen.toml'}")
+            some = f" (the best {MOST_ON_PAGE} of {count} points)" if count > MOST_ON_PAGE else ""
+            say(f"table: {out / 'table.csv'}; report: {out / 'report.html'}{some}; runs: {out / 'runs'}")
     if outcome.failed:
         say(f"error: {failures(outcome, out)}", sys.stderr)
         raise typer.Exit(FAILED)
-
-
-def _conclude(sweep: Sweep, outcome: SweepOutcome, out: Path, *, quiet: bool) -> None:
-    from crosshatch.cli.pipes import say
-    from crosshatch.sweeps.table import chosen_words
-    from crosshatch.sweeps.whole_sweep import MOST_ON_PAGE
-
-    best, metric = outcome.best, outcome.choice.metric
-    assert best is not None
-    assert metric is not None
-    if len(best.rows) < len(sweep.seeds.numbers):
-        say(f"warning: no point ran well with every seed; {best.point.name}: {best.remark}", sys.stderr)
-    if quiet:
-        return
-    say(f"chosen: {chosen_words(outcome)}, in {out / 'chosen.toml'}")
-    others = len(outcome.ranked) - MOST_ON_PAGE
-    some = f" (the best {MOST_ON_PAGE} of {len(outcome.ranked)} points)" if others > 0 else ""
-    say(f"table: {out / 'table.csv'}; report: {out / 'report.html'}{some}; runs: {out / 'runs'}")

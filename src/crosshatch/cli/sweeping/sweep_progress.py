@@ -4,12 +4,13 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from typing import Self, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from crosshatch.cli.pipes import say
+from crosshatch.cli.progress import Shown
 from crosshatch.report.printed_tables import print_line
 from crosshatch.report.units import human_seconds
 from crosshatch.sweeps.course import SweepListener
@@ -43,21 +44,17 @@ class SweepPace:
         names = {job.name for job in jobs}
         if names.isdisjoint(self._done):
             self._started, self._before, self._done = self._clock(), 0, {}
-        for job in jobs:
-            if job.name in finished:
-                self._before += job.rounds - self._done.get(job.name, 0)
-                self._done[job.name] = job.rounds
-        others = sum(rounds for name, rounds in self._done.items() if name not in names)
-        self._known = others + sum(job.rounds for job in jobs)
-        self.total = self._known + rounds_after
-        self.runs, self.ended, self.bad = len(jobs), len(finished), 0
+        self._known = sum(rounds for name, rounds in self._done.items() if name not in names)
+        self.runs = self.ended = self.bad = 0
         self._heard.clear()
+        self.more(jobs, finished)
+        self.total = self._known + rounds_after
 
     def more(self, jobs: Sequence[WorkItem], finished: Collection[str]) -> None:
         """Runs that were not known when it began; rounds that were expected to follow may have been theirs."""
         for job in jobs:
             if job.name in finished:
-                self._before += job.rounds
+                self._before += job.rounds - self._done.get(job.name, 0)
                 self._done[job.name] = job.rounds
                 self.ended += 1
         self._known += sum(job.rounds for job in jobs)
@@ -82,17 +79,12 @@ class SweepPace:
             self._done[job.name] = job.rounds
 
 
-class _Watching(SweepListener, ABC):
+class _Watching(Shown, SweepListener, ABC):
     """Counts what is done; a class below shows it."""
 
-    def __init__(self) -> None:
+    def __init__(self, bar: Progress | None = None) -> None:
+        super().__init__(bar)
         self._pace = SweepPace()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def begin(
         self, jobs: Sequence[WorkItem], finished: Collection[str], *, rung: int, rungs: int, rounds_after: int
@@ -147,17 +139,10 @@ class SweepBar(_Watching):
     """A live bar over the rounds of all runs; what ended badly stays above it."""
 
     def __init__(self, console: Console) -> None:
-        super().__init__()
         words = TextColumn("{task.fields[words]}", markup=False)
         self._progress = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), words, console=console)
+        super().__init__(self._progress)
         self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
 
     def ended(self, job: WorkItem, ended: Ended) -> None:
         """Move on, and keep a bad end in sight."""
@@ -184,13 +169,11 @@ def choose_listener(*, quiet: bool) -> SweepLines | SweepBar:
 
 def opening(jobs: Sequence[WorkItem], finished: Collection[str], rung: int, rungs: int) -> str:
     """What is about to be run."""
-    begin = f"{len(jobs)} runs" if rungs == 1 else f"rung {rung + 1} of {rungs}: {len(jobs)} runs to {_rounds(jobs)}"
+    begin, least, most = f"{len(jobs)} runs", *(pick((job.rounds for job in jobs), default=0) for pick in (min, max))
+    if rungs > 1:
+        until = f"round {most}" if least == most else f"rounds {least} to {most}"
+        begin = f"rung {rung + 1} of {rungs}: {begin} to {until}"
     return begin + (f", {len(finished)} of which have finished" if finished else "")
-
-
-def _rounds(jobs: Sequence[WorkItem]) -> str:
-    least, most = min(job.rounds for job in jobs), max(job.rounds for job in jobs)
-    return f"round {most}" if least == most else f"rounds {least} to {most}"
 
 
 def _words(ended: Ended) -> str:

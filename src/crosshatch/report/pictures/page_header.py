@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from crosshatch.report.compare import ComparedRun, Comparison
+from crosshatch.report.compare import Comparison
 from crosshatch.report.curves import metric_order
 from crosshatch.report.findings import headline
 from crosshatch.report.measures import metric_title
@@ -49,7 +49,12 @@ def page_header(runs: Sequence[Run], result: Comparison, notes: Sequence[str] = 
         outcome = result.outcomes[0]
         main = metric_order(runs)[0]
         final = with_deviation(outcome.final.get(main, float("nan")), outcome.deviation.get(main))
-        numbers = [(final, f"final {metric_title(main)}"), *_chosen_tile(outcome, main),
+        where = "the rounds" if outcome.seeds else f"round {human_count(outcome.chosen.get('round', 0))}"
+        chosen = [
+            (human_number(outcome.chosen[main]), f"{metric_title(main)} at {where} validation rows chose")
+            for main in outcome.chosen.keys() & {main}
+        ]
+        numbers = [(final, f"final {metric_title(main)}"), *chosen,
                    (human_count(outcome.rounds), "rounds"), (human_bytes(outcome.bytes), "sent by all parties"),
                    (human_seconds(outcome.sim_seconds), "simulated time")]  # fmt: skip
         tiles = "".join(f'<div class="tile"><b>{value}</b><span>{escape(name)}</span></div>' for value, name in numbers)
@@ -64,13 +69,6 @@ def page_header(runs: Sequence[Run], result: Comparison, notes: Sequence[str] = 
         f'<header><p class="eyebrow">Crosshatch report: {escape(names)}</p>'
         f"<h1>{escape(headline(runs, result.targets))}</h1>{note}{whys}{tiles}</header>"
     )
-
-
-def _chosen_tile(outcome: ComparedRun, metric: str) -> list[tuple[str, str]]:
-    if metric not in outcome.chosen:
-        return []
-    where = "the rounds" if outcome.seeds else f"round {human_count(outcome.chosen['round'])}"
-    return [(human_number(outcome.chosen[metric]), f"{metric_title(metric)} at {where} validation rows chose")]
 
 
 def _notes(texts: Sequence[str], what: str) -> str:

@@ -7,7 +7,7 @@ from crosshatch.report.compare import Comparison
 from crosshatch.report.measures import metric_title
 from crosshatch.report.page_tables import html_table, names_of, run_name
 from crosshatch.report.runs import Run
-from crosshatch.report.summary_file import ClientSpread, FederationShape, SiloReport, Traffic, WorstClient
+from crosshatch.report.summary_file import ClientSpread, FederationShape, Traffic, WorstClient
 from crosshatch.report.units import human_bytes, human_count, human_number, with_deviation
 
 MOST_SILOS, MOST_ROWS = 24, 200  # of one federation, and of a page
@@ -141,17 +141,14 @@ def _table(shape: FederationShape) -> str:
     headings = ["Silo", "Clients", "Features", "Samples", "Parameters", "Labels", *(["Visits"] if visits else [])]
     # a silo with labels is never left out before one without
     order = sorted(range(len(shape.silos)), key=lambda k: (not shape.silos[k].holds_labels, k))[:MOST_SILOS]
-    rows = [
-        [*_cells(shape.silos[k]), *([human_count(visits[k]) if k < len(visits) else "-"] if visits else [])]
-        for k in sorted(order)
-    ]
+    rows = []
+    for k in sorted(order):
+        silo = shape.silos[k]
+        counts = map(human_count, (silo.clients, silo.features, silo.samples, silo.parameters))
+        visited = [human_count(visits[k]) if k < len(visits) else "-"] if visits else []
+        rows.append([escape(silo.name), *counts, "yes" if silo.holds_labels else "no", *visited])
     left = len(shape.silos) - len(rows)
     return html_table(headings, rows) + (f'<p class="note">And {_counted(left, "more silo")}.</p>' if left else "")
-
-
-def _cells(silo: SiloReport) -> list[str]:
-    counts = (silo.clients, silo.features, silo.samples, silo.parameters)
-    return [escape(silo.name), *map(human_count, counts), "yes" if silo.holds_labels else "no"]
 
 
 def _counted(count: int, what: str) -> str:

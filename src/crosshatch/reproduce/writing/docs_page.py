@@ -64,7 +64,8 @@ def _section(one: RecipeResult) -> list[str]:
     amiss = [(name, check) for name, read in one.readings.items() for check in read.checks if check.outcome != "passes"]
     if amiss:
         lines += ["", "Numbers of the seeds where a check does not pass:", ""]
-        lines += [_item(f"{check.words} ({name}): {numbers(check)}") for name, check in amiss]
+        items = (f"{check.words} ({name}): {numbers(check)}." for name, check in amiss)
+        lines += [fill(one, 100, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False) for one in items]
     papers = [row for row in one.rows if row.paper is not None]
     if papers:
         lines += ["", "| setting | what | step size | the paper | ours |", "|---|---|---|---:|---:|"]
@@ -73,7 +74,3 @@ def _section(one: RecipeResult) -> list[str]:
         told = "; ".join(f"{f.name} ({f.reading}): {ratio(f)}, the paper {f.paper:.3g}" for f in one.factors)
         lines += ["", fill(f"Ratios: {told}.", 100, break_on_hyphens=False)]
     return [*lines, ""]
-
-
-def _item(words: str) -> str:
-    return fill(f"{words}.", 100, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)

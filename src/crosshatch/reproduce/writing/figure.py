@@ -23,7 +23,14 @@ def draw(panels: Sequence[Panel], measured: Measured, rows: Sequence[Row]) -> di
     with canvas((WIDTH * max(wide, 1.3), HEIGHT * tall + 0.9)) as figure:
         axes = figure.subplots(tall, wide, squeeze=False)
         for k, panel in enumerate(panels):
-            _panel(axes[k // wide][k % wide], panel, measured, rows, styles)
+            one = axes[k // wide][k % wide]
+            one.set_title(panel.title, fontsize=10)
+            if isinstance(panel, Curves):
+                _curves(one, panel, measured, styles)
+            elif isinstance(panel, Dots):
+                _dots(one, panel, rows, styles)
+            else:
+                _beside(one, panel, rows, styles)
         for k in range(len(panels), wide * tall):
             axes[k // wide][k % wide].set_axis_off()
         handles: dict[str, Any] = {}
@@ -45,16 +52,6 @@ def _styles(panels: Sequence[Panel]) -> Mapping[str, Style]:
         else:
             names |= dict.fromkeys(f"ours, {reading}" for reading in panel.readings)
     return dict(zip(names, series_styles(len(names)), strict=True))
-
-
-def _panel(axes: Any, panel: Panel, measured: Measured, rows: Sequence[Row], styles: Mapping[str, Style]) -> None:
-    axes.set_title(panel.title, fontsize=10)
-    if isinstance(panel, Curves):
-        _curves(axes, panel, measured, styles)
-    elif isinstance(panel, Dots):
-        _dots(axes, panel, rows, styles)
-    else:
-        _beside(axes, panel, rows, styles)
 
 
 def _scale(axes: Any, logarithmic: tuple[bool, bool]) -> None:

@@ -79,7 +79,16 @@ def collect(
         verdict=own.verdict,
         why=own.why,
         seeds={runs.name: runs.seeds[profile] for runs in recipe.sets_of(profile)},
-        rows=tuple(_row(row) for row in rows),
+        rows=tuple(
+            ResultRow(
+                row.setting,
+                row.what,
+                row.reading,
+                row.paper,
+                Ours(_number(row.mean), row.deviation, tuple(map(_number, row.ours))),
+            )
+            for row in rows
+        ),
         readings={
             name: Reading(one.verdict, one.why, tuple(map(_check, one.checks))) for name, one in readings.items()
         },
@@ -118,11 +127,6 @@ def measured_of(found: Sequence[SetState], profile: str) -> Measured:
 
 def _number(value: float) -> float | None:
     return float(value) if isfinite(value) else None
-
-
-def _row(row: Row) -> ResultRow:
-    ours = Ours(_number(row.mean), row.deviation, tuple(map(_number, row.ours)))
-    return ResultRow(row.setting, row.what, row.reading, row.paper, ours)
 
 
 def _check(one: Check) -> ResultCheck:

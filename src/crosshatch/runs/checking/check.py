@@ -14,7 +14,7 @@ from crosshatch.data.notes import CHOSEN, DOUBTFUL, Note, by_weight
 from crosshatch.runs.choosing.auto import intervals
 from crosshatch.runs.config import Config
 from crosshatch.runs.config_names import algorithm_name
-from crosshatch.runs.prepare import Assembled, Prepared, assemble, try_rounds
+from crosshatch.runs.prepare import Prepared, assemble, try_rounds
 from crosshatch.simulator.assemble import require_device
 from crosshatch.task.task import Task
 
@@ -89,12 +89,12 @@ def make_check(config: Config, *, folder: Path | None = None) -> ConfigCheck:
     """
     require_device(config.run.device, "run.device")
     dataset = load_dataset(config.data, folder, federation=config.federation)
-    ready = assemble(config, dataset)
-    config, data, algorithm = ready.config, ready.data, ready.simulator.algorithm
+    ready, data, task = assemble(config, dataset)
+    config, algorithm = ready.config, ready.simulator.algorithm
     cost, notes = _round(ready)
-    notes += [Note("clients", CHOSEN, "", text) for text in Prepared(config, ready.simulator).client_notes]
+    notes += [Note("clients", CHOSEN, "", text) for text in ready.client_notes]
     validation = 0 if data.y_validation is None else len(data.y_validation)
-    head = ready.task.head
+    head = task.head
     model = config.model
     fusion = "embeddings are added up" if model.fusion == "sum" else f"{model.fusion}, held by '{model.head_holder}'"
     return ConfigCheck(
@@ -102,7 +102,7 @@ def make_check(config: Config, *, folder: Path | None = None) -> ConfigCheck:
         algorithm=algorithm_name(config.algorithm),
         tiers="" if config.algorithm.central else str(algorithm.topology),
         files=dataset.files,
-        silos=tuple(_silo(silo, ready.task, number) for number, silo in enumerate(data.silos)),
+        silos=tuple(_silo(silo, task, number) for number, silo in enumerate(data.silos)),
         rows={"training": len(data.y_train), "validation": validation, "test": len(data.y_test)},
         target=data.target,
         positive=data.class_names[1] if data.target == "binary" else "",
@@ -137,19 +137,15 @@ def _classes(data: FederatedData) -> tuple[ClassCheck, ...]:
         return ()
     trained = unweighted_labels(data)
     validated = trained[:0] if data.y_validation is None else data.y_validation
-    counts = [_counted(y, data) for y in (trained, validated, data.y_test)]
+    labels = (trained, validated, data.y_test)
+    counts = [y.sum(dim=0).long() if data.target == "multilabel" else torch.bincount(y.long(), minlength=data.classes)
+              for y in labels]  # fmt: skip
     return tuple(
         ClassCheck(name, *(int(count[number]) for count in counts)) for number, name in enumerate(data.class_names)
     )
 
 
-def _counted(y: torch.Tensor, data: FederatedData) -> torch.Tensor:
-    if data.target == "multilabel":
-        return y.sum(dim=0).long()
-    return torch.bincount(y.long(), minlength=data.classes)
-
-
-def _round(ready: Assembled) -> tuple[RoundCheck | None, list[Note]]:
+def _round(ready: Prepared) -> tuple[RoundCheck | None, list[Note]]:
     """What a round sends, of rounds really simulated; nothing where all is in one place."""
     config, simulator = ready.config, ready.simulator
     notes: list[Note] = []

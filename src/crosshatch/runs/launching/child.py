@@ -35,7 +35,7 @@ from crosshatch.runs.config import Config, read_config
 from crosshatch.runs.evaluating.lines import note_what_is_sent
 from crosshatch.runs.evaluating.own_test_rows import read_briefing, read_held
 from crosshatch.runs.launching.own_rows import read_share
-from crosshatch.runs.launching.process_plan import CONFIG, HELD, REFUSED, PartyProgress, ProcessPlan, SeatPlan
+from crosshatch.runs.launching.process_plan import CONFIG, HELD, REFUSED, PartyProgress, ProcessPlan
 from crosshatch.runs.launching.text_files import what_is_agreed
 from crosshatch.runtime.identity import Identity
 from crosshatch.runtime.limit import Limit
@@ -70,7 +70,12 @@ async def _run(plan: ProcessPlan, home: Path, limits: Queue[Limit], grpc: GrpcLo
         settings.wait_seconds, Pace(*settings.store_pace), tuple(plan.again), plan.anywhere,
     )  # fmt: skip
     parties = parties_in(home, [one.name for one in plan.seats])
-    process = Process([_seat(one, parties, home) for one in plan.seats], course, _say)
+    seats = []
+    for one in plan.seats:
+        peers = {name: certificate.encode() for name, certificate in one.peers.items()}
+        own = home / one.name
+        seats.append(Seat(parties[one.name], Identity.read(own), own, peers, one.inside, one.dials, one.port))
+    process = Process(seats, course, _say)
     grpc.follow(process.complaints)
     keep_kernels(home, process.fingerprint["kernels"])
     limits.put(process.limit)
@@ -108,11 +113,6 @@ def _evaluation(home: Path, config: Config, data: FederatedData, loss: Loss) -> 
     return EvaluationPlan(
         held, validation, config.evaluate.every, config.run.rounds, config.evaluate.train_samples, judge
     )
-
-
-def _seat(plan: SeatPlan, parties: dict[Name, Party], home: Path) -> Seat:
-    folder, peers = home / plan.name, {name: one.encode() for name, one in plan.peers.items()}
-    return Seat(parties[plan.name], Identity.read(folder), folder, peers, plan.inside, plan.dials, plan.port)
 
 
 def _tell(process: Process) -> None:

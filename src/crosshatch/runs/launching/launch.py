@@ -54,7 +54,9 @@ def launch(
     path = Path(out)
     with blaming(part_files(config).names), one_writer(path, "training"):
         directory = open_existing(path) if resume else open_new(path)
-        begun = _begun(directory)
+        begun = directory.config.is_file()
+        if begun and not (path / PARTIES).is_dir():
+            raise RunError(f"{path} was trained without processes: go on with crosshatch train --resume")
         prepared = prepare_as(stored_config(directory), config, directory, folder, watcher, load)
         _require_launchable(prepared)
         if from_round is not None:
@@ -66,13 +68,6 @@ def launch(
         tell_decisions(path / PARTIES, anywhere=anywhere)
         watcher.begin(replace(prepared, config=run.config), path)
         return watched(watcher, lambda: _go(run, begun=begun), lambda: Outcome(path, False, len(run.rows)))
-
-
-def _begun(directory: RunDirectory) -> bool:
-    """Whether there is a run of processes to go on with."""
-    if directory.config.is_file() and not (directory.path / PARTIES).is_dir():
-        raise RunError(f"{directory.path} was trained without processes: go on with crosshatch train --resume")
-    return (directory.path / PARTIES).is_dir() and directory.config.is_file()
 
 
 def _require_launchable(prepared: Prepared) -> None:
@@ -138,17 +133,11 @@ def _seated(prepared: Prepared, directory: RunDirectory, watcher: Watcher, *, be
         optimum = (simulator.best.value, simulator.best.zero) if asked else None
         briefing = Briefing.of(data, optimum, per_client=config.evaluate.per_client)
         hold_out(folder, houses, plan, homes[judge], briefing)
-    first, *_ = [_plan_of(folder / house, rounds) for house in houses]  # of which none may be lost
-    children = Children(folder, houses, watcher.warned)
-    return LaunchedRun(prepared, directory, files, watcher, children, parties, homes, judge, first.run)
-
-
-def _plan_of(home: Path, rounds: int) -> ProcessPlan:
-    """The plan that the processes of a run have, for as many rounds as it is to have."""
-    plan = ProcessPlan.read(home)
-    if plan.rounds != rounds:
+    plans = [ProcessPlan.read(folder / house) for house in houses]  # of which none may be lost
+    if other := next((one.rounds for one in plans if one.rounds != rounds), None):
         raise RunError(
-            f"run.rounds = {rounds}, the processes of this run were set up for {plan.rounds}: set run.rounds to "
-            f"{plan.rounds}, or launch a new run"
+            f"run.rounds = {rounds}, the processes of this run were set up for {other}: set run.rounds to {other}, or "
+            "launch a new run"
         )
-    return plan
+    children = Children(folder, houses, watcher.warned)
+    return LaunchedRun(prepared, directory, files, watcher, children, parties, homes, judge, plans[0].run)

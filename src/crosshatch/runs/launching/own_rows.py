@@ -74,7 +74,8 @@ def write_share(folder: Path, data: FederatedData, task: Task, parties: Sequence
     tensors: dict[str, Tensor] = {}
     if data.groups is not None:
         tensors["groups"] = torch.as_tensor(data.groups)
-    owners = {j: _even(data, j, [p for p in parties if _silo_of(p) == j]) for j in range(len(silos))}
+    held = [(party.role.silo, party) for party in parties if isinstance(party.role, ClientRole | HubRole)]
+    owners = {j: _even(data, j, [party for silo, party in held if silo == j]) for j in range(len(silos))}
     for party in parties:
         _add(party, data, owners, tensors)
     for j in {j for party in parties for j in _kept_by(party, len(silos))}:
@@ -86,10 +87,6 @@ def write_share(folder: Path, data: FederatedData, task: Task, parties: Sequence
     tensors |= {"like": data.y_train[:0], "like_test": data.y_test[:0]}
     write_whole(folder / ABOUT, msgspec.json.encode(about))
     write_whole(folder / _NUMBERS, save({name: one.clone() for name, one in tensors.items()}))
-
-
-def _silo_of(party: Party) -> int | None:
-    return party.role.silo if isinstance(party.role, ClientRole | HubRole) else None
 
 
 def _kept_by(party: Party, silos: int) -> Sequence[int]:

@@ -55,7 +55,12 @@ def seat(
     peers, houses = peers_of(parties), houses_of(parties)
     identities = {name: Identity.make(name) for name in parties}
     ports = free_ports(parties)
-    run, most, files = token_hex(4), _longest(parties, data), part_files(config).read()
+    run, files = token_hex(4), part_files(config).read()
+    # no message of this run is longer: blocks with the states of an optimiser, or rows of all samples
+    widths = next(iter(parties.values())).role.beforehand.widths
+    kept = [party.blocks.mine for party in parties.values() if isinstance(party.blocks, Blocks)]
+    blocks = sum(mine.numel() for mine in kept if mine is not None)
+    most = 65_536 + 16 * (4 * int(blocks) + 4 * len(data.y_train) * sum(widths))
     text = config_text(told(config, task.loss), files)
     for house, members in houses.items():
         names, home = {party.name: party for party in members}, folder / house
@@ -74,7 +79,8 @@ def seat(
             ))  # fmt: skip
         write_share(home, data, task, members)
         write_whole(home / CONFIG, text.encode())
-        write_parts(home, files, text, blocks=any(_computes(party) for party in members))
+        with_rows = any(isinstance(one.role, ClientRole | TokenAgent | DualAgent) for one in members)
+        write_parts(home, files, text, blocks=with_rows)
         ProcessPlan(run, rounds, sorted(keep), most, seats).write(home)
 
 
@@ -99,16 +105,3 @@ def free_ports(names: Iterable[Name]) -> dict[Name, int]:
     for one in sockets.values():
         one.close()
     return found
-
-
-def _computes(party: Party) -> bool:
-    """Whether it has rows and a block."""
-    return isinstance(party.role, ClientRole | TokenAgent | DualAgent)
-
-
-def _longest(parties: Mapping[Name, Party], data: FederatedData) -> int:
-    """Bytes of no message of this run are more: blocks with the states of an optimiser, or rows of all samples."""
-    widths = next(iter(parties.values())).role.beforehand.widths
-    kept = [party.blocks.mine for party in parties.values() if isinstance(party.blocks, Blocks)]
-    blocks = sum(mine.numel() for mine in kept if mine is not None)
-    return 65_536 + 16 * (4 * int(blocks) + 4 * len(data.y_train) * sum(widths))

@@ -112,10 +112,6 @@ class PartFiles:
         """A file's copy, as seen from the run directory."""
         return f"{PARTS}/{self.names[Path(path).resolve()]}"
 
-    def in_run(self, tables: Mapping[str, Any]) -> dict[str, Any]:
-        """The tables as a run directory has them: they name the copies."""
-        return with_files(tables, self.copy_of)
-
     def require_unchanged(self, before: Mapping[str, str], run: Path, what: str = "run") -> None:
         """Refuse a file that is not what it was when the run (or sweep) was started, by its hashes then."""
         for file, name in self.names.items():

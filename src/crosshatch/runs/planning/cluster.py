@@ -1,7 +1,5 @@
 """`crosshatch plan --cluster`: what a round would take on workers, from short trials on this machine."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence
@@ -61,23 +59,16 @@ def plan_cluster(config: Config, machines: Sequence[Machines], *, folder: Path |
     pieces = max(config.run.pieces, *(one.workers for one in machines))
     clients, tried, times = config.federation.clients, None, 1.0
     if isinstance(clients, int) and clients > TRIED_CLIENTS:
-        tried, times = TRIED_CLIENTS, clients / TRIED_CLIENTS
-        config = _with_clients(config, clients, TRIED_CLIENTS)
+        tried, times, batch = TRIED_CLIENTS, clients / TRIED_CLIENTS, config.algorithm.batch_size
+        if batch is None:
+            raise ConfigError(
+                f"--cluster with {clients:,} clients tries {TRIED_CLIENTS} of them: set algorithm.batch_size, so that "
+                "a client's share of it is known"
+            )
+        algorithm = config.algorithm.with_settings(batch_size=max(1, round(batch * TRIED_CLIENTS / clients)))
+        config = replace(config, algorithm=algorithm, federation=replace(config.federation, clients=TRIED_CLIENTS))
     one, *each = _tried(config, (Machines(1, 1), *machines), pieces, times, folder)
     return ClusterPlan(config, tried, one, tuple(zip(machines, each, strict=True)))
-
-
-def _with_clients(config: Config, clients: int, count: int) -> Config:
-    """The same for fewer clients, with as many rows of a batch for each."""
-    batch = config.algorithm.batch_size
-    if batch is None:
-        raise ConfigError(
-            f"--cluster with {clients:,} clients tries {TRIED_CLIENTS} of them: set algorithm.batch_size, so that a "
-            "client's share of it is known"
-        )
-    algorithm = config.algorithm.with_settings(batch_size=max(1, round(batch * count / clients)))
-    federation = replace(config.federation, clients=count)
-    return replace(config, algorithm=algorithm, federation=federation)
 
 
 def _tried(
@@ -85,7 +76,7 @@ def _tried(
 ) -> list[RoundTime]:
     """What rounds of a config would take on each of these."""
     config = replace(config, run=replace(config.run, threads=1))
-    simulator = assemble(config, load(config, folder)).simulator
+    simulator = assemble(config, load(config, folder))[0].simulator
     require_possible(simulator)
     crew = TrialCrew(pieces)
     employ(simulator, crew)

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
 
 from crosshatch.errors import RunError, saying_where
 from crosshatch.protocol.batches import Ids
@@ -131,7 +130,9 @@ def _read(path: Path, silos: tuple[str, ...]) -> list[Heard]:
     try:
         with safe_open(path, framework="pt") as file:
             lines = msgspec.json.decode((file.metadata() or {})["messages"], type=list[MessageLine])
-            ids = {line.ids: _ids(file.get_tensor(f"ids.{line.ids}")) for line in lines}
+            ids: dict[int, Ids] = {
+                line.ids: file.get_tensor(f"ids.{line.ids}").numpy().astype(np.int64) for line in lines
+            }
             return [
                 Heard(
                     line.round, line.exchange, line.use, silos.index(line.sender),
@@ -142,10 +143,6 @@ def _read(path: Path, silos: tuple[str, ...]) -> list[Heard]:
             ]  # fmt: skip
     except (SafetensorError, OSError, KeyError, ValueError, msgspec.MsgspecError) as error:
         raise RunError(f"{path} cannot be read ({error}): get it again, or train again") from None
-
-
-def _ids(tensor: Tensor) -> Ids:
-    return tensor.numpy().astype(np.int64)
 
 
 def _files(folder: Path) -> list[tuple[int, int, Path]]:

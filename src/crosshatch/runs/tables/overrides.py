@@ -69,11 +69,14 @@ def _entry(found: object, key: str, place: str) -> Any:
     return found[int(key)]
 
 
-def flat_tables(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The settings by their keys with sections, as `--set` has them; lists are one value."""
+def flat_tables(tables: Mapping[str, Any], prefix: str = "", *, entries: bool = False) -> dict[str, Any]:
+    """The settings by their keys with sections, as `--set` has them; lists are one value, or of tables `entries`."""
     flat: dict[str, Any] = {}
     for key, value in tables.items():
-        flat |= flat_tables(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+        if entries and isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+            value = {str(number): one for number, one in enumerate(value)}
+        inner = isinstance(value, Mapping)
+        flat |= flat_tables(value, f"{prefix}{key}.", entries=entries) if inner else {f"{prefix}{key}": value}
     return flat
 
 

@@ -44,7 +44,9 @@ class MlflowStore:
             runs: dict[str, str] = json.loads(kept.read_bytes()) if kept.is_file() else {}
             known = runs.get(self._public)
             self._run = known or self._begin(account)
-            self.written = self._last_rounds() if known else {}
+            names = self._client.get_run(self._run).data.metrics if known else ()
+            history = {name: self._client.get_metric_history(self._run, name) for name in names}
+            self.written = {name: max(one.step for one in many) for name, many in history.items()}
             if not known:
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(kept, json.dumps({**runs, self._public: self._run}).encode())
@@ -101,10 +103,6 @@ class MlflowStore:
                 return created
         number: str = found.experiment_id
         return number
-
-    def _last_rounds(self) -> dict[str, int]:
-        names = self._client.get_run(self._run).data.metrics
-        return {name: max(one.step for one in self._client.get_metric_history(self._run, name)) for name in names}
 
     @property
     def _public(self) -> str:

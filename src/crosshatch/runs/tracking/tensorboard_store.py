@@ -27,7 +27,14 @@ class TensorBoardStore:
 
         self._folder = folder
         with self._complaining():
-            self.written = _last_rounds(folder) if folder.is_dir() else {}
+            self.written: dict[str, int] = {}
+            if folder.is_dir():
+                from tensorboard.backend.event_processing.event_accumulator import SCALARS, EventAccumulator
+
+                events = EventAccumulator(str(folder), size_guidance={SCALARS: 0})  # 0: all of them
+                events.Reload()
+                last = {tag: max(event.step for event in events.Scalars(tag)) for tag in events.Tags()[SCALARS]}
+                self.written = {tag.partition("/")[2]: step for tag, step in last.items()}
             self._writer: Any = SummaryWriter(str(folder))
             if not self.written:
                 self._introduce(account)
@@ -88,11 +95,3 @@ def _session_end(status: str) -> Any:
     about = plugin_data_pb2.HParamsPluginData(session_end_info=ended, version=metadata.PLUGIN_DATA_VERSION)
     value = Summary.Value(tag=metadata.SESSION_END_INFO_TAG, metadata=metadata.create_summary_metadata(about))
     return Summary(value=[value])
-
-
-def _last_rounds(folder: Path) -> dict[str, int]:
-    from tensorboard.backend.event_processing.event_accumulator import SCALARS, EventAccumulator
-
-    events = EventAccumulator(str(folder), size_guidance={SCALARS: 0})  # 0: all of them
-    events.Reload()
-    return {tag.partition("/")[2]: max(event.step for event in events.Scalars(tag)) for tag in events.Tags()[SCALARS]}

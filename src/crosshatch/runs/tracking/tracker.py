@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from crosshatch.errors import RunError
 from crosshatch.runs.config import config_text
 from crosshatch.runs.config_names import algorithm_name
+from crosshatch.runs.tables.overrides import flat_tables
 from crosshatch.runs.watcher import Outcome, Watcher
 
 if TYPE_CHECKING:  # needs torch, which takes seconds to import
@@ -130,21 +131,11 @@ def _account(prepared: Prepared, path: Path) -> Account:
     return Account(config.name, text, flat_settings(tomllib.loads(text)), tags, metrics)
 
 
-def flat_settings(table: object, key: str = "") -> dict[str, str | float]:
+def flat_settings(tables: Mapping[str, Any]) -> dict[str, str | float]:
     """Every setting by the key with which `--set` changes it; lists and truths as text.
 
     >>> flat_settings({"run": {"rounds": 5, "track": ["mlflow"]}, "silos": [{"name": "a"}]})
     {'run.rounds': 5, 'run.track': '["mlflow"]', 'silos.0.name': 'a'}
     """
-    items: Iterable[tuple[object, object]]
-    if isinstance(table, dict):
-        items = table.items()
-    elif isinstance(table, list) and any(isinstance(item, dict) for item in table):
-        items = enumerate(table)
-    else:
-        plain = isinstance(table, str | int | float) and not isinstance(table, bool)
-        return {key: table if plain else json.dumps(table, default=str)}  # type: ignore[dict-item]
-    found: dict[str, str | float] = {}
-    for name, item in items:
-        found |= flat_settings(item, f"{key}.{name}" if key else str(name))
-    return found
+    found = flat_tables(tables, entries=True).items()
+    return {key: one if type(one) in (str, int, float) else json.dumps(one, default=str) for key, one in found}

@@ -102,11 +102,7 @@ There are no training rows in it, but what was fitted on them: means, deviations
 MODEL = "model"
 
 
-def folder_readme(manifest: Manifest, common: CommonShape, parts: Sequence[SiloPart], code: Sequence[str]) -> str:
-    return "\n".join(_lines(manifest, common, parts, code)) + "\n"
-
-
-def _lines(manifest: Manifest, common: CommonShape, parts: Sequence[SiloPart], code: Sequence[str]) -> Iterator[str]:
+def _readme(manifest: Manifest, common: CommonShape, parts: Sequence[SiloPart], code: Sequence[str]) -> Iterator[str]:
     yield f"# The model of run '{manifest.name}'\n"
     yield f"{_trained(manifest)} {_predicts(common)}\n"
     if manifest.silos == common.silos:
@@ -225,7 +221,10 @@ def export_folder(
     if silo is not None and silo not in common.silos:
         raise RunError(f"--silo {silo} is not a silo that scores need: choose one of {', '.join(common.silos)}")
     code = own_files(source, silos, common)
-    files = [f"{MODEL}/{file}" for file in _model_files(common, silos)]
+    names = [f"{COMMON}.json", *(f"{one}.{kind}" for one in silos for kind in ("json", "safetensors"))]
+    if common.head is not None and (silos == common.silos or common.head.holder in silos):
+        names.append(f"{HEAD}.safetensors")
+    files = [f"{MODEL}/{file}" for file in names]
     place = target.absolute()
     beside = place.with_name(place.name + PARTIAL)
     made = beside / place.name
@@ -237,7 +236,7 @@ def export_folder(
             contents |= {file: (source.parent / file).read_bytes() for file in code}
             manifest = Manifest.hashing({}, **known)
             parts = [part for part in model.parts if part.name in silos]
-            contents["README.md"] = folder_readme(manifest, common, parts, code).encode()
+            contents["README.md"] = "".join(f"{line}\n" for line in _readme(manifest, common, parts, code)).encode()
             manifest = Manifest.hashing(contents, **known)
             contents[MANIFEST] = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
             for file, content in contents.items():
@@ -254,10 +253,3 @@ def export_folder(
             shutil.rmtree(made, ignore_errors=True)
     with contextlib.suppress(OSError):
         beside.rmdir()  # left by a process that was killed, or gone already
-
-
-def _model_files(common: CommonShape, silos: tuple[str, ...]) -> list[str]:
-    names = [f"{COMMON}.json", *(f"{silo}.{kind}" for silo in silos for kind in ("json", "safetensors"))]
-    if common.head is not None and (silos == common.silos or common.head.holder in silos):
-        names.append(f"{HEAD}.safetensors")
-    return names

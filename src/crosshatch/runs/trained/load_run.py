@@ -2,11 +2,10 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
-
-import msgspec
+from typing import Literal
 
 from crosshatch.errors import RunError
+from crosshatch.report.runs import read_summary
 from crosshatch.runs.own_parts.part_files import PARTS, require_hashes
 from crosshatch.runs.trained.export_folder import MANIFEST, MODEL, Manifest, read_manifest
 from crosshatch.runs.trained.read_model import own_files, read_common, read_model
@@ -42,9 +41,9 @@ def load_run(path: Path | str, round: Literal["best", "last"] | None = None) -> 
             f"{path} is not a run directory: name one, as written by `crosshatch train --out`, or a folder that "
             f"`crosshatch export --folder` wrote (it has {MANIFEST})"
         )
-    folder, summary = path / MODEL, _summary(path)
+    folder, (summary, facts) = path / MODEL, read_summary(path / "summary.json")
     if not folder.is_dir():
-        if summary is None:
+        if not summary:
             raise RunError(
                 f"the run in {path} has not finished and left no model: go on with crosshatch train "
                 f"{path / 'config.toml'} --out {path} --resume"
@@ -55,12 +54,12 @@ def load_run(path: Path | str, round: Literal["best", "last"] | None = None) -> 
         raise RunError(f"{path} has no best round: train with validation rows (data.validation), or take the last one")
     if round != "last" and best.is_dir():
         folder = best
-    diverged: str | None = summary["diverged"]["why"] if summary is not None and "diverged" in summary else None
+    diverged = None if facts.diverged is None else facts.diverged.why
     own = {name.removeprefix(f"{PARTS}/"): known for name, known in read_common(folder).trained.own_files.items()}
-    hashes: dict[str, str] = own | ({} if summary is None else summary.get("parts", {}))
+    hashes: dict[str, str] = own | summary.get("parts", {})
     require_hashes(path, hashes)
-    name = _name(path) if summary is None else str(summary["name"])
-    return TrainedRun(path, read_model(folder), folder, name, diverged, summary is not None, tuple(hashes))
+    name = facts.name or _name(path)
+    return TrainedRun(path, read_model(folder), folder, name, diverged, bool(summary), tuple(hashes))
 
 
 def _exported(path: Path, manifest: Manifest, round: str | None) -> TrainedRun:
@@ -87,14 +86,3 @@ def _name(path: Path) -> str:
         return str(tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))["run"]["name"])
     except (OSError, ValueError, KeyError, TypeError):
         return path.absolute().name
-
-
-def _summary(path: Path) -> dict[str, Any] | None:
-    """None where the run has not finished."""
-    file = path / "summary.json"
-    if not file.is_file():
-        return None
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.MsgspecError) as error:
-        raise RunError(f"{file} cannot be read ({error}): restore it or run again") from None

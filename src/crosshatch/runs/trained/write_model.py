@@ -19,7 +19,7 @@ from crosshatch.runs.trained.used_versions import versions
 from crosshatch.seeds import torch_seed
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.task.build_task import for_silo, has_no_embedding
-from crosshatch.task.model_settings import BlockChanges, ModelSettings
+from crosshatch.task.model_settings import BlockChanges
 from crosshatch.trees import Layout
 
 
@@ -89,31 +89,20 @@ def _text(shape: msgspec.Struct) -> bytes:
 def _silo_shape(simulator: Simulator, config: Config, files: PartFiles, number: int) -> SiloShape:
     silo = simulator.data.silos[number]
     assert silo.encoder is not None  # a run's data is prepared by `federate`
-    settings = for_silo(config.model, silo.name)
-    outputs = settings.outputs
+    settings, silos = for_silo(config.model, silo.name), config.federation.silos
+    own_ids = [one.id for one in silos if one.name == silo.name] if isinstance(silos, tuple) else []
+    given = {key: getattr(settings, key) for key in BlockChanges.__annotations__}
+    block, outputs = {key: value for key, value in given.items() if value is not None}, settings.outputs
     assert outputs is not None  # the run's config has everything spelled out
     return SiloShape(
         silo=silo.name,
-        id=_id_column(config, silo.name),
+        id=next(filter(None, own_ids), config.data.id),
         preparation=silo.encoder,
-        block=_block(settings, files),
+        block=cast(BlockChanges, block | {"block": moved(settings.block, files.copy_of)}),
         input_shape=tuple(silo.train.shape[1:]),
         outputs=0 if has_no_embedding(config.model, tuple(silo.train.shape[1:])) else outputs,
         seed=torch_seed(config.run.seed, "initial", number),
     )
-
-
-def _id_column(config: Config, name: str) -> str | None:
-    silos = config.federation.silos
-    own = [silo.id for silo in silos if silo.name == name] if isinstance(silos, tuple) else []
-    return next(filter(None, own), config.data.id)
-
-
-def _block(settings: ModelSettings, files: PartFiles) -> BlockChanges:
-    """The settings of a block, without those that are left out."""
-    given = {key: getattr(settings, key) for key in BlockChanges.__annotations__}
-    block = {key: value for key, value in given.items() if value is not None}
-    return cast(BlockChanges, block | {"block": moved(settings.block, files.copy_of)})
 
 
 def _common_shape(simulator: Simulator, config: Config, files: PartFiles, trained: Trained) -> CommonShape:
