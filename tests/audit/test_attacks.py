@@ -30,7 +30,12 @@ def attack(out: Path, **sections: dict[str, Any]) -> Attacks:
     for section, keys in sections.items():
         tables[section] = {k: v for k, v in (tables.get(section, {}) | keys).items() if v is not None}
     train(decode_config(tables), out=out)
-    return audit_attacks(out)
+    found = audit_attacks(out)
+    for one in found.findings:
+        assert one.why or (one.knows and one.lowers and any("chance" in name for name in one.beside)), one.attack
+        if one.figures and one.target.startswith("labels"):
+            assert any("columns alone" in name for name in one.beside), one.attack
+    return found
 
 
 def by_target(found: Attacks, name: str) -> dict[str, AttackFindings]:

@@ -54,7 +54,10 @@ def attack(folder: Path, parts: tuple[Matrix, Matrix, Matrix], **sections: Any) 
     for section, keys in sections.items():
         tables[section] = tables.get(section, {}) | keys
     train(decode_config(tables), out=folder / "run")
-    return {one.attack: one for one in audit_attacks(folder / "run").findings if one.target == "labels, by a"}
+    found = {one.attack: one for one in audit_attacks(folder / "run").findings if one.target == "labels, by a"}
+    for one in found.values():
+        assert one.why or any("columns alone" in name for name in one.beside), one.attack
+    return found
 
 
 def best(found: dict[str, AttackFindings]) -> float:

@@ -8,7 +8,7 @@ from crosshatch.audit.on_labels.clusters import cluster, named, named_by_known
 from crosshatch.audit.on_labels.label_leak import (
     BY_DERIVATIVE,
     LOWERS,
-    chance,
+    chance_and_columns,
     derivatives_of,
     labels_from_derivatives,
     true_labels,
@@ -54,5 +54,5 @@ def _by_clusters(run: AuditedRun, heard: Sequence[Heard], target: str) -> Attack
         figures[f"{_BY_KNOWN}, of the first round's samples"] = of_first
     knows = "the derivatives it was sent and how many classes there are"
     remark = f"{len(seen):,} samples in {len(heard):,} messages"
-    lowers, beside = f'model.fusion = "sum" with {LOWERS}', chance(y, run.data.target)
+    lowers, beside = f'model.fusion = "sum" with {LOWERS}', chance_and_columns(run, heard[0].receivers, seen)
     return AttackFindings(BY_CLUSTERS, target, figures, beside, knows, lowers, remark=remark)

@@ -10,6 +10,7 @@ from torch import Tensor
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.other_data import Matrix
+from crosshatch.protocol.batches import Ids
 from crosshatch.simulator.listening import Heard
 
 BY_DERIVATIVE = "labels by derivatives"
@@ -48,7 +49,7 @@ def labels_from_derivatives(run: AuditedRun) -> Iterator[AttackFindings]:
         if figures:
             knows = "the derivatives it was sent; for the cosine the label of one positive sample"
             remark = f"{sum(len(one.ids) for one in heard):,} derivatives; {how}"
-            beside = chance(y.numpy(), run.data.target)
+            beside = chance_and_columns(run, heard[0].receivers, np.unique(np.concatenate([one.ids for one in heard])))
             yield AttackFindings(BY_DERIVATIVE, target, figures, beside, knows, LOWERS, remark=remark)
 
 
@@ -89,11 +90,46 @@ def _by_size_and_direction(messages: Sequence[Heard], y: Tensor) -> dict[str, fl
 
 
 def chance(y: Matrix, target: str) -> dict[str, float]:
-    """What somebody gets who says the most frequent class of all; nothing where labels are no classes."""
-    if target not in ("binary", "multiclass"):
-        return {}
+    """What somebody gets who says the most frequent class of all, or the mean where labels are no classes."""
+    if target == "regression":
+        return {"R^2, chance": 0.0}
+    if target == "multilabel":
+        return {"accuracy, chance": float(np.maximum(y.mean(axis=0), 1 - y.mean(axis=0)).mean())}
     found = {"AUC, chance": 0.5} if target == "binary" else {}
     return found | {"accuracy, chance": float(np.bincount(y.astype(int)).max() / len(y))}
+
+
+def chance_and_columns(run: AuditedRun, silos: Sequence[int], here: Ids) -> dict[str, float]:
+    """Of the samples `here`: chance, and the least-squares fit of the columns of these silos to the true labels."""
+    features = (run.features(silo).double().numpy()[here] for silo in silos)
+    x, wanted = np.column_stack([*features, np.ones(len(here))]), as_numbers(run)
+    found = np.zeros(wanted.shape)
+    found[here] = x @ np.linalg.lstsq(x, wanted[here], rcond=None)[0]
+    return chance(true_labels(run).numpy()[here], run.data.target) | columns_alone(run, found, here)
+
+
+def columns_alone(run: AuditedRun, fitted: Matrix, here: Ids, after: str = "") -> dict[str, float]:
+    """What a fit (n, c) to the true labels tells of the samples `here`."""
+    shift = 0.0 if run.data.target == "regression" else 0.5
+    figures = figures_of(run, shift - fitted, here)
+    return {f"{name}{after}, columns alone": value for name, value in figures.items()}
+
+
+def as_numbers(run: AuditedRun) -> Matrix:
+    """The true labels (n, c), of several classes one number each."""
+    y = true_labels(run).double().numpy()
+    return np.eye(int(y.max()) + 1)[y.astype(int)] if run.data.target == "multiclass" else y.reshape(len(y), -1)
+
+
+def figures_of(run: AuditedRun, found: Matrix, here: Ids) -> dict[str, float]:
+    """How near derivatives (n, c) at scores of zero come to the labels of the samples `here`."""
+    target = run.data.target
+    y, guess = true_labels(run).numpy()[here], found[here]
+    if target == "regression":
+        return {"R^2": float(r2_score(y, -guess[:, 0]))}
+    if target == "binary":
+        return figures_of_two(y, -guess[:, 0])
+    return {"accuracy": float((read_labels(torch.from_numpy(guess), target).numpy() == y).mean())}
 
 
 def figures_of_two(y: Matrix, found: Matrix) -> dict[str, float]:

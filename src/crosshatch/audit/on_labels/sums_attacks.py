@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from sklearn.metrics import r2_score
 from torch import Tensor
 
 from crosshatch.audit.attack_findings import AttackFindings
@@ -13,10 +12,17 @@ from crosshatch.audit.on_labels.as_bits import bits, few_enough
 from crosshatch.audit.on_labels.integer_search import LATTICE_ROWS, search
 from crosshatch.audit.on_labels.joint_fit import fit_jointly
 from crosshatch.audit.on_labels.kriging import DENSE, choose_prior, dense, krige, likelihood
-from crosshatch.audit.on_labels.label_leak import chance, figures_of_two, read_labels, true_labels
+from crosshatch.audit.on_labels.label_leak import (
+    as_numbers,
+    chance,
+    chance_and_columns,
+    columns_alone,
+    figures_of,
+    read_labels,
+    true_labels,
+)
 from crosshatch.audit.on_labels.told_sums import Equations, ToldSum, as_equations
 from crosshatch.audit.other_data import Matrix
-from crosshatch.protocol.batches import Ids
 from crosshatch.task.losses import unweighted
 
 KRIGING = "labels by kriging over rounds"
@@ -34,17 +40,17 @@ def attack_sums(run: AuditedRun, silo: int) -> Iterator[AttackFindings]:
     told = _told(run, silo)
     equations = as_equations(told, len(run.data.y_train))
     beside = _beside(run, told, equations)
+    of_all = {name: value for name, value in beside.items() if " after " not in name}
     guess, figures = _by_kriging(run, equations)
     remark = f"{equations.count:,} equations about {len(equations.seen):,} labels, from {len(told):,} rounds"
     lowers = _LOWERS if equations.repeats else f'algorithm.draw = "partition", {_LOWERS}'
     yield AttackFindings(KRIGING, target, figures, beside, _KNOWS, lowers, remark=remark)
     if run.data.target in ("binary", "multiclass"):
-        figures = _figures(run, 0.5 - fit_jointly(told, equations, [guess, _first(equations)]), equations.seen)
-        beside = {name: value for name, value in beside.items() if " after " not in name}
-        yield AttackFindings(JOINT, target, figures, beside, _KNOWS, lowers, remark=remark)
+        figures = figures_of(run, 0.5 - fit_jointly(told, equations, [guess, _first(equations)]), equations.seen)
+        yield AttackFindings(JOINT, target, figures, of_all, _KNOWS, lowers, remark=remark)
     if run.data.target == "binary":
-        yield _by_integers(run, told[0], target)
-    yield _alone(run, told, equations, target)
+        yield _by_integers(run, told[0], target, silo)
+    yield _alone(run, told, equations, target, of_all)
 
 
 def _told(run: AuditedRun, silo: int) -> list[ToldSum]:
@@ -85,10 +91,10 @@ def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str
     sizes = (1.0,) if classes else tuple(told / 2**k for k in range(5))  # of classes: a share less 0 or 1
     size, prior = choose_prior(equations, values, sizes)
     found, common = (size * one for one in krige(equations, values / size, prior))
-    figures = _figures(run, found, equations.seen)
+    figures = figures_of(run, found, equations.seen)
     for after, few in _early(every).items():
         early = _first(few) if len(few.ids) == 1 else size * krige(few, np.concatenate(few.values) / size, prior)[0]
-        figures |= {f"{name}{after}": value for name, value in _figures(run, early, few.seen).items()}
+        figures |= {f"{name}{after}": value for name, value in figures_of(run, early, few.seen).items()}
     count = values.shape[1]
     if classes and dense(equations) and few_enough(equations.samples, count):
         by, z = likelihood(equations, values, prior)
@@ -96,7 +102,7 @@ def _by_kriging(run: AuditedRun, equations: Equations) -> tuple[Matrix, dict[str
         z, common = z + shift * by.sum(axis=1)[:, None], common + shift
         odds = [bits(by, *of) for of in zip(z.T, common.T, strict=True)]
         if all(one is not None for one in odds):
-            as_bits = _figures(run, -np.array(odds, dtype=np.float64).T, equations.seen)
+            as_bits = figures_of(run, -np.array(odds, dtype=np.float64).T, equations.seen)
             figures |= {f"{name} as bits": value for name, value in as_bits.items()}
     return found, figures
 
@@ -114,21 +120,9 @@ def _first(equations: Equations) -> Matrix:
     return found
 
 
-def _figures(run: AuditedRun, found: Matrix, here: Ids) -> dict[str, float]:
-    """How near derivatives (n, c) at scores of zero come to the labels of the samples that were in a batch."""
-    target = run.data.target
-    y, guess = true_labels(run).numpy()[here], found[here]
-    if target == "regression":
-        return {"R^2": float(r2_score(y, -guess[:, 0]))}
-    if target == "binary":
-        return figures_of_two(y, -guess[:, 0])
-    return {"accuracy": float((read_labels(torch.from_numpy(guess), target).numpy() == y).mean())}
-
-
 def _beside(run: AuditedRun, told: list[ToldSum], equations: Equations) -> dict[str, float]:
     """Chance, and the least-squares fit of the silo's columns to the true labels, batch by batch where these stay."""
-    y, target = true_labels(run).numpy(), run.data.target
-    wanted = np.eye(int(y.max()) + 1)[y.astype(int)] if target == "multiclass" else y.reshape(len(y), -1)
+    wanted = as_numbers(run)
     batches = {one.ids.tobytes(): one for one in told}
     divided = sum(len(one.ids) for one in batches.values()) == len(equations.seen)
     fitted = np.zeros(wanted.shape)
@@ -136,21 +130,18 @@ def _beside(run: AuditedRun, told: list[ToldSum], equations: Equations) -> dict[
         for one in batches.values():
             fitted[one.ids] = one.rows @ np.linalg.lstsq(one.rows, wanted[one.ids], rcond=None)[0]
     else:
-        rows = np.zeros((len(y), told[0].rows.shape[1]))
+        rows = np.zeros((len(wanted), told[0].rows.shape[1]))
         for one in told:
             rows[one.ids] = one.rows
         here = equations.seen
         fitted[here] = rows[here] @ np.linalg.lstsq(rows[here], wanted[here], rcond=None)[0]
-    shift = 0.0 if target == "regression" else 0.5
-    columns = {
-        f"{name}{after}, columns alone": value
-        for after, few in {"": equations, **_early(equations)}.items()  # each beside what is told of the same samples
-        for name, value in _figures(run, shift - fitted, few.seen).items()
-    }
-    return chance(y[equations.seen], target) | columns
+    found = chance(true_labels(run).numpy()[equations.seen], run.data.target)
+    for after, few in {"": equations, **_early(equations)}.items():  # each beside what is told of the same samples
+        found |= columns_alone(run, fitted, few.seen, after)
+    return found
 
 
-def _by_integers(run: AuditedRun, first: ToldSum, target: str) -> AttackFindings:
+def _by_integers(run: AuditedRun, first: ToldSum, target: str, silo: int) -> AttackFindings:
     """From scores of zero the first round tells sums over labels that are 0 or 1, exactly."""
     start = run.again.weights[0]
     if any(bool(weights.any()) for weights in start):
@@ -162,19 +153,19 @@ def _by_integers(run: AuditedRun, first: ToldSum, target: str) -> AttackFindings
         return AttackFindings(INTEGERS, target, why=why)
     found = search(first.rows, first.means[:, 0], run.config.privacy.point, run.config.run.precision)
     y = true_labels(run).numpy()[first.ids]
+    beside = chance_and_columns(run, (silo,), first.ids)
+    figures, remark = {"accuracy": beside["accuracy, chance"]}, "no solution"
+    if found is not None:
+        labels, solutions = found
+        figures = {"accuracy": float(((labels > 0.5) == y).mean())}
+        remark = f"{len(y)} labels of the first batch; sums that {solutions:,} choices of labels explain"
     knows = "its own rows, its first gradient, and that all scores begin at zero"
-    if found is None:
-        return AttackFindings(
-            INTEGERS, target, {"accuracy": float(max(y.mean(), 1 - y.mean()))}, knows=knows, remark="no solution"
-        )
-    labels, solutions = found
-    figures = {"accuracy": float(((labels > 0.5) == y).mean())}
-    remark = f"{len(y)} labels of the first batch; sums that {solutions:,} choices of labels explain"
-    return AttackFindings(INTEGERS, target, figures, {"accuracy, chance": float(max(y.mean(), 1 - y.mean()))}, knows,
-        "batches of 512 and more", remark=remark)  # fmt: skip
+    return AttackFindings(INTEGERS, target, figures, beside, knows, "batches of 512 and more", remark=remark)
 
 
-def _alone(run: AuditedRun, told: list[ToldSum], equations: Equations, target: str) -> AttackFindings:
+def _alone(
+    run: AuditedRun, told: list[ToldSum], equations: Equations, target: str, of_all: dict[str, float]
+) -> AttackFindings:
     """Samples whose direction no other of their batch has: their derivative is told, and its sign is the label."""
     right: dict[int, bool] = {}
     if run.data.target not in ("binary", "multiclass"):
@@ -188,4 +179,4 @@ def _alone(run: AuditedRun, told: list[ToldSum], equations: Equations, target: s
     if right:
         figures["accuracy"] = sum(right.values()) / len(right)
     lowers = "leaving such samples out, or merging rare categories, before batches are drawn"
-    return AttackFindings(ALONE, target, figures, {"samples, chance": 0.0}, _KNOWS, lowers)
+    return AttackFindings(ALONE, target, figures, {"samples, chance": 0.0} | of_all, _KNOWS, lowers)

@@ -18,7 +18,7 @@ from torch import Tensor
 from crosshatch.audit.attack_findings import AttackFindings
 from crosshatch.audit.audited_run import AuditedRun
 from crosshatch.audit.on_labels.as_bits import bits, few_enough
-from crosshatch.audit.on_labels.label_leak import chance, figures_of_two
+from crosshatch.audit.on_labels.label_leak import chance_and_columns, figures_of_two
 from crosshatch.audit.other_data import Matrix
 
 BY_COMPONENT = "labels by components"
@@ -39,10 +39,10 @@ def attack_transfer(run: AuditedRun) -> Iterator[AttackFindings]:
     elif run.config.privacy.encrypts:
         yield _by_sums(run, b, target)
     else:
-        yield _by_components(run, target)
+        yield _by_components(run, b, target)
 
 
-def _by_components(run: AuditedRun, target: str) -> AttackFindings:
+def _by_components(run: AuditedRun, b: int, target: str) -> AttackFindings:
     y = run.data.y_train.numpy()
     votes = np.zeros(len(y))
     for heard in run.heard:
@@ -55,9 +55,8 @@ def _by_components(run: AuditedRun, target: str) -> AttackFindings:
     right = float(((votes[seen] > 0) == y[seen]).mean())
     figures = {"accuracy up to which is which": max(right, 1 - right)}
     knows, lowers = "the components it was sent", 'loss = "taylor_logistic" with privacy.encryption = "paillier"'
-    return AttackFindings(
-        BY_COMPONENT, target, figures, chance(y, "binary"), knows, lowers, remark=f"{len(seen):,} samples"
-    )
+    beside, remark = chance_and_columns(run, (b,), seen), f"{len(seen):,} samples"
+    return AttackFindings(BY_COMPONENT, target, figures, beside, knows, lowers, remark=remark)
 
 
 def _by_sums(run: AuditedRun, b: int, target: str) -> AttackFindings:
@@ -76,9 +75,7 @@ def _by_sums(run: AuditedRun, b: int, target: str) -> AttackFindings:
         odds = bits(-2 * white, z, np.full(len(seen), -signs[seen].mean() / 2))
         if odds is not None:
             figures |= {f"{name} as bits": value for name, value in figures_of_two(y[seen], odds).items()}
-    x = np.column_stack([run.features(b).double().numpy()[seen], np.ones(len(seen))])
-    alone = figures_of_two(y[seen], x @ np.linalg.lstsq(x, 2 * y[seen] - 1, rcond=None)[0])
-    beside = chance(y[seen], "binary") | {f"{name}, columns alone": value for name, value in alone.items()}
+    beside = chance_and_columns(run, (b,), seen)
     knows = (
         "its own rows and block, the gradients it read, which samples were in each batch, and the class mean of every "
         "round, whose square its gradients tell and which it has with the model"
