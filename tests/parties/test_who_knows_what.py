@@ -24,8 +24,8 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.parties import parties_of as assembling
 from crosshatch.parties.agents.graph_agent import Agent
-from crosshatch.parties.evaluation.found import Found, Scored, Verdict
 from crosshatch.parties.evaluation.held_out import held_out
+from crosshatch.parties.evaluation.text import Found, Scored, Verdict
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.party import Party
 from crosshatch.protocol.members import members_of, pair

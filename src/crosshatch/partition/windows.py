@@ -1,7 +1,5 @@
 """Which pixels of an image a silo holds: halves, strips, a grid of patches, or given windows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

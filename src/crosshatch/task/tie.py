@@ -4,8 +4,6 @@ A has the labels, B has none; a class mean of A's embeddings takes the place of 
 explains the words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from crosshatch.algorithms.tdcd import TDCD
-from crosshatch.parties.evaluation.found import Found, Scored, Verdict
 from crosshatch.parties.evaluation.held_out import held_out
+from crosshatch.parties.evaluation.text import Found, Scored, Verdict
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.simulator.simulator import Simulator
 from crosshatch.testing.federations import FederationCase, all_cases, make_data, make_task

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from crosshatch.meter import Meter
-from crosshatch.parties.evaluation.found import Found, Scored, Verdict
+from crosshatch.parties.evaluation.text import Found, Scored, Verdict
 from crosshatch.parties.evaluation.with_evaluation import EvaluationPlan
 from crosshatch.parties.line import Key, Line, Name
 from crosshatch.parties.party import Party

@@ -5,8 +5,6 @@ known rows a small network is learned as well, and cross-validation says which o
 matters much, so that these are drawn several times.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -7,8 +7,6 @@ are multiplied, so that one column in which a single known row differs, which no
 exact in the others; and processes whose guesses of other rows are far from each other count less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain

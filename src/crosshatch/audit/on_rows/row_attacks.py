@@ -1,7 +1,5 @@
 """The attacks on a silo's rows from what it sent in all rounds: blind separation and decoders."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -8,8 +8,6 @@ the span takes two values, and whoever has found one sees that. Where columns go
 the few largest directions of all scores, as they are or their components, are nearer: these are tried as well.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from itertools import product

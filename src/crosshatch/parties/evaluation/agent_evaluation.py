@@ -12,8 +12,7 @@ from torch import Tensor
 from crosshatch.parties.agents.dual_role import Dual
 from crosshatch.parties.agents.graph_agent import Agent
 from crosshatch.parties.agents.token_roles import SERVER, Tokens
-from crosshatch.parties.evaluation.found import Found, Scored, Verdict
-from crosshatch.parties.evaluation.text import EvaluatingFederation
+from crosshatch.parties.evaluation.text import EvaluatingFederation, Found, Scored, Verdict
 from crosshatch.parties.names_of_parties import agent_name
 from crosshatch.protocol.message_contents import Call
 

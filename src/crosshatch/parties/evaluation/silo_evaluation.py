@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crosshatch.parties.evaluation.found import Found, Scored, Verdict
-from crosshatch.parties.evaluation.text import EvaluatingFederation
+from crosshatch.parties.evaluation.text import EvaluatingFederation, Found, Scored, Verdict
 from crosshatch.parties.holdings.agreed import Batch
 from crosshatch.parties.holdings.values import Blocks
 from crosshatch.parties.names_of_parties import client_name, hub_name, server_name

@@ -12,10 +12,9 @@ from crosshatch.data.federated import FederatedData
 from crosshatch.exchanges import on_duals, on_tokens, with_division
 from crosshatch.parties.agents.token_roles import SERVER, has_server
 from crosshatch.parties.evaluation.agent_evaluation import AgentEvaluation, TokenServerEvaluation
-from crosshatch.parties.evaluation.found import Judge
 from crosshatch.parties.evaluation.held_out import held_out, validation_rows
 from crosshatch.parties.evaluation.silo_evaluation import SiloEvaluation
-from crosshatch.parties.evaluation.text import EvaluatingFederation, Evaluation
+from crosshatch.parties.evaluation.text import EvaluatingFederation, Evaluation, Judge
 from crosshatch.parties.holdings.steps import EvaluationSteps
 from crosshatch.parties.line import Name
 from crosshatch.parties.names_of_parties import hub_name

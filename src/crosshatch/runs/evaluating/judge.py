@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from crosshatch.data.federated import FederatedData, SiloData
-from crosshatch.parties.evaluation.found import Found, Scored, Verdict
+from crosshatch.parties.evaluation.text import Found, Scored, Verdict
 from crosshatch.report.measures import Target, TargetsAhead
 from crosshatch.runs.best_round import BestRound, ends_run, on_rows
 from crosshatch.runs.config import Config
