@@ -28,3 +28,4 @@ def wait_until(happened: Callable[[], object]) -> None:
     end = time.monotonic() + 300
     while not happened():
         assert time.monotonic() < end
+        time.sleep(0.01)  # whoever is waited for may need the core

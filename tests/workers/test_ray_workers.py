@@ -7,17 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import polars as pl
 import pytest
 
 from crosshatch.errors import RunError
-from crosshatch.testing.federations import FederationCase, optimiser_cases, vertical_cases
+from crosshatch.testing.federations import optimiser_cases, vertical_cases
 from crosshatch.workers import ray_crew
 from crosshatch.workers.crew import InlineWorkers
 from crosshatch.workers.ray_crew import RayWorkers
@@ -25,30 +23,17 @@ from tests.support.command_line import environment
 from tests.support.ray_nodes import surroundings
 from tests.support.whole_sweeps import wait_until
 from tests.workers.hands import same_bits, simulate
+from tests.workers.on_ray import CONFIG, below, crosshatch, is_running, listening, model, raylets, write_apart
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install -e '.[ray]'"),
 ]
 CASES = (*vertical_cases()[::9], optimiser_cases()[0])
-CONFIG = """
-data = {name = "breast_cancer"}
-federation = {silos = 2, clients = 5}
-algorithm = {name = "tdcd", local_steps = 4, step_size = 0.1, batch_size = 64}
-evaluate = {every = 20}
-run = {rounds = 60, seed = 7, threads = 1}
-"""
 ON_A_GRAPH = """
 data = {name = "breast_cancer"}
 algorithm = {name = "mtcd", step_size = 0.001}
 run = {rounds = 60}
-"""
-APART = """
-data = {path = "rows.parquet", label = "label"}
-federation = {silos = 2, clients = 5}
-algorithm = {name = "tdcd", local_steps = 4, step_size = 0.1, batch_size = 64}
-evaluate = {every = 20}
-run = {rounds = 60, seed = 7, threads = 1, load = "apart"}
 """
 OWN_BLOCK = """
 from torch import nn
@@ -61,36 +46,6 @@ class Mine(nn.Module):
     def forward(self, x):
         return self.inner(x).tanh()
 """
-
-
-def below(process: int) -> Iterator[int]:
-    """A process and all that descend from it."""
-    yield process
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has ended
-            continue
-        if parent == process:
-            yield from below(int(path.parent.name))
-
-
-def listening(processes: Sequence[int]) -> set[str]:
-    """The addresses on which these processes wait for others, as the kernel writes them."""
-    sockets: set[str] = set()
-    for process in processes:
-        for link in Path(f"/proc/{process}/fd").glob("*"):
-            try:
-                sockets.add(os.readlink(link))
-            except OSError:
-                continue
-    found = set()
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            words = line.split()
-            if words[3] == "0A" and f"socket:[{words[9]}]" in sockets:
-                found.add(words[1].partition(":")[0])
-    return found
 
 
 def test_same_bits_and_only_loopback() -> None:
@@ -107,58 +62,6 @@ def test_same_bits_and_only_loopback() -> None:
                 assert addresses <= {"0100007F", "0000000000000000FFFF00000100007F"}, addresses
                 assert crew.spent.computing > 0
             wait_until(lambda: set(below(os.getpid())) <= before)
-
-
-class Killing:
-    """Ends a worker with SIGKILL as soon as it is asked, every so many times."""
-
-    def __init__(self, crew: RayWorkers, every: int) -> None:
-        self.killed, self._asked, self._every = 0, 0, every
-        self._crew: Any = crew
-        self._ask: Callable[[Sequence[Any]], list[Any]] = self._crew.ask
-        self._get: Callable[..., Any] = self._crew._get
-        vars(crew).update(ask=self.ask, _get=self.get)
-        self._doomed: int | None = None
-
-    def ask(self, requests: Sequence[Any]) -> list[Any]:
-        self._asked += 1
-        if self._asked % self._every == 0 and self.killed < 3:
-            actor = self._crew._actors[self.killed % 2]
-            self._doomed = self._crew._ray.get(actor.__ray_call__.remote(lambda _: os.getpid()))
-        return self._ask(requests)
-
-    def get(self, *under_way: Any) -> Any:
-        if self._doomed is not None:
-            os.kill(self._doomed, signal.SIGKILL)
-            self.killed, self._doomed = self.killed + 1, None
-        return self._get(*under_way)
-
-
-@pytest.mark.parametrize("case", [CASES[0], CASES[-1]], ids=lambda case: case.name)
-def test_a_worker_that_is_killed(case: FederationCase) -> None:
-    wanted = simulate(case, InlineWorkers(), rounds=6)
-    with RayWorkers(2) as crew:
-        killing = Killing(crew, every=3)
-        assert same_bits(simulate(case, crew, rounds=6), wanted)
-        assert sum(crew.deaths) == killing.killed == 3
-
-
-def crosshatch(
-    home: Path, *words: str, config: str = "small.toml", command: str = "train"
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "crosshatch", command, config, *words],
-        cwd=home, env=environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
-def model(run: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted((run / "model").glob("*.safetensors"))}
-
-
-def raylets(processes: Sequence[int]) -> list[int]:
-    """Those of them that keep a node of Ray running."""
-    return [one for one in processes if "raylet/raylet" in Path(f"/proc/{one}/cmdline").read_text()]
 
 
 @pytest.mark.parametrize("victim", ["driver", "raylet"])
@@ -186,7 +89,7 @@ def test_a_driver_that_is_killed(tmp_path: Path, victim: str) -> None:
     finally:
         process.kill()
         process.wait()
-    wait_until(lambda: not any(_runs(one) for one in everybody))
+    wait_until(lambda: not any(is_running(one) for one in everybody))
     done = metrics.read_text().count("\n")
     words = ("--set", f"run.rounds={20 * (done + 1)}")
     ended = crosshatch(tmp_path, "--workers", "1", "--out", "out", "--resume", *words)
@@ -194,14 +97,6 @@ def test_a_driver_that_is_killed(tmp_path: Path, victim: str) -> None:
     assert crosshatch(tmp_path, "--workers", "0", "--out", "whole", "--resume", *words).returncode == 0
     assert model(tmp_path / "out") == model(tmp_path / "whole")
     assert len(model(tmp_path / "out")) == 2
-
-
-def _runs(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 def test_a_block_of_the_users_own(tmp_path: Path) -> None:
@@ -220,6 +115,9 @@ def test_a_block_of_the_users_own(tmp_path: Path) -> None:
         (("--ray", "127.0.0.1:1"), "is for workers: say how many by --workers"),
         (("--workers", "13"), "run.workers = 13 for run.pieces = 12"),
         (("--workers", "-1"), "run.workers = -1: must be at least 0"),
+        (("--workers", str(10**20)), f"run.workers = {10**20}: that is more than a computer counts"),
+        (("--workers", "1000000", "--set", "run.pieces=1000000"), "run.workers = 1000000: each takes 0.25 GB before"),
+        (("--workers", "0", "--ray", "127.0.0.1:1"), "is for workers: say how many by --workers"),
         (("--workers", "2", "--set", "algorithm.tokens=1"), "sends along a graph: leave out run.workers"),
     ],
 )
@@ -245,10 +143,7 @@ def test_another_version_at_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def apart(tmp_path: Path) -> Path:
     """A folder with a table and a config that has workers read it."""
-    x = np.random.default_rng(1).normal(size=(900, 6))
-    frame = pl.DataFrame({f"x{k}": x[:, k] for k in range(6)} | {"label": (x.sum(1) > 0).astype(int)})
-    frame.write_parquet(tmp_path / "rows.parquet")
-    (tmp_path / "small.toml").write_text(APART)
+    write_apart(tmp_path)
     return tmp_path
 
 
