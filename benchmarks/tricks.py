@@ -24,7 +24,7 @@ from crosshatch.algorithms.hsgd import HSGD
 from crosshatch.algorithms.tdcd import TDCD
 from crosshatch.local import solve
 from crosshatch.local.one_step import shared
-from crosshatch.local.stacked import bucket, stack
+from crosshatch.local.stacked import stack
 from crosshatch.simulator import simulator
 from crosshatch.simulator.vertical import federation
 from crosshatch.simulator.vertical.embedding import Embedder
@@ -55,7 +55,7 @@ TRICKS: Mapping[str, tuple[Sequence[str], Sequence[Switch]]] = {
         (solve, "served_by_one_pass", lambda *_: []),
         (federation, "Embedder", lambda *of: replace(Embedder(*of), keep_passes=False))]),
     "first step": ((*_TEN, "logistic 3", "logistic-17 3"), [(stack, "first_chain_passes", lambda *_: [])]),
-    "buckets": ((*_TEN, "lstm 10"), [(bucket, "buckets", lambda rows, _: [np.flatnonzero(rows)])]),
+    "buckets": ((*_TEN, "lstm 10"), [(stack, "buckets", lambda rows, _: [np.flatnonzero(rows)])]),
     _ALLOCATOR: (("logistic 10", "mlp 10", "cnn 1", "lstm 1"), [(simulator, "keep_freed_memory", lambda: False)]),
 }  # fmt: skip
 

@@ -44,6 +44,8 @@ def test_a_snapshot_goes_on(text: str) -> None:
             broken.restore(kept)
         pair = [one.write_vector(draw, values(r)[0]) for one in (straight, broken)]
         assert torch.equal(*pair)
+    broken.restore({})
+    assert broken.snapshot() == {}
 
 
 def test_an_exchange_without_a_codec_travels_as_it_is() -> None:

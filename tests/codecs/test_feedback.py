@@ -12,7 +12,7 @@ from torch import Tensor
 from crosshatch.channels import Channel
 from crosshatch.codecs import Chain, Codec, Draw, ErrorFeedback, Half, Identity, Quantise, RandomK, TopK
 from crosshatch.codecs.feedback import Mode
-from crosshatch.errors import ConfigError, DataError, RunError
+from crosshatch.errors import ConfigError, DataError
 
 LOSSY: tuple[Codec, ...] = (TopK(0.1), Quantise(16), Half(), RandomK(0.2), Chain(TopK(0.1), Quantise(128)))
 MODES: tuple[Mode, ...] = ("ef21", "accumulate")
@@ -54,10 +54,12 @@ def test_both_ends_hold_the_same_and_the_simulator_agrees(codec: Codec) -> None:
         assert len(data) == sender.codec.size((12, WIDTH), x.dtype)
         value = receiver.receive(data, (12, WIDTH), x.dtype, ids, draw=draw)
         assert torch.equal(value, both.transmit(x, ids, draws=[draw]))
-        memories = [channel.snapshot()["memory"] for channel in (sender, receiver, both)]
-        assert torch.equal(memories[0], memories[1])
-        assert torch.equal(memories[0], memories[2])
-        assert torch.equal(value, memories[0][torch.from_numpy(ids)])
+        assert sender.memory is not None
+        assert receiver.memory is not None
+        assert both.memory is not None
+        assert torch.equal(sender.memory, receiver.memory)
+        assert torch.equal(sender.memory, both.memory)
+        assert torch.equal(value, sender.memory[torch.from_numpy(ids)])
 
 
 @pytest.mark.parametrize("codec", LOSSY, ids=str)
@@ -86,9 +88,10 @@ def test_accumulate_sends_everything_in_the_end(codec: Codec) -> None:
         assert torch.equal(value, both.transmit(x, ids, draws=[draw]))
         given_in[at] += x
         arrived[at] += value
-    owed = sender.snapshot()["memory"]
-    torch.testing.assert_close(arrived + owed, given_in, rtol=0, atol=1e-5)
-    assert not receiver.snapshot()["memory"].any()
+    assert sender.memory is not None
+    torch.testing.assert_close(arrived + sender.memory, given_in, rtol=0, atol=1e-5)
+    assert receiver.memory is not None
+    assert not receiver.memory.any()
 
 
 @given(values=st.lists(st.floats(-10, 10, width=32), min_size=1, max_size=30), k=st.integers(1, 10))
@@ -125,28 +128,17 @@ def test_many_messages_share_one_memory(mode: Mode) -> None:
 def test_resuming_from_a_snapshot_changes_nothing() -> None:
     feedback = ErrorFeedback(Chain(TopK(0.1), Quantise(128)))
     straight, before = Channel(feedback, SAMPLES), Channel(feedback, SAMPLES)
-    assert before.snapshot() == {}
+    assert before.memory is None
     expected = [straight.transmit(x, ids) for x, ids in rounds(10)]
     for x, ids in rounds(10)[:5]:
         before.transmit(x, ids)
-    kept = before.snapshot()
+    assert before.memory is not None
+    kept = before.memory.clone()
     before.transmit(*rounds(10)[5])  # a round that a crash undoes
     after = Channel(feedback, SAMPLES)
-    after.restore(kept)
+    after.memory = kept
     for (x, ids), value in zip(rounds(10)[5:], expected[5:], strict=True):
         assert torch.equal(after.transmit(x, ids), value)
-
-
-def test_restoring_another_runs_memory() -> None:
-    with pytest.raises(RunError, match="another run"):
-        Channel(ErrorFeedback(TopK(0.1)), 5).restore({"memory": torch.zeros(6, 2)})
-
-
-def test_restoring_an_empty_snapshot_forgets() -> None:
-    channel = Channel(ErrorFeedback(TopK(0.1)), SAMPLES)
-    channel.transmit(*rounds(1)[0])
-    channel.restore({})
-    assert channel.snapshot() == {}
 
 
 def test_an_id_twice_keeps_its_last_row_at_both_ends() -> None:
@@ -154,8 +146,9 @@ def test_an_id_twice_keeps_its_last_row_at_both_ends() -> None:
     sender, receiver = (Channel(ErrorFeedback(Half()), rows=3) for _ in range(2))
     receiver.receive(sender.send(x, ids), (3, 2), x.dtype, ids)
     expected = torch.tensor([[3.0, 4.0], [0.0, 0.0], [5.0, 6.0]])
-    assert torch.equal(sender.snapshot()["memory"], expected)
-    assert torch.equal(receiver.snapshot()["memory"], expected)
+    for one in (sender, receiver):
+        assert one.memory is not None
+        assert torch.equal(one.memory, expected)
 
 
 def test_a_refused_message_leaves_the_memory_alone() -> None:
@@ -165,7 +158,9 @@ def test_a_refused_message_leaves_the_memory_alone() -> None:
     with pytest.raises(DataError, match="cut off"):
         receiver.receive(data[:-1], (12, WIDTH), x.dtype, ids)
     receiver.receive(data, (12, WIDTH), x.dtype, ids)
-    assert torch.equal(receiver.snapshot()["memory"], sender.snapshot()["memory"])
+    assert receiver.memory is not None
+    assert sender.memory is not None
+    assert torch.equal(receiver.memory, sender.memory)
 
 
 @pytest.mark.parametrize("codec", [*LOSSY, Identity()], ids=str)
@@ -176,7 +171,7 @@ def test_a_channel_without_feedback_is_its_codec(codec: Codec) -> None:
     assert data == codec.encode(x, draw=draw)
     assert torch.equal(channel.receive(data, (12, WIDTH), x.dtype, ids, draw=draw), codec.roundtrip(x, draw=draw))
     assert torch.equal(channel.transmit(x, ids, draws=[draw]), codec.roundtrip(x, draw=draw))
-    assert channel.snapshot() == {}
+    assert channel.memory is None
 
 
 def test_bad_feedback() -> None:

@@ -94,6 +94,7 @@ EXPECTED: dict[type[Any], dict[str, Any]] = {
     ABCD: {
         "auto": ("step_size",),
         "continues_derivatives": True,
+        "derivatives": "continued",
         "proved_by": ("ABCD, our theorem",),
         "remembers": True,
         "returns_blocks": True,
@@ -131,8 +132,7 @@ def test_declarations(kind: type[Any]) -> None:
     names = [key for key in dir(standard) if not key.startswith("_") and key not in ("shape", "topology")]
     keys = [key for key in names if not callable(getattr(standard, key))]
     found = {key: getattr(algorithm, key) for key in keys if getattr(algorithm, key) != getattr(standard, key)}
-    draws = kind in (ABCD, Central, FedAvg, FedBCD, FedSGD, TDCD, Tiered)
-    assert found == EXPECTED[kind] | ({"divides": True} if draws else {})
+    assert found == EXPECTED[kind]
     assert set(EXPECTED) == set(ALGORITHMS.values())
 
 

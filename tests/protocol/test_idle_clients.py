@@ -14,6 +14,7 @@ from crosshatch.data.federated import FederatedData, SiloData
 from crosshatch.protocol.batches import SeededBatches
 from crosshatch.protocol.client_weights import everyones_weights
 from crosshatch.protocol.idle_clients import Drawn, _working, idle_note
+from crosshatch.protocol.members import members_of
 
 ROUNDS = 3000
 
@@ -42,8 +43,12 @@ def data_of(*clients: int, samples: int = 1000, groups: Sequence[int] | None = N
     return FederatedData(silos, y, y[:1], "regression", 1, groups=where)
 
 
+def groups_of(data: FederatedData) -> list[FederatedData]:
+    return [member.data for member in members_of(data, seed=0)]
+
+
 def test_the_line_names_silo_numbers_and_remedy() -> None:
-    note = idle_note(data_of(1, 1000), Drawn(20), "equal")
+    note = idle_note(groups_of(data_of(1, 1000)), Drawn(20), "equal")
     assert note == (
         "a round reaches about 20 of the 1,000 clients of silo 'silo1', and with algorithm.weights = 'equal' all "
         "others count in its average with the block they started from, which shrinks every step to 2% of its length: "
@@ -55,26 +60,26 @@ def test_the_line_names_silo_numbers_and_remedy() -> None:
 @pytest.mark.parametrize("weights", ["equal", "samples"])
 @pytest.mark.parametrize(("size", "due"), [(1, True), (90, True), (91, False), (500, False), (None, False)])
 def test_ten_to_one_is_the_limit(weights: Any, size: int | None, due: bool) -> None:
-    assert (idle_note(data_of(1000, 2), Drawn(size), weights) is not None) is due
-    assert idle_note(data_of(1000, 2), Drawn(size), "at_work") is None
-    assert idle_note(data_of(2, 1), Drawn(size), weights) is None
+    assert (idle_note(groups_of(data_of(1000, 2)), Drawn(size), weights) is not None) is due
+    assert idle_note(groups_of(data_of(1000, 2)), Drawn(size), "at_work") is None
+    assert idle_note(groups_of(data_of(2, 1)), Drawn(size), weights) is None
 
 
 def test_batches_of_all_steps_count() -> None:
-    assert idle_note(data_of(1000), Drawn(50), "equal") is not None
-    assert idle_note(data_of(1000), Drawn(50, parts=10), "equal") is None
+    assert idle_note(groups_of(data_of(1000)), Drawn(50), "equal") is not None
+    assert idle_note(groups_of(data_of(1000)), Drawn(50, parts=10), "equal") is None
 
 
 def test_a_fraction_of_the_clients() -> None:
-    assert idle_note(data_of(100, 1), Drawn(fraction=0.05), "equal") is not None
-    assert idle_note(data_of(100, 1), Drawn(fraction=0.1), "equal") is None
+    assert idle_note(groups_of(data_of(100, 1)), Drawn(fraction=0.05), "equal") is not None
+    assert idle_note(groups_of(data_of(100, 1)), Drawn(fraction=0.1), "equal") is None
 
 
 def test_groups_have_clients_and_batches_of_their_own() -> None:
     whole = data_of(1000)
-    assert idle_note(whole, Drawn(20), "equal") is not None
-    assert idle_note(replace(whole, groups=np.arange(1000) // 100), Drawn(20), "equal") is None
+    assert idle_note(groups_of(whole), Drawn(20), "equal") is not None
+    assert idle_note(groups_of(replace(whole, groups=np.arange(1000) // 100)), Drawn(20), "equal") is None
     uneven = replace(whole, groups=np.repeat([0, 1], [30, 970]))
-    note = idle_note(uneven, Drawn(20), "equal")
+    note = idle_note(groups_of(uneven), Drawn(20), "equal")
     assert note is not None
     assert "20 of the 970 clients" in note

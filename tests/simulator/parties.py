@@ -44,7 +44,7 @@ class Line:
             return [(value, value) for _ in to]
         data = self.sender.send(value[None], ROW)
         builds_on_earlier = isinstance(self.codec, ErrorFeedback) and self.codec.mode == "ef21"
-        memory = self.sender.snapshot()["memory"] if builds_on_earlier else None
+        memory = self.sender.memory if builds_on_earlier else None
         results = []
         for client in to:
             mine = self.receivers[client]
@@ -53,7 +53,7 @@ class Line:
                 held = mine.receive(data, (1, len(value)), value.dtype, ROW)[0]
             else:
                 content = held = memory[0].clone()
-                mine.restore({"memory": memory})
+                mine.memory = memory.clone()
             results.append((content, held))
         self.got_last = set(to)
         return results

@@ -53,8 +53,8 @@ def shift(simulator: Simulator) -> None:
     """Move everything away from its alignment."""
     course = simulator.state
     if isinstance(course, VerticalState):
-        once = {id(b): replace(b, base=tuple(map(shifted, b.base))) for b in course.blocks}
-        course.blocks = tuple(once[id(b)] for b in course.blocks)
+        once = {id(b.base): replace(b, base=tuple(map(shifted, b.base))) for b in course.blocks}
+        course.blocks = tuple(once[id(b.base)] for b in course.blocks)
         return
     assert isinstance(course, GraphState)
     state: Any = course.values

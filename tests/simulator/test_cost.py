@@ -56,7 +56,7 @@ def simulate(name: str, settings: FederationSettings, model: ModelSettings, algo
 
 def costs_of(simulator: Simulator, iterations: int) -> dict[str, SiloCost]:
     assert isinstance(simulator.state, VerticalState)
-    return silo_costs(simulator.state.groups, simulator.state.algorithm, iterations=iterations)
+    return silo_costs(simulator.state.groups, simulator.algorithm, iterations=iterations)
 
 
 def test_a_silo_by_hand() -> None:

@@ -54,6 +54,7 @@ class ABCD(DrawsBatches):
 
     remembers = True
     returns_blocks = True
+    derivatives = "continued"
     auto = ("step_size",)
     proved_by = (theorem_names.ABCD,)
 
@@ -83,10 +84,6 @@ class ABCD(DrawsBatches):
                 "silos such as '0.5 silos'"
             )
         return max(1.0, found)
-
-    @property
-    def continues_derivatives(self) -> bool:
-        return True
 
     @property
     def several_clients(self) -> str:

@@ -23,7 +23,7 @@ from torch import Tensor
 from crosshatch.channels.channel import Channel, Ids
 from crosshatch.codecs import AnyCodec, Draw, ErrorFeedback
 
-_UP_TO_DATE = "up_to_date"
+_MEMORY, _UP_TO_DATE = "memory", "up_to_date"
 _FIRST: Ids = np.zeros(1, dtype=np.int64)
 
 
@@ -77,7 +77,7 @@ class Channels:
         if self._plain(draw):
             return content
         if content.dtype != torch.uint8:
-            self._channel(_alone(draw), 1).restore({"memory": content[None]})
+            self._channel(_alone(draw), 1).memory = content[None].clone()
             return content
         return self._read(draw, _alone(draw), content, size, dtype, _FIRST, 1)[0]
 
@@ -103,7 +103,8 @@ class Channels:
 
     def snapshot(self) -> dict[str, Tensor]:
         """Memories of error feedback, for a checkpoint."""
-        memories = {f"{name}.{key}": t for name, one in self._channels.items() for key, t in one.snapshot().items()}
+        held = {name: one.memory for name, one in self._channels.items()}
+        memories = {f"{name}.{_MEMORY}": memory.clone() for name, memory in held.items() if memory is not None}
         return memories | {f"{name}.{_UP_TO_DATE}": torch.as_tensor(ids) for name, ids in self._got_last.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
@@ -116,7 +117,7 @@ class Channels:
                 # Older checkpoints have a flag per client.
                 self._got_last[name] = (tensor.nonzero()[:, 0] if tensor.dtype == torch.bool else tensor).numpy()
             else:
-                self._channel(name, len(tensor)).restore({key: tensor})
+                self._channel(name, len(tensor)).memory = tensor.cpu().clone()
 
     def _plain(self, draw: Draw) -> bool:
         return draw.exchange.partition(":")[0] not in self.codecs

@@ -61,9 +61,6 @@ class Declared:
     draw: Draw | None = None
     """Whether each round draws its samples "anew", or takes a batch of a "partition"; None: see `with_division`."""
 
-    divides: ClassVar[bool] = False
-    """Whether it may be told how to draw: by fields `draw` and `division_seed`, as `DrawsBatches` has them."""
-
     division_seed: int | None = None
     """The seed of a partition, which is no run's seed and tells nothing of labels."""
 

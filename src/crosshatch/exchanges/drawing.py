@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import Any
 
 from crosshatch.errors import ConfigError, require_whole
 from crosshatch.exchanges.algorithm import Algorithm
@@ -25,7 +24,6 @@ class DrawsBatches(Planned):
 
     draw: Draw | None = None
     division_seed: int | None = None
-    divides = True
 
 
 def with_division(algorithm: AnyOf, *, encrypts: bool = False) -> AnyOf:
@@ -45,7 +43,7 @@ def with_division(algorithm: AnyOf, *, encrypts: bool = False) -> AnyOf:
                 f"algorithm.division_seed = {known.division_seed} has no effect on samples drawn anew: leave it out, "
                 "or set algorithm.draw = 'partition'"
             )
-    if not divided or not known.divides:
+    if not divided or not isinstance(known, DrawsBatches):
         return algorithm
     if known.fraction is not None:
         raise ConfigError(
@@ -55,8 +53,7 @@ def with_division(algorithm: AnyOf, *, encrypts: bool = False) -> AnyOf:
     seed = known.division_seed
     if seed is None and known.batch_size is not None:
         seed = secrets.randbits(_SEED_BITS)
-    settled: Any = known.with_settings(draw="partition", division_seed=seed)
-    return settled  # type: ignore[no-any-return]
+    return known.with_settings(draw="partition", division_seed=seed)  # type: ignore[return-value]  # of its own class
 
 
 def batch_source(algorithm: Algorithm, *, seed: int, group: int = 0) -> BatchSource:

@@ -10,9 +10,7 @@ from crosshatch.local.local_steps import LocalSteps
 
 
 def as_local_steps(local: LocalSteps | None, spelled: Mapping[str, Any]) -> LocalSteps:
-    """The value as it is, or put together of keywords, which `descend` took one by one before there was one."""
-    if local is not None and not spelled:
-        return local
+    """The value put together of keywords, which `descend` took one by one before there was one."""
     if local is not None or not spelled:
         raise TypeError(
             "descend takes its local steps as one value: descend(blocks, batch, frozen, LocalSteps(5, 0.1))"

@@ -94,37 +94,29 @@ def forward(
     if seed is not None and draws_random_numbers(block, x[:1]):
         numbers, counts = (np.zeros(1, dtype=np.int64), np.array([len(x)])) if holders is None else holders
         return forward_rows(task, silo, weights.expand(len(counts), -1), x, counts, numbers=numbers, seed=seed), None
-    with evaluating(block) if seed is None else nullcontext():
-        return _in_pieces(task, silo, weights, x, keep=keep, threads=threads)
-
-
-def _in_pieces(
-    task: Task, silo: int, weights: Tensor, x: Tensor, *, keep: bool, threads: int
-) -> tuple[Tensor, KeptPass | None]:
-    block = task.blocks[silo]
-    parameters = leaves(block, task.split(silo, weights)[0])
-    slices = in_pieces(len(x))
+    parameters, slices = leaves(block, task.split(silo, weights)[0]), in_pieces(len(x))
 
     def run(rows: slice, kept: bool) -> Tensor:
         with torch.set_grad_enabled(kept):
             return call_with(block, parameters, x[rows])
 
-    pieces: list[Tensor] = []
-    fit = 0
-    if keep and slices:
-        known = _GRAPHS.setdefault(block, {})
-        shape = x[slices[0]].shape
-        if shape not in known:
-            first, known[shape] = weigh(partial(run, slices[0], True))
-            pieces = [first]
-        fit = max(1, _KEPT_BYTES // max(1, known[shape]))
-    work = [partial(run, rows, i < fit) for i, rows in enumerate(slices)]
-    pieces += run_each(work[len(pieces) :], threads=threads)
+    with evaluating(block) if seed is None else nullcontext():
+        pieces: list[Tensor] = []
+        fit = 0
+        if keep and slices:
+            known = _GRAPHS.setdefault(block, {})
+            shape = x[slices[0]].shape
+            if shape not in known:
+                first, known[shape] = weigh(partial(run, slices[0], True))
+                pieces = [first]
+            fit = max(1, _KEPT_BYTES // max(1, known[shape]))
+        work = [partial(run, rows, i < fit) for i, rows in enumerate(slices)]
+        pieces += run_each(work[len(pieces) :], threads=threads)
     values = torch.cat([piece.detach() for piece in pieces])
     if not keep:
         return values, None
-    kept = (piece if i < fit else None for i, piece in enumerate(pieces))
-    return values, KeptPass(weights, parameters, list(zip(slices, kept, strict=True)))
+    graphs = (piece if i < fit else None for i, piece in enumerate(pieces))
+    return values, KeptPass(weights, parameters, list(zip(slices, graphs, strict=True)))
 
 
 def weigh(run: Callable[[], Tensor], *further: Tensor) -> tuple[Tensor, int]:

@@ -142,10 +142,6 @@ class Problem:
         head, flat = self.task.head, self.head if held is None else held
         return None if head is None or flat is None else partial(call, head, flat)
 
-    def join(self, own: Tensor, rest: Tensor) -> Tensor:
-        """This silo's embeddings and the others' part together: the scores of a sum, or what the head takes."""
-        return self.task.fusion.join(own, rest, self.columns)
-
     def anticipated(self, moved: Tensor, start: Tensor | None) -> Tensor:
         """Where the others would have taken what this silo alone has moved from its start, had they moved along."""
         if self.local.anticipation == 1:
@@ -153,27 +149,20 @@ class Problem:
         assert start is not None
         return torch.lerp(start, moved, self.local.anticipation)
 
-    def sent_derivative(self, own: Tensor, derivative: Tensor, start: Tensor | None) -> Tensor:
-        """The derivative that the label's holder sent, or where it has got to since."""
-        if not self.local.continued:
-            return derivative
-        assert start is not None
-        assert not isinstance(self.task.loss, SampleWeighted), "refused: a derivative does not tell a sample's weight"
-        return self.task.loss.continued(derivative, (own - start) * self.local.anticipation)
-
-    def derivative(self, embedding: Tensor, inputs: LossInputs) -> Tensor:
+    def derivative(self, own: Tensor, inputs: LossInputs) -> Tensor:
         """Each row's derivative of its loss at the block's outputs (..., n, e), for a sum or where it was sent."""
-        if inputs.derivative is not None:
-            return self.sent_derivative(embedding, inputs.derivative, inputs.start).clone()
+        start, sent = inputs.start, inputs.derivative
+        if sent is not None and self.local.continued:
+            assert start is not None
+            assert not isinstance(self.task.loss, SampleWeighted), "refused: a derivative does not tell a weight"
+            sent = self.task.loss.continued(sent, (own - start) * self.local.anticipation)
+        if sent is not None:
+            return sent.clone()
         assert inputs.rest is not None
         assert inputs.y is not None
         assert self.task.head is None
-        return self.task.loss.derivative(self.join(self.anticipated(embedding, inputs.start), inputs.rest), inputs.y)
-
-    def scores(self, embedding: Tensor, inputs: LossInputs, head: Callable[[Tensor], Tensor] | None) -> Tensor:
-        """The scores of the rows, differentiable in the embedding and the head."""
-        assert inputs.rest is not None
-        return self.task.fusion.scores(self.join(embedding, inputs.rest), head)
+        scores = self.task.fusion.join(self.anticipated(own, start), inputs.rest, self.columns)
+        return self.task.loss.derivative(scores, inputs.y)
 
     def slope(
         self, embedding: Tensor, inputs: LossInputs, head: Callable[[Tensor], Tensor] | None
@@ -181,8 +170,9 @@ class Problem:
         """Outputs (n, ...), and each row's derivative at them: the embedding's, or the scores' where a head follows."""
         if self.task.head is None or inputs.derivative is not None:
             return embedding, self.derivative(embedding.detach(), inputs)
+        assert inputs.rest is not None
         assert inputs.y is not None
-        scores = self.scores(embedding, inputs, head)
+        scores = self.task.fusion.scores(self.task.fusion.join(embedding, inputs.rest, self.columns), head)
         return scores, self.task.loss.derivative(self.anticipated(scores.detach(), inputs.start), inputs.y)
 
     def transfer_slopes(self, own: Tensor, mean: Tensor | None, part: Part) -> tuple[Tensor, Tensor | None]:

@@ -34,14 +34,12 @@ class SeededBatches:
     def ids(self, round: int, part: int, size: int, samples: int) -> Ids:
         """The same ids for everyone who knows the seed."""
         rng = generator(self.seed, "batch", round, part)
-        drawn: Ids = rng.choice(samples, size, replace=False, shuffle=False).astype(np.int64)
-        return drawn
+        return rng.choice(samples, size, replace=False, shuffle=False).astype(np.int64)
 
     def clients(self, round: int, fraction: float, clients: int) -> Ids:
         """The same clients for everyone who knows the seed."""
         count = max(1, int(fraction * clients + 0.5))
-        drawn: Ids = generator(self.seed, "clients", round).choice(clients, count, replace=False).astype(np.int64)
-        return drawn
+        return generator(self.seed, "clients", round).choice(clients, count, replace=False).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +35,16 @@ class Working:
     weight: float
 
 
-def idle_note(data: FederatedData, drawn: Drawn, weights: ClientWeights) -> str | None:
-    """A line about the silo whose idle clients weigh most, if they weigh ten times those at work or more."""
+def idle_note(groups: Sequence[FederatedData], drawn: Drawn, weights: ClientWeights) -> str | None:
+    """A line about the silo whose idle clients weigh most in any group, if they weigh ten times those at work."""
     if weights == "at_work":
         return None
-    found = [(silo.name, group) for j, silo in enumerate(data.silos) for group in _groups(data, j, drawn, weights)]
+    most = [max(silo.clients for silo in data.silos) for data in groups]  # a fraction is taken of these
+    found = [
+        (silo.name, _working(silo.owners, silo.clients, drawn, weights, chosen=silo.clients == most[g]))
+        for g, data in enumerate(groups)
+        for silo in data.silos
+    ]
     name, least = min(found, key=lambda pair: pair[1].weight)
     if 1 - least.weight < FAR * least.weight:
         return None
@@ -48,17 +53,6 @@ def idle_note(data: FederatedData, drawn: Drawn, weights: ClientWeights) -> str 
         f"algorithm.weights = '{weights}' all others count in its average with the block they started from, which "
         f"shrinks every step to {100 * least.weight:.2g}% of its length: set algorithm.weights = 'at_work'"
     )
-
-
-def _groups(data: FederatedData, silo: int, drawn: Drawn, weights: ClientWeights) -> Iterator[Working]:
-    """A silo's clients, in each group."""
-    own = data.silos[silo]
-    chosen = silo == max(range(len(data.silos)), key=lambda j: data.silos[j].clients)  # a fraction is taken of these
-    if data.groups is None:
-        yield _working(own.owners, own.clients, drawn, weights, chosen=chosen)
-    for group in () if data.groups is None else np.unique(data.groups):
-        present, owners = np.unique(own.owners[data.groups == group], return_inverse=True)
-        yield _working(owners, len(present), drawn, weights, chosen=chosen)
 
 
 def _working(owners: Ids, clients: int, drawn: Drawn, weights: ClientWeights, *, chosen: bool) -> Working:

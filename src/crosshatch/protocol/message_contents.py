@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -16,8 +15,8 @@ import torch
 from crosshatch.codecs import AnyCodec
 from crosshatch.protocol.batches import Ids
 
-T = TypeVar("T")
-Specs = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
+Spec = tuple[torch.dtype, tuple[int, ...]]
+Specs = tuple[Spec, ...]
 """Types and shapes of the tensors in a message."""
 Contents = Callable[[int], Specs]
 """The tensors in a message about so many rows."""
@@ -77,27 +76,21 @@ class Always:
 
 
 @dataclass(frozen=True)
-class PlainRows:
-    """`width` plain numbers per row, and what comes along."""
+class PerRow:
+    """So many `widths` of numbers per row, a tensor each, plain or as a codec writes them, and what comes along."""
 
     dtype: torch.dtype
-    width: int
-    along: Specs = ()
-
-    def __call__(self, rows: int) -> Specs:
-        return ((self.dtype, (rows, self.width)), *self.along)
-
-
-@dataclass(frozen=True)
-class EncodedRows:
-    """Numbers per row, as the exchange's codec writes them; one tensor for each of the `widths`."""
-
-    of: MessageContents = field(compare=False)
-    exchange: str
     widths: tuple[int, ...]
+    along: Specs = ()
+    codec: AnyCodec | None = field(default=None, compare=False)  # an exchange has one
 
     def __call__(self, rows: int) -> Specs:
-        return tuple(self.of.encoded(self.exchange, (rows, width)) for width in self.widths)
+        return (*(encoded(self.codec, self.dtype, (rows, width)) for width in self.widths), *self.along)
+
+
+def encoded(codec: AnyCodec | None, dtype: torch.dtype, shape: tuple[int, int]) -> Spec:
+    """A tensor as it is sent: plain, or the bytes a codec writes."""
+    return (dtype, shape) if codec is None else (torch.uint8, (codec.size(shape, dtype),))
 
 
 @dataclass(frozen=True)
@@ -111,59 +104,50 @@ class MessageContents:
     clients: tuple[int, ...] = ()  # of each silo; encoded rows that a hub passes on say whose they are
     components: int = 1  # how many times a silo's width comes back for each row from who holds the labels
 
-    def encoded(self, exchange: str, shape: tuple[int, int]) -> tuple[torch.dtype, tuple[int, ...]]:
-        """A tensor as its exchange sends it: plain, or the bytes its codec writes."""
-        codec = self.codecs.get(exchange)
-        return (self.dtype, shape) if codec is None else (torch.uint8, (codec.size(shape, self.dtype),))
-
     def block(self, exchange: str, size: int) -> Specs:
         """A message with a block of `size` numbers."""
-        return (self.encoded(exchange, (1, size)) if exchange in self.codecs else (self.dtype, (size,)),)
+        codec = self.codecs.get(exchange)
+        return self.plain_block(size) if codec is None else (encoded(codec, self.dtype, (1, size)),)
 
     def plain_block(self, size: int) -> Specs:
         """The same without a codec: where branches add up, and for who missed what a codec builds on."""
         return ((self.dtype, (size,)),)
 
     @cached_property
-    def asked(self) -> list[EncodedRows]:
+    def asked(self) -> list[PerRow]:
         """By silo what its clients send of their embeddings."""
-        return _as_one([EncodedRows(self, "share", (width,)) for width in self.widths])
+        return [PerRow(self.dtype, (width,), codec=self.codecs.get("share")) for width in self.widths]
 
-    @cached_property
-    def answers(self) -> list[PlainRows]:
-        """By silo what its clients get of the others' embeddings, and of the head where another silo trains it."""
-        every = range(len(self.widths))
-        return _as_one(self.answers_of(every, every))
-
-    def answers_of(self, senders: Sequence[int], receivers: Sequence[int], *, whole: bool = False) -> list[PlainRows]:
+    def answers_of(self, senders: Sequence[int], receivers: Sequence[int], *, whole: bool = False) -> list[PerRow]:
         """By receiver what its clients get where these silos sent: their sum with all that was known, or those alone.
 
+        With them goes the head, where its holder is one of the senders.
         `whole`: for clients that missed what the head's codec builds on, with the head as plain numbers.
         """
         if self.head is None:  # a sum is as wide as each
-            return [PlainRows(self.dtype, self.widths[i]) for i in receivers]
+            return [PerRow(self.dtype, (self.widths[i],)) for i in receivers]
         size, trains = self.head
         head = self.plain_block(size) if whole else self._head
         return [
-            PlainRows(
-                self.dtype, sum(self.widths[j] for j in senders if j != i),
+            PerRow(
+                self.dtype, (sum(self.widths[j] for j in senders if j != i),),
                 head if trains in senders and i != trains else (),
             )
             for i in receivers
         ]  # fmt: skip
 
-    def embeddings_for(self, holder: int, senders: Sequence[int], *, each: bool) -> PlainRows:
+    def embeddings_for(self, holder: int, senders: Sequence[int], *, each: bool) -> PerRow:
         """What the label holder's clients get of the others' embeddings: their sum, or those of each."""
-        return PlainRows(self.dtype, sum(self.widths[j] for j in senders) if each else self.widths[holder])
+        return PerRow(self.dtype, (sum(self.widths[j] for j in senders) if each else self.widths[holder],))
 
-    def derivatives_of(self, asking: Sequence[int], *, each: bool) -> EncodedRows:
+    def derivatives_of(self, asking: Sequence[int], *, each: bool) -> PerRow:
         """What the label holder's clients send: a derivative that serves all silos, or one for each."""
-        widths = (self.components * self.widths[j] for j in (asking if each else asking[:1]))
-        return EncodedRows(self, "derivatives", tuple(widths))
+        widths = tuple(self.components * self.widths[j] for j in (asking if each else asking[:1]))
+        return PerRow(self.dtype, widths, codec=self.codecs.get("derivatives"))
 
-    def derivatives_for(self, silo: int) -> PlainRows:
+    def derivatives_for(self, silo: int) -> PerRow:
         """What a silo's clients get back."""
-        return PlainRows(self.dtype, self.components * self.widths[silo])
+        return PerRow(self.dtype, (self.components * self.widths[silo],))
 
     def passed_on(
         self, exchange: str, silos: Sequence[int], rows: int, held: Callable[[int], Ids], *, by: int | None = None,
@@ -194,9 +178,3 @@ class MessageContents:
     def _head(self) -> Specs:
         """What is sent of the head; nothing where there is none."""
         return () if self.head is None else self.block("head", self.head[0])
-
-
-def _as_one(values: list[T]) -> list[T]:
-    """The same with one object for equal ones, which are then found equal at a glance."""
-    known = {value: value for value in values}
-    return [known[value] for value in values]

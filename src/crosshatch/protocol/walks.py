@@ -40,17 +40,13 @@ class SeededWalk:
 
     def next(self, at: Ids, hop: int, *, stay: bool) -> Ids:
         """Each neighbour is as likely as the others, and with `stay` as the agent itself."""
-        chances = zip(at.tolist(), self._uniform(len(at), hop).tolist(), strict=True)
-        ways = ((self._neighbours[k] + [k] * stay, chance) for k, chance in chances)
-        return np.array([way[int(chance * len(way))] for way, chance in ways], dtype=np.int64)
-
-    def _uniform(self, tokens: int, hop: int) -> npt.NDArray[np.float64]:
-        chunk = hop // _CHUNK
+        tokens, chunk = len(at), hop // _CHUNK
         if self._drawn is None or self._drawn[0] != chunk or self._drawn[1].shape[1] != tokens:
             columns = [generator(self.seed, "walk", token, chunk).random(_CHUNK) for token in range(tokens)]
             self._drawn = (chunk, np.stack(columns, axis=1))
-        row: npt.NDArray[np.float64] = self._drawn[1][hop % _CHUNK]
-        return row
+        chances = zip(at.tolist(), self._drawn[1][hop % _CHUNK].tolist(), strict=True)
+        ways = ((self._neighbours[k] + [k] * stay, chance) for k, chance in chances)
+        return np.array([way[int(chance * len(way))] for way, chance in ways], dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -79,10 +79,8 @@ def check_samples(what: str, samples: Samples, batch: Samples) -> None:
         )
 
 
-def check_only(only: int | None, known: Samples | None, batch: Samples, silos: int) -> None:
+def check_only(only: int, known: Samples | None, batch: Samples, silos: int) -> None:
     """One silo alone embeds where the others' embeddings of the batch are there already."""
-    if only is None:
-        return
     check_silo("only", only, silos)
     if known is None:
         if silos > 1:
@@ -114,8 +112,6 @@ def check_told(silo: int, *, told: bool) -> None:
 
 def check_sent(silo: int, at_work: Ids, sent_to: Ids | None) -> None:
     """Clients work with blocks that somebody sent them."""
-    if sent_to is at_work:
-        return
     if sent_to is None or not np.isin(at_work, sent_to).all():
         raise ConfigError(
             f"clients of silo number {silo} have samples of the batch and were not sent their block since the last "

@@ -60,7 +60,9 @@ class Prepared:
             return ()
         parts = algorithm.local_steps if algorithm.fresh_batches else 1
         drawn = Drawn(algorithm.batch_size, parts, algorithm.fraction)
-        note = idle_note(self.simulator.data, drawn, algorithm.weights)
+        assert isinstance(self.simulator.state, VerticalState)
+        groups = [group.data for group in self.simulator.state.groups]
+        note = idle_note(groups, drawn, algorithm.weights)
         return () if note is None else (note,)
 
 

@@ -40,7 +40,7 @@ def summarise(
         apart = {"computing_seconds": computing, "communication_seconds": simulator.seconds - computing}
     course, costs = whole.state, {}
     if isinstance(course, VerticalState):  # on a graph nobody has asked for operations and memory of local steps yet
-        costs = silo_costs(course.groups, course.algorithm, iterations=simulator.iteration)
+        costs = silo_costs(course.groups, whole.algorithm, iterations=simulator.iteration)
     last, known = rows[-1], directions(config.evaluate.higher_is_better)
     names = [name for name in last if name not in COST_KEYS]
     return {

@@ -6,12 +6,11 @@ The gradient's norm is computed from all training samples, as only a simulation 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
@@ -61,14 +60,9 @@ def require_adaptable(algorithm: Any, task: Task, *, on_graph: bool) -> None:
         )
 
 
-@contextmanager
-def without_dropout(task: Task) -> Iterator[None]:
+def without_dropout(task: Task) -> AbstractContextManager[None]:
     """All modules in evaluation mode, so that what is computed depends on weights and samples alone."""
-    with ExitStack() as stack:
-        for silo in range(len(task.blocks)):
-            for module in task.modules_of(silo):
-                stack.enter_context(evaluating(module))
-        yield
+    return evaluating(nn.ModuleList(module for silo in range(len(task.blocks)) for module in task.modules_of(silo)))
 
 
 def with_value(algorithm: AnyOf, value: float) -> AnyOf:

@@ -112,14 +112,12 @@ def _sources(batches: BatchSource | tuple[BatchSource, ...] | None, groups: int)
     """One for each group, or one alone without groups; empty where batches are to be drawn."""
     if batches is None:
         return ()
-    if not groups:
-        if isinstance(batches, tuple | list):
-            raise ConfigError(f"batches is a tuple of {len(batches)}, but nothing is in groups here: give one source")
-        return (batches,)
-    if not isinstance(batches, tuple) or len(batches) != groups:
-        found = f"a {type(batches).__name__} of {len(batches)}" if isinstance(batches, tuple | list) else "one source"
+    found = f"a {type(batches).__name__} of {len(batches)}" if isinstance(batches, tuple | list) else "one source"
+    if groups and not (isinstance(batches, tuple) and len(batches) == groups):
         raise ConfigError(f"batches is {found} for {groups} groups: give a tuple with one source per group")
-    return batches
+    if not groups and isinstance(batches, tuple | list):
+        raise ConfigError(f"batches is {found}, but nothing is in groups here: give one source")
+    return batches if isinstance(batches, tuple) else (batches,)
 
 
 def _one(
@@ -156,11 +154,14 @@ def _one(
         optimising = Optimising(task.optimiser, trainers, alone, tuple(task.initial()))
         states = tuple(state_size(task.optimiser, sent) for sent in task.sent) if optimising.averaged else ()
     on_the_way = OnTheWay(Channels(codecs, member.codec_seed), len(data.y_train), trainers, task.trained, alone)
-    owners = [silo.owners for silo in data.silos]
+    owners, holder = [silo.owners for silo in data.silos], task.head_holder
+    head = None if holder is None else (task.sent_head, holder)
+    components = 1 if task.transfer is None else 2  # `Tie.components`, where other tasks have derivatives
+    contents = MessageContents(data.silos[0].train.dtype, widths, head, codecs, trainers, components)
     return SimulatedFederation(
         data,
         task,
-        Accounts(links, _contents(data, task, widths, codecs), task.sent, states),
+        Accounts(links, contents, task.sent, states),
         source or batch_source(algorithm, seed=member.batch_seed, group=number),
         on_the_way,
         algorithm,
@@ -170,13 +171,3 @@ def _one(
         optimising=optimising,
         encrypted=engine.encrypting and engine.encrypting(data, task, algorithm, codecs, links, engine.threads),
     )
-
-
-def _contents(
-    data: FederatedData, task: Task, widths: tuple[int, ...], codecs: Mapping[str, AnyCodec]
-) -> MessageContents:
-    holder = task.head_holder
-    head = None if holder is None else (task.sent_head, holder)
-    components = 1 if task.transfer is None else 2  # `Tie.components`, where other tasks have derivatives
-    clients = tuple(silo.clients for silo in data.silos)
-    return MessageContents(data.silos[0].train.dtype, widths, head, codecs, clients, components)

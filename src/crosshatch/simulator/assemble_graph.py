@@ -43,9 +43,7 @@ def assemble_tokens(
     graph = algorithm.graph.build(names, seed=seed)
     walk: Walk = SeededWalk(graph, seed, each=algorithm.start == "each") if walks is None else GivenWalk(walks)
     start = [start_of(task, k, weights) for k, weights in enumerate(task.initial())]
-    if walks is None:
-        begin = walk.begin(algorithm.tokens)
-        check_walks(graph, names, begin, server=algorithm.server, stay=algorithm.stay)
+    check_walks(graph, names, walk.begin(algorithm.tokens), server=algorithm.server, stay=algorithm.stay)
     _check_blocks(algorithm, agents, start)
     shape = (len(data.y_train), agents[0].width)
     (network,) = each_network(engine.network, "tokens walk on a graph")

@@ -22,8 +22,7 @@ from torch.utils.flop_counter import flop_registry
 from crosshatch.exchanges import Algorithm, declared
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.forward import weigh
-from crosshatch.local.local_steps import LocalSteps
-from crosshatch.local.problem import LossInputs, Part, Problem
+from crosshatch.local.problem import LossInputs
 from crosshatch.protocol.class_means import find_anchors
 from crosshatch.simulator.vertical.federation import SimulatedFederation
 from crosshatch.task.optimisers import state_size
@@ -85,21 +84,17 @@ def step_cost(
     rest = x.new_zeros(len(x), task.fusion.others_width(widths, silo))
     if anchors is not None:
         rest = rest[:, : widths[silo]]  # u_B alone
-    part = Part(x, LossInputs(y=y, rest=rest), torch.tensor([len(x)]).numpy())
-    problem = Problem(
-        task=task, silo=silo, parts=(part,), start=weights, head=None, columns=task.fusion.columns(widths, silo),
-        local=LocalSteps(1, 0.0), anchors=anchors,
-    )  # fmt: skip
     _, head = task.split(silo, weights)
     if head is None:  # as received, where there is one: used, not trained
         head = task.head_in(task.initial())
-    apply = task.fusion.under(head)
 
     def loss() -> Tensor:
         embed = partial(task.embed, silo, weights)
         if task.transfer is None:
-            return task.loss.value(problem.scores(embed(x), part.loss_inputs, apply), y).mean()
-        sides = part.loss_inputs.sides(task.transfer, embed(x), None if anchors is None else anchors.class_mean(embed))
+            joined = task.fusion.join(embed(x), rest, task.fusion.columns(widths, silo))
+            return task.loss.value(task.fusion.scores(joined, task.fusion.under(head)), y).mean()
+        class_mean = None if anchors is None else anchors.class_mean(embed)
+        sides = LossInputs(y=y, rest=rest).sides(task.transfer, embed(x), class_mean)
         return task.transfer.values(task.loss, sides).mean()
 
     # The counter sees through an LSTM only where it is computed by plain products; the warning is about another
@@ -143,18 +138,15 @@ def silo_costs(groups: Sequence[SimulatedFederation], algorithm: Algorithm, *, i
         anchors = find_anchors(first.data, first.task) if first.task.holds_head(j) else None
         x, y, widths = first.data.silos[j].train[:1], first.data.y_train[:1], first.accounts.contents.widths
         mean = None if anchors is None else anchors.for_round(first.on_the_way.channels.seed, 0)
-        # A step costs something fixed, and for every row as much again: two small ones tell both.
+        # A step costs something fixed, and for every row as much again: two small ones tell both. The few operations
+        # of an optimiser are not counted.
         two, three = (
             step_cost(first.task, j, torch.cat([x] * n), torch.cat([y] * n), widths, mean) for n in (2, 3)
         )  # fmt: skip
         flops, memory = three.flops - two.flops, three.memory - two.memory  # of each row
         together = (two.flops - 2 * flops) * at_work + flops * in_all
-        held = two.memory + (largest - 2) * memory + _state_bytes(first.task, j)
+        optimiser, weights = first.task.optimiser, first.task.initial()[j]
+        states = 0 if optimiser is None else state_size(optimiser, len(weights)) * weights.element_size()
+        held = two.memory + (largest - 2) * memory + states
         costs[name] = SiloCost(largest, two.flops + (largest - 2) * flops, held, together * iterations)
     return costs
-
-
-def _state_bytes(task: Task, silo: int) -> int:
-    """What a client holds of its optimiser, where there is one; its few operations per number are not counted."""
-    weights = task.initial()[silo]
-    return 0 if task.optimiser is None else state_size(task.optimiser, len(weights)) * weights.element_size()

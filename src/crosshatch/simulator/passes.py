@@ -35,9 +35,9 @@ class Passes:
     data: FederatedData
     window: int = 1
     # Of the round: by silo its newest pass, with the samples that passed, the first part of a batch; and by a problem's
-    # identity what came out of its steps, for whoever asks for it again.
+    # identity the blocks and states that came out of its steps, for whoever asks for them again.
     kept: dict[int, tuple[Tensor, KeptPass]] = field(default_factory=dict)
-    blocks: dict[int, tuple[Problem, Tensor]] = field(default_factory=dict)
+    blocks: dict[int, tuple[Problem, Tensor, Tensor]] = field(default_factory=dict)
     _gathered: dict[int, _OfBatch] = field(default_factory=dict)  # by the identity of the samples, oldest first
 
     def clear(self) -> None:
@@ -87,5 +87,6 @@ class Passes:
         for problem in problems:
             x, kept = self.kept.get(problem.silo, (None, None))
             begins = x is problem.parts[0].x and problem.local.first % len(problem.parts) == 0
-            found.append(kept if begins and kept is not None and kept.start is problem.start else None)
+            same = kept is not None and kept.start is problem.start and problem.state is None
+            found.append(kept if begins and same else None)
         return found

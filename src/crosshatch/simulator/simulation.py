@@ -86,12 +86,11 @@ class Simulation(ABC):
             self.data = by_columns(self.data)
         if on_tokens(algorithm):
             self.federation = assemble_tokens(self.data, self.task, algorithm, engine, seed=seed, walks=walks)
-            self.state = GraphState(self.federation, algorithm)
+            self.state = GraphState(self.federation)
         elif on_duals(algorithm):
             self.federation = assemble_duals(self.data, self.task, algorithm, engine, seed=seed)
-            self.state = GraphState(self.federation, algorithm)
-        else:
-            assert on_silos(algorithm)
+            self.state = GraphState(self.federation)
+        elif on_silos(algorithm):
             self.federation = assemble(self.data, self.task, algorithm, engine, seed=seed, batches=batches)
             self.state = VerticalState(self.federation, algorithm, self.task)
         require_adaptable(algorithm, task, on_graph=not isinstance(self.state, VerticalState))
@@ -136,9 +135,9 @@ class Simulation(ABC):
         """One round; a TrainingError if numbers are not finite, a DivergenceError where training made them so."""
         schedule = self.algorithm.step_size
         if isinstance(schedule, Adaptive) and self.round > 0 and self.round % schedule.every == 0:
-            self._use(adapt(self.algorithm, schedule, self.data, self.task, self.weights))
+            self.algorithm = adapt(self.algorithm, schedule, self.data, self.task, self.weights)
         try:
-            self.state.run_round(self.round)
+            self.state.run_round(self.round, self.algorithm)
         except DivergenceError:  # numbers outgrew the fixed point that is encrypted
             self.round += 1
             with saying_where(f"round {self.round}"):
@@ -154,11 +153,6 @@ class Simulation(ABC):
     @abstractmethod
     def diverged(self, what: str) -> TrainingError:
         """What to tell people where something is not finite, as "a test score is"."""
-
-    def _use(self, algorithm: Algorithm) -> None:
-        """Go on with another step size, which is never adaptive on a graph."""
-        assert isinstance(self.state, VerticalState)
-        self.algorithm = self.state.algorithm = algorithm
 
     def scores(self, xs: Sequence[Tensor], weights: tuple[Tensor, ...] | None = None) -> Tensor:
         """Scores (n, c) of samples given as one tensor per silo, under the hubs' blocks or other `weights`."""
@@ -203,4 +197,4 @@ class Simulation(ABC):
         self.meter.load(plain["meter"])
         self.round = int(plain["round"])
         if isinstance(self.algorithm.step_size, Adaptive):
-            self._use(with_value(self.algorithm, float(plain["step_size"])))
+            self.algorithm = with_value(self.algorithm, float(plain["step_size"]))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import isfinite
-from operator import is_
 from typing import Any
 
 import torch
@@ -27,7 +25,7 @@ class VerticalState:
     summed = False
 
     def __init__(self, federation: SimulatedFederation | SimulatedServer, algorithm: Algorithm, task: Task) -> None:
-        self.federation, self.algorithm, self.task = federation, algorithm, task
+        self.federation, self.task = federation, task
         self.groups = federation.groups if isinstance(federation, SimulatedServer) else (federation,)
         self.fed: Any = federation  # the text's
         self._first = tuple(task.initial())
@@ -58,13 +56,12 @@ class VerticalState:
             return self.federation.model(self.blocks)
         return self.blocks[0].base
 
-    def run_round(self, r: int) -> None:
+    def run_round(self, r: int, text: Any) -> None:
         """The algorithm's round, in all groups."""
         for group in self.groups:
             group.begin_round(r)
         grouped = isinstance(self.federation, SimulatedServer)
         before = self.blocks if grouped else self.blocks[0]
-        text: Any = self.algorithm
         after: Any
         if self._remembers:
             after, self.memory = require_memory(text, text.run_round(self.fed, before, r, self.memory))
@@ -78,31 +75,22 @@ class VerticalState:
             )
         # Between rounds there is what the hubs hold: steps that were never averaged are lost with their clients.
         pairs = zip(self.groups, after if grouped else (after,), strict=True)
-        self.blocks = tuple(self._at_hubs(group, blocks) for group, blocks in pairs)
-        if any(trained is not None for trained in self.task.trained):
-            self.blocks = tuple(self._with_untrained(blocks) for blocks in self.blocks)
+        held = (group.at_clients.at_hubs(blocks).base if blocks.moved else blocks.base for group, blocks in pairs)
+        self.blocks = tuple(Blocks(self._with_untrained(base)) for base in held)
 
-    def _at_hubs(self, group: SimulatedFederation, blocks: Blocks) -> Blocks:
-        held = group.at_clients.at_hubs(blocks) if blocks.moved else blocks
-        return Blocks(held.base) if held.moved or held.branches or held.received or held.sent_to else held
-
-    def _with_untrained(self, blocks: Blocks) -> Blocks:
+    def _with_untrained(self, base: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """What is not trained is never sent: it stays just as it was, without the rounding of averages."""
-        base = (
-            weights if trained is None else self._first[j].index_copy(0, trained, weights.index_select(0, trained))
-            for j, (weights, trained) in enumerate(zip(blocks.base, self.task.trained, strict=True))
+        if all(trained is None for trained in self.task.trained):
+            return base
+        return tuple(
+            weights if trained is None else first.index_copy(0, trained, weights.index_select(0, trained))
+            for first, weights, trained in zip(self._first, base, self.task.trained, strict=True)
         )
-        return Blocks(tuple(base))
 
     def align(self) -> None:
         """The blocks; what groups have in common stays common. Memories of codecs are written in place."""
-        after: dict[int, Blocks] = {}
-        for blocks in self.blocks:
-            if id(blocks.base) not in after:
-                base = tuple(aligned(weights) for weights in blocks.base)
-                same = all(map(is_, base, blocks.base))
-                after[id(blocks.base)] = blocks if same else replace(blocks, base=base)
-        self.blocks = tuple(after[id(blocks.base)] for blocks in self.blocks)
+        after = {id(blocks.base): tuple(map(aligned, blocks.base)) for blocks in self.blocks}
+        self.blocks = tuple(Blocks(after[id(blocks.base)]) for blocks in self.blocks)
 
     def broken(self) -> str | None:
         """The first block with a NaN or an infinity."""

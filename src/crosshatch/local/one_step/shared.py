@@ -87,21 +87,15 @@ def _by_hand(problems: Sequence[Problem], chain_pass: ChainPass, per_row: Tensor
         at_own = problems[0].derivative(own, LossInputs.joined(inputs, torch.stack))
         return chain_pass.gradient(at_own.mul_(per_row.unsqueeze(-1)))
     pairs = [_at_embedding(p, mine, rows) for p, mine, rows in zip(problems, own, per_row, strict=True)]
-    flat = chain_pass.gradient(torch.stack([at_own for at_own, _ in pairs]))
-    head = pairs[0][1]
-    return flat if head is None else torch.cat([flat, head.unsqueeze(0)], dim=1)  # who holds the head is alone
+    flat = chain_pass.gradient(torch.stack([at_own for at_own, *_ in pairs]))
+    return torch.cat([flat, *(at_head.unsqueeze(0) for at_head in pairs[0][1:])], dim=1)  # who holds the head is alone
 
 
-def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tensor, Tensor | None]:
+def _at_embedding(problem: Problem, own: Tensor, per_row: Tensor) -> tuple[Tensor, ...]:
     """Gradient at the block's outputs (n, e), and that of a head held here."""
-    inputs, task = problem.parts[0].loss_inputs, problem.task
-    if inputs.derivative is not None or task.head is None:
-        return problem.derivative(own, inputs).mul_(per_row.unsqueeze(-1)), None
-    _, held = task.split(problem.silo, problem.start.detach())
-    own = own.detach().requires_grad_()
+    held = problem.task.split(problem.silo, problem.start.detach())[1]
+    leaves = [one.detach().requires_grad_() for one in (own, held) if one is not None]
     with torch.enable_grad():
-        held = None if held is None else held.requires_grad_()
-        scores, gradient = problem.slope(own, inputs, problem.head_under(held))
-    wanted = [own] if held is None else [own, held]
-    gradients = torch.autograd.grad(scores, wanted, gradient.mul_(per_row.unsqueeze(-1)))
-    return gradients[0], gradients[1] if held is not None else None
+        head = problem.head_under(None if held is None else leaves[1])
+        scores, gradient = problem.slope(leaves[0], problem.parts[0].loss_inputs, head)
+    return torch.autograd.grad(scores, leaves, gradient.mul_(per_row.unsqueeze(-1)))

@@ -30,15 +30,11 @@ from crosshatch.local.stacked.stack import (
     PaddedRows,
     ProblemJobs,
     Stack,
-    buckets,
-    numbers_at_start,
-    received_heads,
 )
 
 _MOST_BYTES = 2**28  # for a bucket of recurrent layers, or of blocks behind convolutions
 _CACHE_BYTES = 2**26  # for a bucket of convolutions
 Layers = Recurrent | Convolved | Implicit | Copies
-_WORTHWHILE = 2**16  # multiplications per step that a further bucket saves at least: its calls take as long
 
 
 def solve_stacked(
@@ -55,12 +51,11 @@ def solve_stacked(
     stack = Stack(problems, passes)
     client_weights = torch.cat(list(weights)).to(problems[0].start)  # one for each job
     totals = [_idle(stack, i, client_weights, keep=keep) for i in range(len(problems))]
-    groups = buckets(stack.most_rows, _WORTHWHILE / max(1, problems[0].start.shape[-1]))
     solved = partial(_solve_bucket, stack, shapes, gram=gram, client_weights=None if keep else client_weights)
     if shapes.front is None:  # small products: torch's own threads do
-        done = [solved(jobs) for jobs in groups]
+        done = [solved(jobs) for jobs in stack.groups]
     else:
-        pieces = _pieces(stack, groups, shapes, gram, threads)
+        pieces = _pieces(stack, shapes, gram, threads)
         done = list(run_each([partial(solved, jobs) for jobs in pieces], threads=threads))
     for found in done:
         for mine, result in found:
@@ -71,13 +66,13 @@ def solve_stacked(
     return totals
 
 
-def _pieces(stack: Stack, groups: Sequence[Jobs], shapes: Shapes, gram: bool, threads: int) -> list[Jobs]:
+def _pieces(stack: Stack, shapes: Shapes, gram: bool, threads: int) -> list[Jobs]:
     """Buckets cut so that every thread has some of each, and none takes too much memory."""
     pieces = []
     front, problem, width = shapes.front, stack.problems[0], stack.problems[0].start.element_size()
     assert front is not None
     room = _MOST_BYTES if isinstance(front, Cell) else _CACHE_BYTES
-    for jobs in groups:
+    for jobs in stack.groups:
         rows = int(stack.most_rows[jobs].max())
         block = problem.start.shape[-1]
         if gram:  # a layer made of its rows instead of its own numbers
@@ -129,21 +124,25 @@ class Bucket:
         self.outputs = self.parts[0].outputs
         if shapes.front is not None:
             self.parts = [replace(rows, x=shapes.front.arranged(rows.x)) for rows in self.parts]
-        self.received = (
-            Copies(shapes.head, received_heads(self.members)) if shapes.head and not shapes.holds_head else None
-        )
+        heads = [mine.head.expand(len(mine.clients), -1) for mine in self.members if mine.head is not None]
+        self.received = Copies(shapes.head, torch.cat(heads)) if shapes.head and heads else None
         self.held: list[Layers] = []
         self.done: Tensor | None = None  # the blocks in the end, where steps were taken along flat vectors
+
+    def _at_start(self, where: slice) -> Tensor:
+        """The numbers `where` in the blocks the jobs start from, (K, numbers)."""
+        return torch.cat([mine.start[..., where].expand(len(mine.clients), -1) for mine in self.members])
 
     def _take(self, numbers: Callable[[slice], Tensor]) -> None:
         """All that is trained, from its `numbers` (K, n) in flat vectors: in front, the chain, and a head held here.
 
         With `gram` the first layer of the chain is one for itself, which stays implicit.
         """
-        shapes, chain, offset = self.shapes, self.shapes.block, self.shapes.size_in_front
+        shapes, chain, offset = self.shapes, self.shapes.block, 0
         layers: list[Layers] = []
         if shapes.front is not None:
-            front, own = shapes.front, numbers(slice(offset))
+            front, offset = shapes.front, shapes.front.size
+            own = numbers(slice(offset))
             layers.append(Recurrent(front, own) if isinstance(front, Cell) else Convolved(front, own))
         if self.gram:
             first, further = chain[0], self.problem.local.steps if layers else None
@@ -160,12 +159,11 @@ class Bucket:
     def run(self, states: Sequence[Tensor]) -> None:
         """All steps of all jobs, with the optimiser's states (jobs, s) of each problem, if there are any."""
         local, regulariser = self.problem.local, self.problem.task.regulariser
-        start = partial(numbers_at_start, self.members)
         if self.problem.task.free[self.problem.silo] is not None or local.proximal or states:
             state = torch.cat(list(states)) if states else None
-            self.done = descend_along(self.problem, start(slice(None)), state, self._gradient)
+            self.done = descend_along(self.problem, self._at_start(slice(None)), state, self._gradient)
             return
-        self._take(start)
+        self._take(self._at_start)
         chain = self.held[:-1] if self.shapes.holds_head else self.held
         shrinking = [tensor for layers in chain for tensor in layers.tensors] if regulariser.l1 else []
         for step in range(local.first, local.first + local.steps):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,10 +40,6 @@ class Filters:
         """Numbers in the layer: weights (outputs, 3, 3, inputs), then the bias."""
         return self.outputs * (_TAPS * self.inputs + 1)
 
-    def pooled(self, height: int, width: int) -> tuple[int, int]:
-        """Pixels behind the pooling."""
-        return (height + self.ceil) // 2, (width + self.ceil) // 2
-
 
 @dataclass(frozen=True)
 class Images:
@@ -61,7 +58,8 @@ class Images:
         """Height and width before every convolution, and behind the last."""
         found = [self.shape[1:]]
         for one in self.filters:
-            found.append(one.pooled(*found[-1]))
+            height, width = found[-1]
+            found.append(((height + one.ceil) // 2, (width + one.ceil) // 2))
         return found
 
     def numbers(self, rows: int) -> int:
@@ -91,12 +89,9 @@ def as_convolved(module: nn.Module, shape: tuple[int, ...]) -> tuple[Images, Cha
     return (Images((shape[0], shape[1], shape[2]), filters), chain) if whole else None
 
 
-def _filters(convolution: nn.Module, activation: nn.Module, pooling: nn.Module) -> Filters | None:
-    if (type(convolution), type(activation), type(pooling)) != (nn.Conv2d, nn.ReLU, nn.MaxPool2d):
+def _filters(c: Any, activation: Any, p: Any) -> Filters | None:
+    if (type(c), type(activation), type(p)) != (nn.Conv2d, nn.ReLU, nn.MaxPool2d):
         return None
-    assert isinstance(convolution, nn.Conv2d)
-    assert isinstance(pooling, nn.MaxPool2d)
-    c, p = convolution, pooling
     usual = (c.kernel_size, c.stride, c.dilation, c.groups) == ((3, 3), (1, 1), (1, 1), 1) and c.bias is not None
     zeros = c.padding in ((1, 1), 1, "same") and c.padding_mode == "zeros"
     halves = all(value in (2, (2, 2)) for value in (p.kernel_size, p.stride)) and p.padding == 0 and p.dilation == 1

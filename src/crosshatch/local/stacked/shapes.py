@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from crosshatch.local.layers import Chain
 from crosshatch.local.stacked.convolved import Images
@@ -18,8 +17,3 @@ class Shapes:
     block: Chain
     head: Chain  # empty for a sum, and where derivatives are received
     holds_head: bool
-
-    @cached_property
-    def size_in_front(self) -> int:
-        """Numbers in front of the block's chain."""
-        return 0 if self.front is None else self.front.size

@@ -19,6 +19,7 @@ from crosshatch.local.problem import LossInputs, Problem
 Jobs = npt.NDArray[np.int64]
 _BUCKETS = 4
 _WORTH = 0.1  # a further bucket must save this share of all rows
+_WORTHWHILE = 2**16  # and so many multiplications per step at least: its calls take as long
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,10 @@ class Stack:
         every = range(len(parts[0]))
         self.counts = [np.concatenate([mine[s].counts for mine in parts]) for s in every]
         self.most_rows: Jobs = np.max(self.counts, axis=0)
+        self.groups = buckets(self.most_rows, _WORTHWHILE / max(1, problems[0].start.shape[-1]))
         kept = first_chain_passes(problems, passes)
         layers = zip(*((one.x, *one.outputs) for one in kept), strict=True)
-        first = [
-            layer[0].flatten(0, 1) if len(layer) == 1 else torch.cat([one.flatten(0, 1) for one in layer])
-            for layer in layers
-        ]
+        first = [_behind([one.flatten(0, 1) for one in layer]) for layer in layers]
         self.outputs = first[1:]  # of every layer in the first step (n, o), where the exchange's pass was kept
         # By part the samples, and what their losses need (None: nothing of the kind).
         self.tensors: list[list[Tensor | None]] = []
@@ -66,8 +65,7 @@ class Stack:
             samples = first[:1] if first and s == 0 else [mine[s].x.flatten(1) for mine in parts]
             inputs = [mine[s].loss_inputs for mine in parts]
             needed = zip(*((one.y, one.rest, one.derivative, one.start) for one in inputs), strict=True)
-            every_kind = (samples, *needed)
-            self.tensors.append([of[0] if of[0] is None or len(of) == 1 else torch.cat(of) for of in every_kind])
+            self.tensors.append([_behind(of) for of in (samples, *needed)])
 
     def by_problem(self, jobs: Jobs) -> list[ProblemJobs]:
         """Sorted jobs, problem by problem."""
@@ -121,14 +119,9 @@ def first_chain_passes(problems: Sequence[Problem], passes: Sequence[KeptPass | 
     return [one if len(one.x) == 1 else one.one(place) for one, place in found]
 
 
-def numbers_at_start(members: Sequence[ProblemJobs], where: slice) -> Tensor:
-    """The numbers `where` in the blocks the jobs start from, (K, numbers)."""
-    return torch.cat([mine.start[..., where].expand(len(mine.clients), -1) for mine in members])
-
-
-def received_heads(members: Sequence[ProblemJobs]) -> Tensor:
-    """The head as received, (K, h), for silos which do not hold it."""
-    return torch.cat([mine.head.expand(len(mine.clients), -1) for mine in members if mine.head is not None])
+def _behind(tensors: Sequence[Any]) -> Any:
+    """One behind another; None where there are none."""
+    return tensors[0] if tensors[0] is None or len(tensors) == 1 else torch.cat(tuple(tensors))
 
 
 def buckets(rows: Jobs, least: float = 0) -> list[Jobs]:

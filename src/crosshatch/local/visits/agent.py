@@ -55,14 +55,11 @@ class Agent:
     @cached_property
     def quick(self) -> Visits | None:
         """The quick way, for a linear block with one score per sample and no bias; it shares memory with NumPy."""
-        if self.x.device.type != "cpu":
+        plain = self.is_linear and self.width == 1 and self.task.layouts[self.silo].size == self.x.shape[1]
+        if not plain or self.x.device.type != "cpu" or self.loss.name not in ("squared", "logistic"):
             return None
-        if self.way == "gram":
-            return FromGram(self.x, self.y, self.task.regulariser)
-        known = self.loss.name in ("squared", "logistic")  # whose derivatives `StepByStep` has
-        if self.way == "linear" and known and self.width == 1 and self.task.layouts[self.silo].size == self.x.shape[1]:
-            return StepByStep(self.x, self.y, self.task.regulariser, self.loss.name == "logistic")
-        return None
+        given = self.x, self.y, self.task.regulariser
+        return FromGram(*given) if self.way == "gram" else StepByStep(*given, self.loss.name == "logistic")
 
     @property
     def is_linear(self) -> bool:
@@ -92,8 +89,16 @@ class Agent:
 
     @cached_property
     def norm_squared(self) -> float:
-        """The square of the design's largest singular value."""
-        return _largest_eigenvalue(self.design)
+        """The square of the design's largest singular value, by way of the smaller of X'X and XX'."""
+        x = self.design
+        wide = x.shape[1] > x.shape[0]
+        if min(x.shape) <= _EXACT:
+            product = (x @ x.T if wide else x.T @ x).double()
+            return float(torch.linalg.eigvalsh(product)[-1])
+        from scipy.sparse.linalg import svds  # takes its time to import, and few need it
+
+        exact, start = x.double().numpy(force=True), np.ones(min(x.shape))
+        return float(svds(exact, k=1, v0=start, return_singular_vectors=False)[0]) ** 2
 
     def embed(self, theta: Tensor) -> Tensor:
         """Outputs (n, e) under the block's flat parameters."""
@@ -104,7 +109,7 @@ class Agent:
         """Q proximal steps, in place: `theta` (p,) is the token's copy of this block, `scores` (n, e) the token."""
         if self.quick is not None:
             self.quick(theta, scores.view(-1), steps, step_size)
-        elif self.way == "linear":
+        elif self.is_linear:
             self._visit_linear(theta, scores, steps, step_size)
         else:
             self._visit_module(theta, scores, steps, step_size)
@@ -164,15 +169,3 @@ def start_of(task: Task, silo: int, initial: Tensor) -> Tensor:
     start = initial.clone()
     start[len(start) - chain[-1].size :] = 0
     return start
-
-
-def _largest_eigenvalue(x: Tensor) -> float:
-    """Of X'X, by way of the smaller of X'X and XX'."""
-    wide = x.shape[1] > x.shape[0]
-    if min(x.shape) <= _EXACT:
-        product = (x @ x.T if wide else x.T @ x).double()
-        return float(torch.linalg.eigvalsh(product)[-1])
-    from scipy.sparse.linalg import svds  # takes its time to import, and few need it
-
-    exact, start = x.double().numpy(force=True), np.ones(min(x.shape))
-    return float(svds(exact, k=1, v0=start, return_singular_vectors=False)[0]) ** 2

@@ -134,7 +134,8 @@ class Role(AnyRole, Federation[Blocks, Batch, Embeddings, Frozen]):
         self, blocks: Blocks, batch: Batch, *, only: int | None = None, known: Embeddings | None = None
     ) -> Embeddings:
         """Everybody knows whose embeddings are new."""
-        check_only(only, None if known is None else known.samples, batch.parts, len(self.silos))
+        if only is not None:
+            check_only(only, None if known is None else known.samples, batch.parts, len(self.silos))
         silos = list(self.silos) if only is None else [only]
         self._check_sent(blocks, batch, silos)
         call = self.uses.call("embed", self.round)

@@ -101,9 +101,7 @@ class Accounts:
         below, linked = (tuple(j for j in of if j in self._linked) for of in (sending, getting))
         rows = sum(map(len, batch.parts))
         specs = contents.passed_on("share", sending, rows, lambda j: batch.counts([j]), head=True)
-        everybody = len(sending) == len(self.sizes)
-        usual = [contents.answers[i] for i in linked] if everybody else contents.answers_of(sending, linked)
-        answer = ClientLeg(call, "down", linked, usual)
+        answer = ClientLeg(call, "down", linked, contents.answers_of(sending, linked))
         whole = contents.answers_of(sending, linked, whole=True) if missed else ()
         self.links.send(
             batch,

@@ -22,7 +22,6 @@ Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
 Numbers = Sequence[int]
 _Table = tuple[int, list[float]]  # the size of a message, and its seconds on each agent's link
-_ANYBODY = ""  # to the network: an agent without settings of its own
 
 
 @dataclass
@@ -71,20 +70,13 @@ class AgentLinks:
         for agent, step in zip(agents, steps, strict=True):
             key = (link, direction, exchange, long, wire.as_long(step))
             if key not in self._known:
-                self._known[key] = self._look_up(*key)
+                length = wire.size(long, exchange, ((self.dtype, self.shape),), use=wire.as_long(step))
+                one = np.array([length])
+                each = [float(self.network.transfer(link, direction, one, name, None)[0]) for name in self.agents]
+                self._known[key] = length, each
             size, taken = self._known[key]
             seconds.append(taken[agent])
             total += size
         if seconds:
             self.meter.count(f"{link} {label}", exchange, messages=len(seconds), size=total)
         return seconds
-
-    def _look_up(self, link: str, direction: Direction, exchange: str, round: int, step: int) -> _Table:
-        """Size of a message, and the seconds it takes on each agent's link."""
-        size = wire.size(round, exchange, ((self.dtype, self.shape),), use=step)
-        usual, *own = (
-            float(self.network.transfer(link, direction, np.array([size]), name, None)[0])
-            for name in (_ANYBODY, *self.network.named)
-        )
-        known = dict(zip(self.network.named, own, strict=True))
-        return size, [known.get(name, usual) for name in self.agents]

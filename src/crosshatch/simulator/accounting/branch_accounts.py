@@ -12,6 +12,7 @@ from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.message_contents import DECISION, Always, Call, Specs
 from crosshatch.simulator.accounting.accounts import Accounts
 from crosshatch.simulator.accounting.legs import ClientLeg
+from crosshatch.simulator.accounting.links import message_sizes
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.simulator.vertical.branches import Branches
 
@@ -69,8 +70,10 @@ class BranchAccounts:
         self, silo: int, clients: Ids, level: int, direction: Literal["up", "down"], specs: Specs, call: Call
     ) -> float:
         """One message for each branch of a level with clients at work; returns the seconds it takes."""
-        at_work = len(np.unique(self.branches.of(silo, clients, level)))
-        return self.accounts.links.branch_leg(silo, at_work, direction, specs, call)
+        at_work, links = len(np.unique(self.branches.of(silo, clients, level))), self.accounts.links
+        (size,) = message_sizes([specs], call)
+        links.meter.count(f"branch-hub {direction}", call.exchange, messages=at_work, size=size * at_work)
+        return float(links.network.transfer("branch-hub", direction, np.array([size]), links.silos[silo], None)[0])
 
 
 def _latest(when: Seconds, node: Ids, nodes: int) -> Seconds:

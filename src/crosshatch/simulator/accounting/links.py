@@ -134,7 +134,7 @@ class Links:
         found = table.take(rows, axis=1)
         if found.min(initial=0) < 0:
             for n in np.unique(rows[found[0] < 0]):
-                size = np.array(_sizes([contents(int(n))], leg.call))
+                size = np.array(message_sizes([contents(int(n))], leg.call))
                 table[:, n] = size[0], self.network.transfer(leg.link, leg.direction, size, _ANYBODY, None)[0]
             found = table.take(rows, axis=1)
         return found
@@ -148,7 +148,7 @@ class Links:
         if not self.hubs_together:
             ends, others = (receivers, senders) if down else (senders, receivers)  # over the link of which it goes
             times = [len(others) - (j in others) for j in ends]
-            each = _sizes(leg.specs, leg.call)
+            each = message_sizes(leg.specs, leg.call)
             size = sum(map(mul, each, times))
             self._counted.append((f"hub-hub {leg.direction}", leg.call.exchange, sum(times), size))
             seconds = self._hubs_seconds("hub-hub", ends, np.array(each), leg.direction)
@@ -162,7 +162,7 @@ class Links:
         for other in self.others:
             other.hubs_and_server(silos, specs, direction, call, pairs)
         messages = 1 if pairs is None else len(pairs)
-        sizes = np.array(_sizes(specs, call)) * messages
+        sizes = np.array(message_sizes(specs, call)) * messages
         self.meter.count(
             f"group-server {direction}", call.exchange, messages=messages * len(silos), size=int(sizes.sum())
         )
@@ -185,12 +185,6 @@ class Links:
         """A hub computes for so long, besides local steps."""
         for one in self.every:
             one.clocks.hubs[silo] += seconds
-
-    def branch_leg(self, silo: int, branches: int, direction: Direction, specs: Specs, call: Call) -> float:
-        """One message between each of so many branches and the node above it; returns the seconds it takes."""
-        (size,), name = _sizes([specs], call), self.silos[silo]
-        self.meter.count(f"branch-hub {direction}", call.exchange, messages=branches, size=size * branches)
-        return float(self.network.transfer("branch-hub", direction, np.array([size]), name, None)[0])
 
     def work(self, batch: Batch, silos: tuple[int, ...], local: LocalSteps, rows: Sequence[Ids] | None = None) -> None:
         """So many local steps at each of the clients.
@@ -226,14 +220,12 @@ class Links:
 
     def _with_settings(self, at_work: AtWork) -> Iterator[tuple[str, Ids, slice]]:
         """Silos at work with settings of their own, their clients and where these stand."""
-        for j, clients, where in (
-            zip(at_work.silos, at_work.clients, at_work.places, strict=True) if self._special else ()
-        ):
+        for j, clients, where in zip(at_work.silos, at_work.clients, at_work.places, strict=True):
             if self.silos[j] in self._special:
                 yield self.silos[j], clients, where
 
 
-def _sizes(specs: Sequence[Specs], call: Call) -> list[int]:
+def message_sizes(specs: Sequence[Specs], call: Call) -> list[int]:
     """The bytes of some messages."""
     round, use = wire.as_long(call.round), wire.as_long(call.use)
     return [wire.size(round, call.exchange, one, use=use) for one in specs]

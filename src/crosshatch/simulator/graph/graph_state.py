@@ -19,8 +19,8 @@ class GraphState:
 
     summed = True
 
-    def __init__(self, federation: Any, algorithm: Any) -> None:
-        self.federation, self.algorithm = federation, algorithm
+    def __init__(self, federation: Any) -> None:
+        self.federation = federation
         self.values: Tokens | Duals = federation.begin()
 
     @property
@@ -39,9 +39,9 @@ class GraphState:
         found: tuple[Tensor, ...] = self.federation.model(self.values)
         return found
 
-    def run_round(self, r: int) -> None:
+    def run_round(self, r: int, text: Any) -> None:
         """One visit and one hop of all tokens, or one iteration."""
-        self.values = self.algorithm.run_round(self.federation, self.values, r)
+        self.values = text.run_round(self.federation, self.values, r)
 
     def align(self) -> None:
         """All tensors. Rounds write into them, so there is nothing to do after the first time."""

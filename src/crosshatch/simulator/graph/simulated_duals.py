@@ -48,15 +48,15 @@ class SimulatedDuals:
 
     def __post_init__(self) -> None:
         """Both directions of every edge, the sizes of the blocks and the Laplacian."""
+        import networkx as nx
+
         pairs = sorted((a, b) for u, v in self.graph.edges for a, b in ((u, v), (v, u)))
         self._senders: Ids = np.array([a for a, _ in pairs], dtype=np.int64)
         self._receivers: Ids = np.array([b for _, b in pairs], dtype=np.int64)
         self._sizes = [agent.task.layouts[agent.silo].size for agent in self.agents]
         like = self.agents[0].x
-        degrees = [self.graph.degree(k) for k in range(len(self.agents))]
-        laplacian = torch.diag(torch.tensor(degrees, dtype=like.dtype))
-        laplacian[torch.as_tensor(self._senders), torch.as_tensor(self._receivers)] = -1
-        self._laplacian = laplacian.to(like.device)
+        laplacian = nx.laplacian_matrix(self.graph, range(len(self.agents))).toarray()
+        self._laplacian = torch.as_tensor(laplacian, dtype=like.dtype, device=like.device)
         self.chosen = dict.fromkeys(self.links.agents, "linear")
 
     def begin(self) -> Duals:

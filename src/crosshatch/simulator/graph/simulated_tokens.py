@@ -79,16 +79,13 @@ class SimulatedTokens:
         for g, k in enumerate(at):
             step = self.agents[k].largest_step if step_size is None else step_size
             self.agents[k].visit(tokens.models[g, self._spans[k]], tokens.scores[g], steps=steps, step_size=step)
-        self._time_visits(tokens, at, steps)
-        return tokens
-
-    def _time_visits(self, tokens: Tokens, at: list[int], steps: int) -> None:
-        """Who comes first is served first."""
         seconds, free = tokens.seconds, tokens.free
+        # who comes first is served first
         for g in [0] if self.count == 1 else np.argsort(seconds, kind="stable").tolist():
             k = at[g]
             seconds[g] = free[k] = max(seconds[g], free[k]) + steps * self._step_seconds[k]
             tokens.visits[k] += 1
+        return tokens
 
     def average_met(self, tokens: Tokens) -> Tokens:
         """Tokens at one agent wait for each other and go on as equals."""
@@ -130,12 +127,9 @@ class SimulatedTokens:
     def pass_tokens(self, tokens: Tokens, *, round: int, stay: bool = False) -> Tokens:
         """A message for every token that moves."""
         after = self.walk.next(tokens.at, round, stay=stay)
-        old, new = tokens.at.tolist(), after.tolist()
-        moving = [g for g in range(self.count) if old[g] != new[g]]
-        senders, receivers = [old[g] for g in moving], [new[g] for g in moving]
-        seconds = self.links.send(senders, receivers, "pass token", round=round, steps=moving)
-        for g, taken in zip(moving, seconds, strict=True):
-            tokens.seconds[g] += taken
+        moving = np.flatnonzero(tokens.at != after)
+        senders, receivers, steps = tokens.at[moving].tolist(), after[moving].tolist(), moving.tolist()
+        tokens.seconds[moving] += self.links.send(senders, receivers, "pass token", round=round, steps=steps)
         tokens.at = after
         return tokens
 

@@ -41,13 +41,14 @@ class Weighed:
 
 
 def outcomes(steps: Sequence[Problem], solver: Solver, passes: Passes) -> list[Tensor]:
-    """The blocks (clients at work, p) that steps lead to."""
+    """The blocks (clients at work, p) that steps lead to; the table keeps the optimiser's states beside them."""
     due = [one for one in steps if id(one) not in passes.blocks]
     if due:
         ones = [torch.ones(one.clients, dtype=torch.float64) for one in due]
         solved = solver(due, ones, keep=True, passes=passes.find(due))
-        own = (rows[:, : one.start.shape[-1]] for one, rows in zip(due, solved, strict=True))  # without any states
-        passes.blocks |= {id(one): (one, rows) for one, rows in zip(due, own, strict=True)}
+        for one, rows in zip(due, solved, strict=True):
+            numbers = one.start.shape[-1]
+            passes.blocks[id(one)] = one, rows[:, :numbers].contiguous(), rows[:, numbers:]
     return [passes.blocks[id(one)][1] for one in steps]
 
 

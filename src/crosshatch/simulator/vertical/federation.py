@@ -266,7 +266,7 @@ class SimulatedFederation(Federation[Blocks, Batch, Embeddings, Frozen]):
         in_one_part = len(batch.parts) == 1 and not earlier
         self.accounts.links.work(batch, silos, local, None if in_one_part else rows_by_part(problems))
         if self.optimising is not None:
-            self.passes.blocks |= self.optimising.solve(problems, self.solver)
+            self.optimising.solve(list(problems.values()), self.solver, self.passes)
         if len(self.at_clients.one_party) == len(self.silos):  # nobody has anybody to average with
             ones = dict.fromkeys(problems, torch.ones(1, dtype=torch.float64))
             alone = Weighed(blocks.base, problems, ones, dict.fromkeys(ones, 0.0), self.passes)

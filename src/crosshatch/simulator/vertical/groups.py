@@ -123,7 +123,7 @@ class SimulatedServer(Grouped[Blocks, Batch, Embeddings, Frozen]):
 
     def model(self, blocks: GroupBlocks) -> tuple[Tensor, ...]:
         """The global model: the groups' blocks weighted by their samples."""
-        if all(one is blocks[0] or all(map(torch.equal, one.base, blocks[0].base)) for one in blocks[1:]):
+        if all(one.base is blocks[0].base or all(map(torch.equal, one.base, blocks[0].base)) for one in blocks[1:]):
             return blocks[0].base
         return _mean(blocks, [(self.samples / np.sum(self.samples)).tolist()] * len(blocks[0].base)).base
 

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from crosshatch.local.problem import Problem
 from crosshatch.protocol.batches import Ids
-from crosshatch.simulator.vertical.averaging import Solver
+from crosshatch.simulator.passes import Passes
+from crosshatch.simulator.vertical.averaging import Solver, outcomes
 from crosshatch.simulator.vertical.batch import Batch
 from crosshatch.task.optimisers import Optimiser, state_size
 
@@ -61,15 +62,11 @@ class Optimising:
     def _set_states(self, silo: int, clients: Ids, states: Tensor) -> None:
         self._at_clients[silo].index_copy_(0, self._places(silo, clients), states)
 
-    def solve(self, problems: Mapping[int, Problem], solver: Solver) -> dict[int, tuple[Problem, Tensor]]:
-        """The clients' blocks (clients at work, p) after steps, as `Passes.blocks` has them; their states are noted."""
-        steps, done = list(problems.values()), dict[int, tuple[Problem, Tensor]]()
-        ones = [torch.ones(one.clients, dtype=torch.float64) for one in steps]
-        for one, rows in zip(steps, solver(steps, ones, keep=True, passes=()), strict=True):
-            numbers = len(self.like[one.silo])
-            done[id(one)] = one, rows[:, :numbers].contiguous()
-            self._set_states(one.silo, one.at_work, rows[:, numbers:])
-        return done
+    def solve(self, problems: Sequence[Problem], solver: Solver, passes: Passes) -> None:
+        """Steps are taken at once, since later ones begin with the states that they lead to."""
+        outcomes(problems, solver, passes)
+        for one in problems:
+            self._set_states(one.silo, one.at_work, passes.blocks[id(one)][2])
 
     def broadcast(self, batch: Batch) -> None:
         """Clients at work get their hub's state with its block."""

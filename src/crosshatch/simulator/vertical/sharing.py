@@ -86,8 +86,7 @@ class Sharing:
         receivers: Sequence[int], *, to: int | None, use: int,
     ) -> Frozen:  # fmt: skip
         """Each receiver gets the senders' embeddings in `around`; its own are the new ones."""
-        arrived = self._arrive(around, batch, senders, use=use, to=to)
-        now = {j: Sent(around.made[j], tuple(rows.values())) for j, rows in arrived.items()}
+        arrived, now = self._arrive(around, batch, senders, use=use, to=to)
         views: dict[int, Mapping[int, Sent]] = {}  # who has seen the same before sees the same now
         seen, heads = dict(known.seen), dict(known.heads)
         for i in receivers:
@@ -119,13 +118,10 @@ class Sharing:
         receivers: Sequence[int], *, holder: int, about: About, use: int,
     ) -> Frozen:  # fmt: skip
         """The holder gets the senders' embeddings, the other receivers the loss's derivatives at theirs."""
-        arrived = self._arrive(embeddings, batch, senders, use=use, part=about.sent_part)
+        arrived, now = self._arrive(embeddings, batch, senders, use=use, part=about.sent_part)
         view = known.seen.get(holder, _NOTHING)
         if about.sent_part is None:  # what is sent of a single local step serves that step alone
-            view = {
-                **view,
-                **{j: Sent(embeddings.made[j], tuple(rows.values())) for j, rows in arrived.items()},
-            }
+            view = {**view, **now}
         silos = range(len(self.widths))
         check_seen(view, [j for j in silos if j != holder])
         asking = [j for j in receivers if j != holder]
@@ -163,17 +159,17 @@ class Sharing:
     def _arrive(
         self, embeddings: Embeddings, batch: Batch, senders: Sequence[int], *, use: int, to: int | None = None,
         part: int | None = None,
-    ) -> Arrived:  # fmt: skip
-        """The senders' embeddings as others get to see them, of all parts or one."""
+    ) -> tuple[Arrived, dict[int, Sent]]:  # fmt: skip
+        """The senders' embeddings as others get to see them, of all parts or one; and as they are kept by others."""
         parts = list(range(len(batch.parts))) if part is None else [part]
-        arrived: Arrived = {}
+        arrived, kept = Arrived(), dict[int, Sent]()
         for j in senders:
             rows: Sequence[Tensor] = [embeddings.values[j][s] for s in parts]
             if "share" in self.on_the_way.channels.codecs:
                 name = share_channel(j, to)
                 rows = self.on_the_way.rows("share", name, rows, batch, j, use=use, parts=parts)
-            arrived[j] = dict(zip(parts, rows, strict=True))
-        return arrived
+            arrived[j], kept[j] = dict(zip(parts, rows, strict=True)), Sent(embeddings.made[j], tuple(rows))
+        return arrived, kept
 
 
 _NOTHING: Mapping[int, Sent] = {}
