@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from crosshatch.errors import RunError
@@ -179,11 +180,20 @@ def test_rows_read_apart(apart: Path) -> None:
     assert model(apart / "out") == model(apart / "whole")
 
 
-def test_a_file_that_a_worker_cannot_read(apart: Path) -> None:
-    (apart / "rows.parquet").write_bytes(b"PAR1 and nothing else PAR1")
+@pytest.mark.parametrize("half_way", [False, True])
+def test_a_file_that_a_worker_cannot_read(apart: Path, half_way: bool) -> None:
+    """Nothing is in it, or one column is spoilt, which the driver does not read."""
+    table, content = apart / "rows.parquet", bytearray(b"PAR1 and nothing else PAR1")
+    if half_way:
+        rows = pl.read_parquet(table)
+        rows.write_parquet(table, compression="uncompressed")
+        content = bytearray(table.read_bytes())
+        begin = content.find(rows["x3"].to_numpy().tobytes()[:64])
+        content[begin - 40 : begin] = bytes(40)
+    table.write_bytes(content)
     ended = crosshatch(apart, "--workers", "2", "--out", "out")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-    assert ended.stderr.startswith(f"error: worker 1: {apart / 'rows.parquet'} is unreadable: ")
+    assert ended.stderr.startswith(f"error: worker 1: {table} is unreadable: ")
     assert not (apart / "out").exists()
 
 
