@@ -1,8 +1,8 @@
 """Counts messages and bytes: per kind of link and direction, and per exchange.
 
-Who counts: `simulator/accounting/links.py` (on a graph `agent_links.py`) for messages that are simulated, and
-`parties/post.py` for those that parties send; a hub counts there for clients that keep nothing. The totals of a
-launched run are added up in `runs/evaluating/lines.py`.
+Who counts: `simulator/accounting/links.py` (on a graph `agent_links.py`, of branches `branch_accounts.py`) for messages
+that are simulated, and `parties/post.py` for those that parties send; a hub counts there for clients that keep nothing.
+Those of a launched run are added up by `total` in `parties/seeing_all.py`.
 """
 
 from collections.abc import Iterable

@@ -14,9 +14,10 @@ BASES = {
     "Declared": "every declaration has a default", "DrawsBatches": "fields that several methods have",
     "Grouped": "groups, written once for all engines",
     "Planned": "every answer has a default", "Role": "what all parties answer alike", "RunError": "an error",
-    "Secret": "what is never printed", "Stop": "asked, or out of time",
+    "Secret": "what is never printed", "Shown": "a bar begins and ends alike", "Stop": "asked, or out of time",
     "SweepListener": "hears what it likes", "TokenRole": "what agents and server share",
     "TrainingError": "an error", "Watcher": "hears what it likes",
+    "_ShownRun": "warnings are shown alike",
 }  # fmt: skip
 
 

@@ -13,7 +13,10 @@ from tests.architecture.pages import pages
 PACKAGE = ROOT / "src" / "crosshatch"
 NAMED = re.compile(r"(?<![\w./-])((?:[\w-]+/)*[\w-]+\.(?:py|md|toml)|(?:[\w-]+/)+)(?![\w/])")
 # Pages on which every file named is one of ours; elsewhere users' own files are named too.
-STRICT = ["CONTRIBUTING.md", "docs/how-it-works.md", "docs/parties.md", "docs/recovery.md"]
+STRICT = [
+    "CONTRIBUTING.md", "docs/how-it-works.md", "docs/parties.md", "docs/recovery.md",
+    *(str(path.relative_to(ROOT)) for path in sorted(PACKAGE.rglob("README.md"))),
+]  # fmt: skip
 MADE = {".venv/", "docs/_build/", "utils.py", "best_model/", "model/", "checkpoint/", "parts/", "config.toml"}
 
 

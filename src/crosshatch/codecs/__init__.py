@@ -1,10 +1,6 @@
 """Codecs: what a tensor becomes on the wire, exactly how long that is, and what is left of it on the other side.
 
-To add one: a frozen dataclass that derives from `Stage`, or from `Step` where nothing gets shorter, in a file of its
-own (`codec.py` says what its methods mean); its spelling, which its `__str__` gives back, goes into the table
-`_KINDS` of `parse.py`; one that leaves no numbers to encode is named in `chain.py` too, as one that comes last; its
-name goes into this file and `crosshatch/__init__.pyi`. One of the user's own is named `file.py:Class` and needs none
-of these.
+To add one: "How to add" in CONTRIBUTING.md. One of the user's own is named `file.py:Class` and needs none of that.
 """
 
 from crosshatch.codecs.chain import Chain

@@ -11,14 +11,7 @@ own share. What the four kinds of value *are* is the engine's business; an algor
 All of them are data: they can be pickled, compared and kept. An exchange is a function of them alone: whatever somebody
 knows from before is an argument (`known`).
 
-To add one, follow `decide` through both engines, and `average_groups` where blocks or codecs take part: its method
-here, and in `grouped.py` where every group does it for itself; its contents in `protocol/message_contents.py` (of
-`decide` that is `DECISION`) and what makes no sense in `protocol/what_is_known.py`; in the simulator
-`vertical/federation.py`, `vertical/groups.py` and `accounting/`; at parties `roles/role.py`, then each role, and
-`parties/longest_messages.py`, which refuses longer messages (`_EXCHANGES` says that it exists, `_due` how long it may
-be: in the first alone, every message is refused). Where it may have a codec: `CODED` in `protocol/names.py` and
-`used_exchanges` in `runs/prepare.py`; where it carries blocks: `_OF_BLOCKS` in `parties/post.py` and the refusal of
-averaged states in `protocol/refusals.py`. What agents on a graph exchange is in `duals.py` and `tokens.py`.
+To add one: "How to add" in CONTRIBUTING.md. What agents on a graph exchange is in `duals.py` and `tokens.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whose the validation and test rows are: every one of them belongs to one client of each silo.
+"""Whose the validation and test rows are, not their labels: every one belongs to one client of each silo.
 
 Of a silo whose test samples are divided, `SiloData.test_owners`, they are those clients'; otherwise they are dealt out,
 one after the other. Clients without training rows hold none, for nobody tells them a block. With groups the rows are
