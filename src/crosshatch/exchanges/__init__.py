@@ -1,7 +1,7 @@
 """What an algorithm may ask of other parties, and what it declares of itself.
 
 Meanings alone: the numbers are in `simulator/vertical`, each party's half in `parties/roles`; on graphs `tokens.py` and
-`duals.py`, `simulator/graph` and `parties/agents`. To add an exchange, see `vertical.py`.
+`duals.py`, `simulator/graph` and `parties/agents`. To add an exchange: "How to add" in CONTRIBUTING.md.
 """
 
 from crosshatch.exchanges.algorithm import Algorithm

@@ -13,9 +13,10 @@ import numpy as np
 
 from crosshatch.channels import Channels
 from crosshatch.codecs import AnyCodec, ErrorFeedback
-from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
+from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import batch_source, declared, with_division
+from crosshatch.exchanges.where_it_runs import check_runs_on, one_party_silos_in
 from crosshatch.local.anchors import Anchors
 from crosshatch.local.read_chain import draws_random_numbers
 from crosshatch.parties.holdings.agreed import Agreed, Beforehand, Roster, Selection
@@ -35,19 +36,8 @@ from crosshatch.parties.roles.server_role import Below, ServerRole
 from crosshatch.parties.roles.tree import BranchRole, Node, node_above
 from crosshatch.protocol.batches import Ids
 from crosshatch.protocol.class_means import find_anchors
-from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
+from crosshatch.protocol.members import Member, members_of, pair, tiers_of
 from crosshatch.protocol.names import CODED
-from crosshatch.protocol.refusals import (
-    check_clients,
-    check_codecs,
-    check_derivatives,
-    check_head,
-    check_optimiser,
-    check_states_at_server,
-    check_topology,
-    check_transfer,
-    check_turns,
-)
 from crosshatch.task.probe import ROWS
 from crosshatch.task.task import Task
 
@@ -60,7 +50,10 @@ def vertical_parties(
     text = with_division(algorithm)
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
     if beforehand is None:
-        _check(data, task, text, codecs)
+        if declared(text).central:
+            name = type(text).__name__
+            raise ConfigError(f"algorithm {name} does not run party by party: use one with clients and hubs")
+        check_runs_on(data, task, text, codecs)
         pairs = zip(task.blocks, data.silos, strict=True)
         draws = any(draws_random_numbers(block, silo.train[:2]) for block, silo in pairs)
         beforehand = Beforehand(widths, draws)
@@ -78,21 +71,6 @@ def vertical_parties(
             if only is None or server_name(level, member) in only:
                 found[server_name(level, member)] = _server(level, member, below, text, len(groups))
     return found
-
-
-def _check(data: FederatedData, task: Task, text: Any, codecs: Mapping[str, AnyCodec]) -> None:
-    """What no party would begin with."""
-    name, known = type(text).__name__, declared(text)
-    if known.central:
-        raise ConfigError(f"algorithm {name} does not run party by party: use one with clients and hubs")
-    check_head(data, task)
-    check_optimiser(data, task, name, codecs)
-    check_topology(data, name, text.topology)
-    check_transfer(data, task, name, text.topology)
-    check_derivatives(data, task, name, continued=known.continues_derivatives)
-    check_turns(task, name, text.topology, turns=known.takes_turns)
-    check_codecs(data, codecs)
-    require_groups_of_whole_clients(data)
 
 
 _CODED_AT_CLIENTS = set(CODED) - {"average_groups"}
@@ -118,15 +96,8 @@ class Group:
         cls, number: int, member: Member, task: Task, text: Any, beforehand: Beforehand,
         codecs: Mapping[str, AnyCodec], way: Way,
     ) -> Group:  # fmt: skip
-        known, topology, data = declared(text), text.topology, member.data
-        where = member.suffix.replace("@", " in group ")
-        check_clients(
-            data, type(text).__name__, topology, pairs=known.pairs, several=known.several_clients, where=where
-        )
-        one_party = one_party_silos(topology, [silo.clients for silo in data.silos])
-        at_server = known.within == "federation" and not known.pairs
-        check_states_at_server(task, type(text).__name__, one_party, at_server=at_server)
-        data = pair(data) if known.pairs else data
+        known, one_party = declared(text), one_party_silos_in(member, task, text)
+        data = pair(member.data) if known.pairs else member.data
         agreed = Agreed(
             samples=len(data.y_train),
             clients=tuple(silo.clients for silo in data.silos),

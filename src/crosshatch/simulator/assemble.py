@@ -10,28 +10,17 @@ import torch
 
 from crosshatch.channels import Channels
 from crosshatch.codecs import AnyCodec
-from crosshatch.data.federated import FederatedData, require_groups_of_whole_clients
+from crosshatch.data.federated import FederatedData
 from crosshatch.errors import ConfigError
 from crosshatch.exchanges import Algorithm, batch_source, declared
+from crosshatch.exchanges.where_it_runs import check_runs_on, one_party_silos_in
 from crosshatch.local.solve import Strategy
 from crosshatch.meter import Meter
 from crosshatch.network import Clocks, Network, WithoutMessages, each_network, in_groups
 from crosshatch.protocol.batches import BatchSource
-from crosshatch.protocol.members import Member, members_of, one_party_silos, pair, tiers_of
+from crosshatch.protocol.members import Member, members_of, pair, tiers_of
 from crosshatch.protocol.message_contents import MessageContents
 from crosshatch.protocol.named_parties import check_parties
-from crosshatch.protocol.refusals import (
-    check_clients,
-    check_codecs,
-    check_derivatives,
-    check_head,
-    check_optimiser,
-    check_states_at_server,
-    check_topology,
-    check_transfer,
-    check_turns,
-    check_window,
-)
 from crosshatch.simulator.accounting.accounts import Accounts
 from crosshatch.simulator.accounting.links import Links
 from crosshatch.simulator.vertical.branches import Branches
@@ -80,19 +69,9 @@ def assemble(
     """The federation an algorithm runs on; a ConfigError where it does not run on this one."""
     central, pairs = declared(algorithm).central, declared(algorithm).pairs
     widths = task.check_fit([silo.train[:ROWS] for silo in data.silos], data.classes)
-    check_head(data, task)
-    check_transfer(data, task, type(algorithm).__name__, algorithm.topology)
     # In pairs, messages are those of clients also at a silo that is one party.
     check_parties(data, engine.network, topology=None if central or pairs else algorithm.topology)
-    check_optimiser(data, task, type(algorithm).__name__, {} if central else engine.codecs)
-    if not central:
-        name, known = type(algorithm).__name__, declared(algorithm)
-        check_topology(data, name, algorithm.topology)
-        check_derivatives(data, task, name, continued=known.continues_derivatives)
-        check_turns(task, name, algorithm.topology, turns=known.takes_turns)
-        check_codecs(data, engine.codecs)
-        check_window(data, known.window, known.batch_size)
-        require_groups_of_whole_clients(data)
+    check_runs_on(data, task, algorithm, engine.codecs)
     members = members_of(replace(data, groups=None) if central else data, seed=seed)
     names = [] if data.groups is None or central else np.unique(data.groups).tolist()
     if names:
@@ -124,16 +103,10 @@ def _one(
     member: Member, task: Task, algorithm: Algorithm, engine: EngineSettings, widths: tuple[int, ...],
     source: BatchSource | None, number: int,
 ) -> SimulatedFederation:  # fmt: skip
-    known, name, data = declared(algorithm), type(algorithm).__name__, member.data
-    central, pairs = known.central, known.pairs
-    if not central:
-        where = member.suffix.replace("@", " in group ")
-        check_clients(data, name, algorithm.topology, pairs=pairs, several=known.several_clients, where=where)
+    data, central, pairs = member.data, declared(algorithm).central, declared(algorithm).pairs
     names = [silo.name + member.suffix for silo in data.silos]
     clients = tuple(silo.clients for silo in data.silos)
-    one_party = one_party_silos(algorithm.topology, clients)
-    at_server = known.within == "federation" and not pairs  # in pairs every device has its own side
-    check_states_at_server(task, name, one_party, at_server=at_server)
+    one_party = one_party_silos_in(member, task, algorithm)
     codecs = {} if central else engine.codecs
     why_one = "silos have branches" if data.branches else "it encrypts" if engine.encrypting else ""
     networks = each_network(engine.network, why_one)
