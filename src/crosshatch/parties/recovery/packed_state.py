@@ -132,7 +132,7 @@ def unpack(data: bytes, kinds: Kinds = KINDS, *, run: str, party: Name) -> Store
         sent: dict[Name, dict[Key, bytes]] = {}
         for to, key, place in header.sent:
             sent.setdefault(to, {})[key] = pieces[len(sizes) :][place]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, ValueError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError, ValueError) as error:
         raise RunError(f"{party}: its state does not decode ({error!r:.80}): restore it, or {BEGIN_AGAIN}") from None
     value = put_together(header.value, kinds, tensors)
     return StoredState(
