@@ -188,3 +188,72 @@ def test_a_copied_run_is_told_how_to_go_on(config: Path, capsys: pytest.CaptureF
         main(["train", config.name, "--quiet", "--out", "copy", "--resume", "--set", "run.rounds=2", "--set",
               "run.name=first"])  # fmt: skip
     assert ended.value.code == 0
+
+
+@pytest.mark.parametrize("command", [("report", "--out"), ("compare", "--html")])
+def test_a_page_is_not_written_over_files_of_a_run(
+    command: tuple[str, str], config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", config.name, "--quiet", "--out", "run"])
+    before = Path("run/metrics.jsonl").read_bytes()
+    with pytest.raises(SystemExit) as ended:
+        main([command[0], "run", command[1], "run/metrics.jsonl"])
+    assert ended.value.code == 2
+    said = "error: run/metrics.jsonl is there and is no page: choose another file\n"
+    assert capsys.readouterr().err.endswith(said)
+    assert Path("run/metrics.jsonl").read_bytes() == before
+    with pytest.raises(SystemExit) as ended:
+        main(["predict", "run", "--out", "run/summary.json"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: --out run/summary.json is a file of the run: choose another place\n"
+
+
+@pytest.mark.parametrize("command", [["train", "small.toml"], ["reproduce", "run", "mtcd-fig3"], ["demo"]])
+def test_a_link_that_leads_to_itself(command: list[str], config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (config.parent / "loop").symlink_to("loop")
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--out", "loop"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: loop is a link that leads to itself: choose another place\n"
+
+
+def test_results_are_not_written_among_files_of_others(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", "run", "mtcd-fig3", "--out", "."])
+    assert ended.value.code == 2
+    said = f"error: the output folder . has files of others ({config.name}): choose another --out\n"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = " + 5000 * "[", "too many brackets within each other"),
+        ("x = " + 5000 * "9", "a number has too many digits"),
+    ],
+)
+def test_configs_beyond_what_is_read(text: str, said: str, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config.write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        main(["check", config.name])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"error: small.toml is not TOML: {said}\n"
+
+
+def test_a_config_that_was_spoilt_is_not_resumed(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", config.name, "--quiet", "--out", "run"])
+    Path("run/config.toml").write_bytes(b"\xff\x00[1")
+    with pytest.raises(SystemExit) as ended:
+        main(["train", config.name, "--quiet", "--out", "run", "--resume"])
+    assert ended.value.code == 2
+    assert "run/config.toml is not TOML" in capsys.readouterr().err
+
+
+def test_what_is_no_archive_is_not_called_a_pickle(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mnist.npz").write_bytes(bytes(range(256)))
+    with pytest.raises(SystemExit) as ended:
+        main(["train", config.name, "--set", "data.name=mnist", "--data", "."])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: mnist.npz is not a readable npz archive; get the file again\n"

@@ -70,7 +70,7 @@ def predict(
         raise DataError("--id and --common are about files with new rows: give these by --data, or leave both out")
     out = None if out == PRINTED else out
     if out is not None:
-        _require_place(out, [Path(text.partition("=")[2] or text) for text in files])
+        _require_place(out, [Path(text.partition("=")[2] or text) for text in files], run)
     from crosshatch.predict.row_sources import said_of_files  # late: torch takes seconds
 
     model = _load(run, round)
@@ -129,7 +129,7 @@ def export(
 
         require_room(folder)
     if out is not None:
-        _require_place(out, [])
+        _require_place(out, [], run)
     model = _load(run, round)
     if folder is not None:
         model.export_folder(folder, silo=silo)
@@ -165,13 +165,15 @@ def _load(path: Path, round: Round | None) -> TrainedRun:
     return run
 
 
-def _require_place(out: Path, given: Sequence[Path]) -> None:
+def _require_place(out: Path, given: Sequence[Path], run: Path) -> None:
     if out.is_dir():
         raise RunError(f"--out {out} is a folder: name a file in it")
     if not out.parent.is_dir():
         raise RunError(f"--out {out}: there is no folder {out.parent}, make it or choose another place")
     if out.resolve() in [path.resolve() for path in given]:
         raise RunError(f"--out {out} is one of the files with new rows: choose another place")
+    if out.is_file() and run.resolve() in out.resolve().parents and out.suffix not in (".csv", ".pt2"):
+        raise RunError(f"--out {out} is a file of the run: choose another place")
 
 
 def _sources(data: Sequence[str], silos: Sequence[str]) -> dict[str, Path | str] | list[Path | str] | None:

@@ -5,10 +5,22 @@ from typing import Annotated, Any
 
 import typer
 
+from crosshatch.errors import ConfigError
+
 
 def option(name: str, metavar: str, text: str) -> Any:
     """One that may be left out: its name, what stands behind it, and its help."""
-    return typer.Option(name, metavar=metavar, help=text, show_default=False)
+    return typer.Option(name, metavar=metavar, help=text, show_default=False, callback=leads_somewhere)
+
+
+def leads_somewhere(value: Any) -> Any:
+    """What was given; a path must not be a link that leads back to itself."""
+    if isinstance(value, Path):
+        try:
+            value.resolve()
+        except (RuntimeError, OSError):  # which of them depends on Python
+            raise ConfigError(f"{value} is a link that leads to itself: choose another place") from None
+    return value
 
 
 # Arguments are hidden from the list of options, where typer shows Python's name of their type; each command's text

@@ -29,6 +29,7 @@ def show_comparison(
     compare_runs(runs, given)  # refuses a target that a run did not measure
     print_comparison(compare_runs(runs, chosen_targets(runs, given)), Console())
     if html is not None:
+        _require_page(html)
         write_report(runs, html, given)
         say(str(html))
 
@@ -44,6 +45,7 @@ def make_report(
     folders = [named_path(path)[1] for path in paths]
     if out is None:
         out = folders[0] / "report.html" if len(paths) == 1 else Path("report.html")
+    _require_page(out)
     inside = out.parent.is_dir() and out.parent.resolve() in [path.resolve() for path in folders]
     with one_writer(out.parent, "writing a report") if inside else nullcontext():
         runs = _read(paths, smooth)
@@ -51,6 +53,15 @@ def make_report(
     say(str(out))
     if figures is not None:
         say(f"{len(write_figures(runs, figures))} figures in {figures}")
+
+
+def _require_page(out: Path) -> None:
+    """Refuse to write over a file that is no page, such as one of the run's own."""
+    if out.is_file():
+        with out.open("rb") as file:
+            begin = file.read(15).lower()
+        if begin and begin != b"<!doctype html>":
+            raise RunError(f"{out} is there and is no page: choose another file")
 
 
 def _read(paths: Sequence[Path], smooth: int | None) -> list[Run]:

@@ -18,6 +18,7 @@ from crosshatch.data.identity.fingerprint import Fingerprint, read_fingerprint
 from crosshatch.errors import RunError
 from crosshatch.report.measures import COST_KEYS
 from crosshatch.report.summary_file import Summary
+from crosshatch.runs.tables.read_toml import read_toml
 from crosshatch.task.directions import directions
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def read_run(path: Path | str) -> Run:
         raise RunError(f"{path} is not a directory: name a run directory, as written by `crosshatch train --out`")
     config_text = _read(path / "config.toml") if (path / "config.toml").exists() else ""
     try:
-        config = tomllib.loads(config_text)
+        config = read_toml(config_text)
     except tomllib.TOMLDecodeError as error:
         raise RunError(f"{path / 'config.toml'} is not TOML ({error}): restore it or run again") from None
     metrics = _read_metrics(path / "metrics.jsonl")

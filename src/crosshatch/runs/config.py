@@ -35,6 +35,7 @@ from crosshatch.runs.own_parts.part_files import PartFiles, started_from, with_f
 from crosshatch.runs.run_settings import EvaluateSettings, RunSettings, is_name, require_evaluations
 from crosshatch.runs.tables.decode import decode
 from crosshatch.runs.tables.overrides import culprit, flat_tables, overridden
+from crosshatch.runs.tables.read_toml import read_toml
 from crosshatch.task.model_settings import ModelSettings
 from crosshatch.task.optimisers import Optimiser
 
@@ -96,7 +97,7 @@ def read_config(path: Path | str, overrides: Sequence[str] = (), *, name: str | 
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
-        tables = tomllib.loads(text)
+        tables = read_toml(text)
     except FileNotFoundError:
         raise ConfigError(f"no config file {path}: check the path, or copy one from examples/") from None
     except IsADirectoryError:

@@ -34,6 +34,7 @@ from crosshatch.runs.config import Config, changed_settings, decode_config
 from crosshatch.runs.files import PARTIAL, write_json, write_whole, writing
 from crosshatch.runs.one_writer import LOCK
 from crosshatch.runs.own_parts.part_files import PARTS, PartFiles, started_from
+from crosshatch.runs.tables.read_toml import read_toml
 from crosshatch.runs.tracking.tracker import FOLDER
 
 MESSAGES = "messages"
@@ -149,8 +150,8 @@ def stored_config(directory: RunDirectory) -> Config | None:
     if not directory.config.is_file():
         return None
     try:
-        return decode_config(started_from(tomllib.loads(directory.config.read_text(encoding="utf-8")), directory.path))
-    except tomllib.TOMLDecodeError as error:
+        return decode_config(started_from(read_toml(directory.config.read_text(encoding="utf-8")), directory.path))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{directory.config} is not TOML ({error}): it was changed, use another --out") from None
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from crosshatch.cli.options import AsJson, DataFolder, Jobs, option
+from crosshatch.cli.options import AsJson, DataFolder, Jobs, leads_somewhere, option
 from crosshatch.cli.plain_command import PlainCommand
 
 Ids = Annotated[
@@ -14,7 +14,10 @@ Ids = Annotated[
 WhichProfile = Annotated[
     str, typer.Option("--profile", metavar="quick|full", help="Small sizes and three seeds, or the papers' and five.")
 ]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder with runs, results and pages.")]
+Out = Annotated[
+    Path,
+    typer.Option("--out", metavar="DIR", help="The folder with runs, results and pages.", callback=leads_somewhere),
+]
 OUT = Path("reproduced")
 
 

@@ -88,6 +88,7 @@ def run_reproduce(
         raise ConfigError(f"--jobs {jobs}: at least 1 run at a time")
     hear = choose_listener(quiet=quiet)
     with in_hand(), one_writer(out, "reproducing"), stop_on_signals() as stop, hear as listener:
+        folder.require_own()
         desk = Desk(
             folder,
             data,
@@ -114,6 +115,7 @@ def write_pages(profile: str, out: Path, data: Path | None, docs: Path | None) -
     if not (out / "runs").is_dir():
         raise RunError(f"no runs in {out}: `crosshatch reproduce run` makes them, or name another folder by --out")
     with one_writer(out, "reproducing"):
+        folder.require_own()
         results = write_all(list(RECIPES.values()), folder, which, data, {}, everything())
     _conclude(results, out)
     if docs is not None:

@@ -40,9 +40,9 @@ class Archive(Mapping[str, Array]):
                     raise ValueError("it holds a single array")
                 yield file
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise DataError(
-                f"{self.path} is not a readable npz archive: {one_line(error)}; get the file again"
-            ) from error
+            # numpy takes for a pickle whatever it does not know, and says how to load that
+            why = "" if "allow_pickle" in str(error) else f": {one_line(error)}"
+            raise DataError(f"{self.path} is not a readable npz archive{why}; get the file again") from error
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._names:

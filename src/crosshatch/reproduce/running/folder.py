@@ -10,10 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from crosshatch.errors import RunError
 from crosshatch.report.runs import Run, read_run
 from crosshatch.reproduce.running.keys import LENGTH
 from crosshatch.reproduce.running.planned_runs import PlannedRun
 from crosshatch.runs.files import write_whole, writing
+from crosshatch.runs.one_writer import LOCK
+
+TITLE = "The papers, reproduced"
+"""Of the page over all recipes."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,18 @@ class Folder:
 
     path: Path
     _read_before: dict[str, Run] = field(default_factory=dict, repr=False)
+
+    def require_own(self) -> None:
+        """Refuse a folder with files of somebody else; inside `one_writer`."""
+        others = (
+            sorted(entry.name for entry in self.path.iterdir() if entry.name not in (LOCK, "runs"))
+            if self.path.is_dir()
+            else []
+        )
+        index = self.path / "index.html"
+        ours = (self.path / "began.json").is_file() or (index.is_file() and TITLE in index.read_text(errors="replace"))
+        if others and not ours:
+            raise RunError(f"the output folder {self.path} has files of others ({others[0]}): choose another --out")
 
     def find(self, planned: PlannedRun) -> Run | None:
         """The finished run of a plan: one that diverged is finished, one that broke down is not. Read once."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from crosshatch.reproduce.running.folder import TITLE
 from crosshatch.reproduce.writing.result import Ours, Reading, RecipeResult, ResultCheck, ResultFactor
 
 CSS = Path(__file__).with_name("page.css")
@@ -53,7 +54,7 @@ def index_page(told: Mapping[str, RecipeResult | tuple[str, str]]) -> str:
         "<p>Tables and figures of the papers, made anew. A verdict says whether what the paper shows is seen here, by "
         "rules that were written before the runs; data, sizes and step sizes differ, and each page says how.</p>"
     )
-    return _document("The papers, reproduced", f"<h1>The papers, reproduced</h1>{words}{table}")
+    return _document(TITLE, f"<h1>{TITLE}</h1>{words}{table}")
 
 
 def verdict(word: str, why: str) -> str:

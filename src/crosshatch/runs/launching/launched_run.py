@@ -116,7 +116,8 @@ class LaunchedRun:
         diverged = self._divergence(broken[0] if broken else None)
         if broken and not self.rows:
             self.simulator.objective()  # says what is wrong with the data or the blocks
-        self._write_models(rounds)
+        if self.rows:  # else it was stopped before anybody had looked at the model
+            self._write_models(rounds)
         if not all(party.ended or party.follows for party in self.parties.values()):
             return Outcome(self.directory.path, finished=False, round=rounds)
         if self.config.evaluate.keep_scores and not broken:

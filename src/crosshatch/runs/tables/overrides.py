@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from crosshatch.errors import ConfigError, CrosshatchError
+from crosshatch.runs.tables.read_toml import read_toml
 
 
 def overridden(tables: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def flat_tables(tables: Mapping[str, Any], prefix: str = "", *, entries: bool = 
 def parse_value(text: str) -> Any:
     """A value as TOML has it, or the text itself where it is not TOML."""
     try:
-        read = tomllib.loads(f"value = {text}")
+        read = read_toml(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
     value = read.get("value")

@@ -1,12 +1,12 @@
 """The trained model of a run directory or of an exported folder, checked and ready to predict."""
 
-import tomllib
 from pathlib import Path
 from typing import Literal
 
 from crosshatch.errors import RunError
 from crosshatch.report.runs import read_summary
 from crosshatch.runs.own_parts.part_files import PARTS, require_hashes
+from crosshatch.runs.tables.read_toml import read_toml
 from crosshatch.runs.trained.export_folder import MANIFEST, MODEL, Manifest, read_manifest
 from crosshatch.runs.trained.read_model import own_files, read_common, read_model
 from crosshatch.runs.trained.trained_run import TrainedRun
@@ -83,6 +83,6 @@ def _exported(path: Path, manifest: Manifest, round: str | None) -> TrainedRun:
 
 def _name(path: Path) -> str:
     try:
-        return str(tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))["run"]["name"])
+        return str(read_toml((path / "config.toml").read_text(encoding="utf-8"))["run"]["name"])
     except (OSError, ValueError, KeyError, TypeError):
         return path.absolute().name

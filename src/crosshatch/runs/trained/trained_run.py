@@ -1,6 +1,5 @@
 """A finished run put to work: scores for new rows, and the model as one module."""
 
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from crosshatch.runs.config import decode_config
 from crosshatch.runs.files import growing, write_whole, writing
 from crosshatch.runs.identity.run_data import read_data
 from crosshatch.runs.own_parts.part_files import PARTS, started_from
+from crosshatch.runs.tables.read_toml import read_toml
 from crosshatch.runs.trained.export_folder import MANIFEST, export_folder
 
 
@@ -225,7 +225,7 @@ class TrainedRun:
         if (self.path / MANIFEST).is_file():
             raise RunError(f"{self.path} was exported, and no test rows with it: give rows by --data")
         try:
-            config = decode_config(started_from(tomllib.loads(path.read_text(encoding="utf-8")), self.path))
+            config = decode_config(started_from(read_toml(path.read_text(encoding="utf-8")), self.path))
         except (OSError, ValueError, ConfigError) as error:
             raise RunError(f"{path} does not say which rows were tested on ({error}): give rows by --data") from None
         dataset, _ = read_data(config, folder, of=self.path, warn=notes.append, test_rows_alone=True)
