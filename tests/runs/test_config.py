@@ -121,7 +121,7 @@ rounds = 1
         ("network.links.client-hub.upp=3", "unknown key network.links.client-hub.upp: did you mean 'up'?"),
         ("network.links.client-hub.up=0", "up = 0.0: must be above 0"),
         ("model.fusion=heads", "model.fusion = 'heads': expected 'sum' or 'head'"),
-        ("model.outputs=0", "model.outputs = 0"),
+        ("model.outputs=0", "model.outputs must be at least 1, got 0"),
         ("model.head_holder=a", "there is no head"),
         ("model.l2=-1", "l2 = -1"),
         ("model.blocks.a.blok=mlp", "unknown key model.blocks.a.blok: did you mean 'block'?"),

@@ -41,7 +41,7 @@ class Archive(Mapping[str, Array]):
                 yield file
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             # numpy takes for a pickle whatever it does not know, and says how to load that
-            why = "" if "allow_pickle" in str(error) else f": {one_line(error)}"
+            why = "" if "pickled (object) data" in str(error) else f": {one_line(error)}"
             raise DataError(f"{self.path} is not a readable npz archive{why}; get the file again") from error
 
     def __getitem__(self, name: str) -> Array:
