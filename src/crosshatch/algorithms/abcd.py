@@ -103,7 +103,7 @@ class ABCD(DrawsBatches):
         return Topology.parse({"V": f"V({q})", "H V H": f"H({p}) V({q}) H({q})"}.get(self.tiers, f"V({q}) H({q})"))
 
     def with_interval(self, steps: int) -> Self:
-        """P is Q."""
+        """The same with so many steps between averages of every tier: P is Q."""
         return replace(self, local_steps=steps, global_steps=None)
 
     def run_round(

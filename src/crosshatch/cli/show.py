@@ -24,12 +24,13 @@ from crosshatch.runs.one_writer import one_writer
 def show_comparison(
     paths: Sequence[Path], targets: Sequence[str], html: Path | None, smooth: int | None = None
 ) -> None:
+    if html is not None:
+        _require_page(html)
     runs = _read(paths, smooth)
     given = [parse_target(text, directions_of(runs)) for text in targets]
     compare_runs(runs, given)  # refuses a target that a run did not measure
     print_comparison(compare_runs(runs, chosen_targets(runs, given)), Console())
     if html is not None:
-        _require_page(html)
         write_report(runs, html, given)
         say(str(html))
 

@@ -65,7 +65,7 @@ class _MeanPass:
 
     @property
     def value(self) -> Tensor:
-        """Phi_A (d,)."""
+        """The class mean Phi_A (d,): of embeddings, each with the sign of its label."""
         product = self.last.weight[0] @ self.row
         return product if self.last.bias is None else product + self.last.bias[0, 0] * self.signs.mean()
 

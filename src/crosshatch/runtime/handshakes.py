@@ -59,7 +59,7 @@ class GrpcLog:
         threading.Thread(target=self._read, args=(os.fdopen(reading, "rb"),), daemon=True).start()
 
     def follow(self, complaints: Complaints) -> None:
-        """From now on."""
+        """Tell these complaints of every failure from now on."""
         self._complaints = complaints
 
     def _read(self, pipe: IO[bytes]) -> None:
@@ -81,7 +81,7 @@ class HandshakeReader:
         self._inside = False  # an entry of several lines
 
     def read(self, line: bytes) -> None:
-        """The next one."""
+        """Take the next line of grpc's log."""
         if _HEAD.match(line):
             self._inside, found = True, _FAILED.search(line)
             self._why = None if found is None else _in_words(found[1].decode(errors="replace"))

@@ -88,7 +88,7 @@ class TrialCrew(Crew):
         return {"workers": 0, "threads": 1, "pieces": self.pieces}
 
     def forget(self) -> None:
-        """Of the rounds so far."""
+        """Drop what was noted of the rounds so far."""
         self.questions, self.asked = [], 0.0
 
     def on(self, workers: int, cores: int, *, rounds: int, seconds: float, times: float = 1.0) -> RoundTime:

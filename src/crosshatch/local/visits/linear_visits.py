@@ -84,7 +84,7 @@ class FromGram:
 
     @cached_property
     def _minus_labels(self) -> Tensor:
-        """-X'y (d,)."""
+        """The labels' part of every gradient, -X'y (d,)."""
         return -torch.mv(self.x.T, self.y)
 
     @cached_property

@@ -59,7 +59,7 @@ class RealTransfer:
         return keys
 
     def tell(self, sender: int, plain: Plain) -> tuple[EncryptedTerms[EncryptedMatrix], float]:
-        """As bytes."""
+        """What a side is told, through bytes and back, and the seconds that encrypting took."""
         key, bound = self._keys[sender], self.cipher.point.bound
         of = partial(EncryptedMatrix.of, key, threads=self.threads)
         longer = bound << self.cipher.point.fraction_bits

@@ -36,7 +36,8 @@ class Folder:
             else []
         )
         index = self.path / "index.html"
-        ours = (self.path / "began.json").is_file() or (index.is_file() and TITLE in index.read_text(errors="replace"))
+        page = index.read_text(encoding="utf-8", errors="replace") if index.is_file() else ""
+        ours = (self.path / "began.json").is_file() or TITLE in page
         if others and not ours:
             raise RunError(f"the output folder {self.path} has files of others ({others[0]}): choose another --out")
 
